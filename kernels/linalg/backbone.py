@@ -1,0 +1,233 @@
+"""The semantic backbone of dense linear algebra: instructions, their loop nests, and how values flow.
+
+In: built by `build.py` from a kernel file's computation. Out: the objects that `spaces/linalg.space` names,
+read by bounds and by code generation. Nothing here decides anything: sizes, order, nesting and kinds of
+dimensions are choices of the space.
+
+The address of a memory access is `offset + sum(index(l) * stride for l, stride in strides)` in elements, where
+the index of a logical dimension with levels d0, d1, .. (outermost first) in the access's own nest is
+`sum(i(d_j) * size(d_j+1) * size(d_j+2) * ..)`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from spacedsl.language.host import exposed
+
+
+class DType(enum.Enum):
+    """Element types: name, bytes, C type."""
+
+    F32 = ("f32", 4, "float")
+    F64 = ("f64", 8, "double")
+    I32 = ("i32", 4, "int32_t")
+
+    @property
+    def label(self) -> str:
+        return self.value[0]
+
+    @property
+    def nbytes(self) -> int:
+        return self.value[1]
+
+    @property
+    def c_name(self) -> str:
+        return self.value[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An array argument of the kernel; `strides` in elements, one for each extent of `shape`."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_output: bool
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, the gaps of strides included."""
+        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def elements(self) -> int:
+        """Distinct elements."""
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A scalar argument of the kernel, passed by value."""
+
+    name: str
+    dtype: DType
+
+
+class Op(enum.Enum):
+    """What an instruction does with its operands, in order. FMA is a * b + c."""
+
+    LOAD = "load"
+    STORE = "store"
+    MOVE = "move"
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    DIV = "div"
+    NEG = "neg"
+    FMA = "fma"
+
+
+@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "twins", "mapped_to", "instruction",
+         "is_reduction", "is_vectorizable", "item_bytes")  # fmt: skip
+@dataclass(slots=True, eq=False, repr=False)
+class Dimension:
+    """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
+
+    id: int
+    name: str
+    """Stable: `fma.i0` is level 0 of index i in the nest of instruction `fma`."""
+    index: str
+    level: int
+    group: int
+    """Equal for the same level of the same index in different nests."""
+    possible_sizes: tuple[int, ...]
+    is_reduction: bool
+    is_vectorizable: bool
+    """Whether the instruction's own access is contiguous along it (innermost level only), or is arithmetic."""
+    item_bytes: int
+    instruction: Instruction
+    inner_levels: tuple[Dimension, ...] = ()
+    twins: tuple[Dimension, ...] = ()
+    mapped_to: tuple[Dimension, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "extent", "dims")
+@dataclass(slots=True, eq=False, repr=False)
+class LogicalDim:
+    """One index of one instruction: its extent and its levels, outermost first."""
+
+    name: str
+    """Stable: `fma.i`."""
+    index: str
+    extent: int
+    dims: tuple[Dimension, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterValue:
+    parameter: Parameter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """The value that `instruction` made at the mapped iteration: pairs (dimension of it, dimension of the user)."""
+
+    instruction: Instruction
+    mapping: tuple[tuple[Dimension, Dimension], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accumulator:
+    """The user's own result of the previous iteration of `reduced`; at the first one, that of `initialiser`.
+
+    `mapping`: pairs (dimension of the initialiser, dimension of the user), one for each free dimension.
+    """
+
+    initialiser: Instruction
+    mapping: tuple[tuple[Dimension, Dimension], ...]
+    reduced: tuple[Dimension, ...]
+
+
+Operand = Number | ParameterValue | Value | Accumulator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Where an instruction reads or writes, in elements of `tensor`."""
+
+    tensor: Tensor
+    offset: int
+    strides: tuple[tuple[LogicalDim, int], ...]
+    """The instruction's own logical dimensions and how far one step of each moves."""
+
+
+@exposed("id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers")
+@dataclass(slots=True, eq=False, repr=False)
+class Instruction:
+    """A scalar operation in its own nest. The builder fills in the relations."""
+
+    id: int
+    name: str
+    """Stable: `load_A`, `init`, `fma`, `store_C`; numbered where a name recurs."""
+    op: Op
+    dtype: DType
+    operands: tuple[Operand, ...] = ()
+    access: Access | None = None
+    """For LOAD and STORE."""
+    logical_dims: tuple[LogicalDim, ...] = ()
+    dims: tuple[Dimension, ...] = ()
+    foreign_dims: tuple[Dimension, ...] = ()
+    consumers: tuple[Instruction, ...] = ()
+    reduced_dims: tuple[Dimension, ...] = ()
+    free_dims: tuple[Dimension, ...] = ()
+    initialisers: tuple[Instruction, ...] = ()
+    readers: tuple[Instruction, ...] = ()
+    """Loads, later in the computation, of what this store writes."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("value")
+@dataclass(frozen=True, slots=True)
+class UnevenSize:
+    """A tile size on offer that is no power of two."""
+
+    name: str
+    value: int
+
+
+@exposed("name", "statements", "instructions", "loads", "singular", "reductions", "dimensions", "logical_dims",
+         "uneven_sizes")  # fmt: skip
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """The backbone of one kernel. `statements` are the instructions and then the dimensions; ids are positions there."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    parameters: tuple[Parameter, ...]
+    instructions: tuple[Instruction, ...]
+    dimensions: tuple[Dimension, ...]
+    logical_dims: tuple[LogicalDim, ...]
+    uneven_sizes: tuple[UnevenSize, ...]
+    statements: tuple[Instruction | Dimension, ...] = field(init=False)
+    loads: tuple[Instruction, ...] = field(init=False)
+    singular: tuple[Instruction, ...] = field(init=False)
+    """The instructions that are not loads."""
+    reductions: tuple[Instruction, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value: tuple[object, ...]) -> None:
+            object.__setattr__(self, name, value)
+
+        fix("statements", (*self.instructions, *self.dimensions))
+        fix("loads", tuple(i for i in self.instructions if i.op is Op.LOAD))
+        fix("singular", tuple(i for i in self.instructions if i.op is not Op.LOAD))
+        fix("reductions", tuple(i for i in self.instructions if i.reduced_dims))

@@ -1,0 +1,1 @@
+"""Admissible lower bounds on the execution time of whatever a candidate can still become."""

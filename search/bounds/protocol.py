@@ -1,0 +1,29 @@
+"""What a bound is: a function of a candidate. Data and a protocol; no implementation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from spacedsl.engine.candidate import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTerm:
+    """One resource and the least time that it alone needs."""
+
+    resource: str
+    bound_ns: float
+    detail: str = ""
+
+
+class Bound(Protocol):
+    """Never above the time of any implementation that the candidate can become, and never falling with decisions."""
+
+    def __call__(self, candidate: Candidate) -> float:
+        """The bound in nanoseconds."""
+        ...
+
+    def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
+        """What the bound consists of, the largest term first."""
+        ...

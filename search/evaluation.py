@@ -1,0 +1,80 @@
+"""What a search asks of whoever builds, checks and times implementations. Data and a protocol; no implementation.
+
+The evaluators live in `spacedsl.codegen`; a research prototype or a test may bring its own.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spacedsl.engine.candidate import Candidate
+
+
+class Failure(enum.StrEnum):
+    """Why an evaluation gave no time."""
+
+    LOWERING = "lowering"
+    BUILD_ERROR = "build_error"
+    BUILD_TIMEOUT = "build_timeout"
+    RUN_TIMEOUT = "run_timeout"
+    CRASH = "crash"
+    MEMORY = "memory"
+    WRONG_RESULT = "wrong_result"
+    WORKER_LOST = "worker_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Nanoseconds of one call: the median, a 95 % confidence interval of the median, the number of samples."""
+
+    time_ns: float
+    low_ns: float
+    high_ns: float
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one evaluation: a timing, or a failure with its message."""
+
+    timing: Timing | None
+    failure: Failure | None = None
+    message: str = ""
+
+    @property
+    def is_valid(self) -> bool:
+        return self.timing is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A complete candidate as code. `digest` is equal for equal code: such candidates are one evaluation."""
+
+    digest: str
+    code: str
+
+
+class Evaluator(Protocol):
+    """Builds, checks and times. `open` before the first use, `close` after the last; both may be called again.
+
+    No method raises because of what a candidate does: whatever goes wrong with one is a `Failure` of it.
+    """
+
+    def open(self) -> None: ...
+
+    def lower(self, candidate: Candidate) -> Lowered | Outcome:
+        """The code of a complete candidate, or the outcome `LOWERING`."""
+        ...
+
+    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        """Build, check, time. Timing may stop early once the code is clearly slower than `best_ns`."""
+        ...
+
+    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        """Times several programs side by side, interleaved, so that drift of the machine hits all alike."""
+        ...
+
+    def close(self) -> None: ...

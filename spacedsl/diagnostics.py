@@ -1,0 +1,132 @@
+"""Positions in source text, diagnostics about them, and their rendering under a caret.
+
+In: a `Source` and what is wrong in it. Out: `Diagnostic` values, and their text for a person.
+Every stage that reads a user's file reports through this module; nothing here prints.
+"""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A named text. Equality is identity: one file that is read once is one source."""
+
+    name: str
+    text: str
+    line_starts: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        starts = [0, *(i + 1 for i, c in enumerate(self.text) if c == "\n")]
+        object.__setattr__(self, "line_starts", tuple(starts))
+
+    @classmethod
+    def read(cls, path: Path) -> Source:
+        """The file's text as UTF-8; raises `DiagnosticError` (SP001) where it is not UTF-8.
+
+        Raises `OSError` where the file cannot be read: the caller knows whether that is a wrong
+        command line or a wrong `include`.
+        """
+        data = path.read_bytes()
+        try:
+            return cls(str(path), data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            source = cls(str(path), data.decode("utf-8", "replace"))
+            start = len(data[: error.start].decode("utf-8", "replace"))
+            span = Span(source, start, start + 1)
+            raise DiagnosticError([Diagnostic("SP001", "this file is not UTF-8 text", span)]) from None
+
+    def location(self, offset: int) -> tuple[int, int]:
+        """(line, column) of an offset, both counted from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of line `number` (from 1), without its end."""
+        start = self.line_starts[number - 1]
+        end = self.line_starts[number] if number < len(self.line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The characters `start` (inclusive) to `end` (exclusive) of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.source.location(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.location(self.start)[1]
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def to(self, other: Span) -> Span:
+        """The smallest span that covers both; both lie in one source."""
+        return Span(self.source, min(self.start, other.start), max(self.end, other.end))
+
+    def __str__(self) -> str:
+        line, column = self.source.location(self.start)
+        return f"{self.source.name}:{line}:{column}"
+
+
+class Severity(enum.StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message about one place. `code` is stable: SP.. for spaces, KF.. for kernel files, DV.. for devices."""
+
+    code: str
+    message: str
+    span: Span
+    hint: str | None = None
+    """What was expected, or the edit that repairs it."""
+    severity: Severity = Severity.ERROR
+    related: tuple[tuple[Span, str], ...] = ()
+    """Further places that explain the message, each with its own words."""
+
+
+class DiagnosticError(Exception):
+    """One or more diagnostics that stop a stage; the command line shows them and exits with 1."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        super().__init__("\n".join(render(d) for d in self.diagnostics))
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """The diagnostic as plain text: location, message, source line, caret, hint, related places."""
+    lines = [f"{diagnostic.span}: {diagnostic.severity} {diagnostic.code}: {diagnostic.message}"]
+    lines += _excerpt(diagnostic.span)
+    if diagnostic.hint is not None:
+        lines.append(f"  = {diagnostic.hint}")
+    for span, words in diagnostic.related:
+        lines.append(f"{span}: {words}")
+        lines += _excerpt(span)
+    return "\n".join(lines)
+
+
+def _excerpt(span: Span) -> Sequence[str]:
+    number, column = span.source.location(span.start)
+    text = span.source.line(number)
+    width = max(1, min(span.end - span.start, len(text) - column + 1))
+    margin = " " * len(str(number))
+    # Tabs are kept in front of the caret, so that it stands under the right character.
+    lead = "".join(c if c == "\t" else " " for c in text[: column - 1])
+    return [f" {number} | {text}", f" {margin} | {lead}{'^' * width}"]
