@@ -1,6 +1,6 @@
-"""What a search asks of whoever builds, checks and times implementations. Data and a protocol; no implementation.
+"""What a search asks of whoever builds, checks and times implementations: data and a protocol, no implementation.
 
-The evaluators live in `spacedsl.codegen`; a research prototype or a test may bring its own.
+It lies here because `search` and `codegen` both know it and never import each other.
 """
 
 from __future__ import annotations
