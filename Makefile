@@ -1,32 +1,43 @@
 # Two commands do everything on a fresh machine:
 #   make explore KERNEL=kernels/library/matmul.yaml
 #   make test
-PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The first Python that is new enough.
+IS_RECENT := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c '$(IS_RECENT)' 2>/dev/null && echo $$python && break; done)
 # The C backend takes $CC, cc, gcc or clang; where there is none, the compiler of the ziglang package.
-HAVE_CC := $(firstword $(foreach c,$(CC) cc gcc clang,$(shell command -v $(c) 2>/dev/null)))
-EXTRAS := $(if $(HAVE_CC),,zig)
+HAVE_CC := $(firstword $(foreach compiler,$(firstword $(CC)) cc gcc clang,$(shell command -v $(compiler) 2>/dev/null)))
 comma := ,
-
-.PHONY: setup explore test check format clean
-setup: $(VENV)/.installed
-
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
-
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.$(if $(EXTRAS),[$(EXTRAS)])'
-	touch $@
-
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
-	touch $@ $(VENV)/.installed
+ZIG := $(if $(HAVE_CC),,zig)
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
+
+.PHONY: setup explore test check format clean
+
+setup: $(VENV)/.installed
+
+# An interrupted or failed set-up leaves nothing that looks finished.
+$(BIN)/pip:
+	@test -n "$(PYTHON)" || { echo "spacedsl needs Python 3.11 or later; say which with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c '$(IS_RECENT)' || { echo "$(PYTHON) is older than Python 3.11" >&2; exit 1; }
+	@echo "setting up $(VENV) (once)" >&2
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment: install its venv module" >&2; exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/pip
+	@$(PIP_INSTALL) --editable '.$(if $(ZIG),[$(ZIG)])'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/pip
+	@$(PIP_INSTALL) --editable '.[dev$(if $(ZIG),$(comma)$(ZIG))]'
+	@touch $@ $(VENV)/.installed
+
 explore: $(VENV)/.installed
-	$(BIN)/spacedsl explore $(KERNEL) $(ARGS)
+	@$(BIN)/spacedsl explore $(KERNEL) $(ARGS)
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto $(ARGS)
@@ -35,6 +46,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
