@@ -29,15 +29,37 @@ class MemoryLevel(_Frozen):
     """Most that one thread can read from here."""
     bytes_per_ns_all: float = Field(gt=0)
     """Most that all threads together can read from here."""
+    mixed_per_ns: float | None = Field(default=None, gt=0)
+    """Most that one thread can move, loads and stores together, in any mixture; None: not known."""
+    mixed_per_ns_all: float | None = Field(default=None, gt=0)
+    """The same for all threads together."""
 
 
 class ArithmeticRate(_Frozen):
-    """Most fused multiply-adds (or additions, or multiplications) that one thread completes in a nanosecond."""
+    """Most independent arithmetic instructions that one thread completes in a nanosecond."""
 
     dtype: str
     lanes: int
     """Elements of one instruction: 1 for scalar code."""
     instructions_per_ns: float = Field(gt=0)
+    unit: Literal["multiply", "add", "any"] = "any"
+    """Multiplications and fused multiply-adds; additions and subtractions; any mixture of them all. Some
+    processors add and multiply in different units, so that a mixture is faster than either."""
+
+
+class AccessRate(_Frozen):
+    """Most loads or stores of one width that one thread completes in a nanosecond, all in the L1 cache."""
+
+    kind: Literal["load", "store"]
+    nbytes: int
+    instructions_per_ns: float = Field(gt=0)
+
+
+class ChainLatency(_Frozen):
+    """Least time from one accumulation (addition or fused multiply-add) to the next that needs its result."""
+
+    dtype: str
+    latency_ns: float = Field(gt=0)
 
 
 @exposed("name", "threads", "vector_bytes", "vector_registers")
@@ -51,5 +73,7 @@ class CpuDevice(_Frozen):
     arithmetic: tuple[ArithmeticRate, ...]
     memory: tuple[MemoryLevel, ...]
     """Inner to outer."""
+    accesses: tuple[AccessRate, ...] = ()
+    latencies: tuple[ChainLatency, ...] = ()
     compiler: str = ""
     """Version line of the compiler that the rates hold for."""
