@@ -168,7 +168,9 @@ class Access:
     """The instruction's own logical dimensions and how far one step of each moves."""
 
 
-@exposed("id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers")
+@exposed(
+    "id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers"
+)
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
     """A scalar operation in its own nest. The builder fills in the relations."""

@@ -1,0 +1,181 @@
+"""What a kernel file declares: sizes, tensors with their strides, scalar parameters.
+
+In: the checked shape of a file and its sizes. Out: `Declarations`, or diagnostics: names that cannot be used,
+sizes that are not positive or not known, tensors that are too large, strides that let elements overlap.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.kernels.computation import Declarations, closest
+from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation, parse_size
+from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.located_yaml import Document
+from spacedsl.kernels.schema import KernelEntry, TensorEntry
+
+MOST_ELEMENTS = 2**40
+"""Of a tensor, the gaps of strides included; and of a size."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+RESERVED = frozenset(
+    re.findall(
+        r"\w+",
+        """auto break case char const continue default do double else enum extern float for goto if inline
+        int long register restrict return short signed sizeof static struct switch typedef union unsigned void
+        volatile while main sum max""",
+    )
+)
+"""Names that mean something else in generated code, or in the language of `compute:`."""
+
+_DTYPES = {d.label: d for d in DType}
+
+
+def declarations(
+    document: Document, entry: KernelEntry, sizes: Mapping[str, int]
+) -> tuple[Declarations | None, tuple[Diagnostic, ...]]:
+    """The declarations; None where a tensor's shape could not be found out."""
+    reader = _Reader(document, sizes)
+    reader.names(entry)
+    reader.sizes(entry)
+    tensors = {name: reader.tensor(name, tensor) for name, tensor in entry.tensors.items()}
+    parameters = {name: Parameter(name, _DTYPES[dtype]) for name, dtype in entry.params.items()}
+    spans = {name: document.key("tensors", name) for name in tensors}
+    spans |= {name: document.key("params", name) for name in parameters}
+    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    if len(known) < len(tensors):
+        return None, tuple(reader.report)
+    return Declarations(sizes, known, parameters, spans), tuple(reader.report)
+
+
+class _Reader:
+    def __init__(self, document: Document, sizes: Mapping[str, int]) -> None:
+        self.document = document
+        self.known_sizes = sizes
+        self.report: list[Diagnostic] = []
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        hint: str | None = None,
+        related: tuple[tuple[Span, str], ...] = (),
+    ) -> None:
+        self.report.append(Diagnostic(code, message, span, hint, related=related))
+
+    def names(self, entry: KernelEntry) -> None:
+        """Every name is an identifier, and means one thing."""
+        self.identifier(entry.kernel, self.document.value("kernel"))
+        seen: dict[str, Span] = {}
+        for key, names in (("sizes", entry.sizes), ("tensors", entry.tensors), ("params", entry.params)):
+            for name in names:
+                span = self.document.key(key, name)
+                self.identifier(name, span)
+                if name in seen:
+                    related = ((seen[name], "declared here first"),)
+                    self.error("KF011", f"`{name}` is declared twice", span, related=related)
+                seen.setdefault(name, span)
+
+    def identifier(self, name: str, span: Span) -> None:
+        if not _IDENTIFIER.fullmatch(name):
+            hint = "letters, digits and `_`, beginning with a letter"
+            self.error("KF010", f"{name!r} cannot be a name", span, hint)
+        elif name in RESERVED:
+            self.error("KF010", f"`{name}` is a reserved word", span, "choose another name")
+
+    def sizes(self, entry: KernelEntry) -> None:
+        for name, size in entry.sizes.items():
+            if self.known_sizes[name] != size:
+                continue
+            span = self.document.value("sizes", name)
+            if size < 1:
+                self.error("KF012", f"size `{name}` must be at least 1, not {size}", span)
+            elif size > MOST_ELEMENTS:
+                self.error("KF013", f"size `{name}` is larger than 2**40", span)
+
+    def tensor(self, name: str, entry: TensorEntry) -> Tensor | None:
+        """The tensor, with extents of at least 1 so that what depends on it is checked as well."""
+        shape: list[int] = []
+        for position, given in enumerate(entry.shape):
+            place = ("tensors", name, "shape", position)
+            extent = self.extent(given, *place)
+            if extent is None:
+                return None
+            # A size that is not positive is reported where it is given.
+            if extent < 1 and given not in self.known_sizes:
+                message = f"an extent must be at least 1, not {extent}"
+                self.error("KF012", message, self.document.value(*place))
+            shape.append(max(1, extent))
+        strides = self.strides(name, entry, tuple(shape))
+        if strides is None:
+            return None
+        tensor = Tensor(name, _DTYPES[entry.dtype], tuple(shape), strides, entry.output)
+        if max(tensor.span, tensor.elements) > MOST_ELEMENTS:
+            span = self.document.key("tensors", name)
+            self.error("KF013", f"`{name}` has more than 2**40 elements", span)
+        return tensor
+
+    def strides(self, name: str, entry: TensorEntry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        if entry.strides is None:
+            return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+        if len(entry.strides) != len(shape):
+            span = self.document.value("tensors", name, "strides")
+            message = f"`{name}` has {len(shape)} extents but {len(entry.strides)} strides"
+            self.error("KF016", message, span)
+            return None
+        found = [self.extent(e, "tensors", name, "strides", n) for n, e in enumerate(entry.strides)]
+        if None in found:
+            return None
+        strides = tuple(s for s in found if s is not None)
+        # Elements stay apart when each stride steps over all that the smaller strides reach.
+        reach = 1
+        for stride, extent, n in sorted(
+            (s, e, n) for n, (s, e) in enumerate(zip(strides, shape, strict=True))
+        ):
+            span = self.document.value("tensors", name, "strides", n)
+            if stride < 1:
+                self.error("KF016", f"a stride must be at least 1, not {stride}", span)
+            elif stride < reach and extent > 1:
+                message = f"the stride {stride} is too short: elements of `{name}` overlap"
+                self.error("KF016", message, span, f"at least {reach}")
+            reach += (extent - 1) * max(stride, 1)
+        return strides
+
+    def extent(self, entry: int | str, *place: str | int) -> int | None:
+        """A number, a size, or arithmetic with them; None with an error reported."""
+        if isinstance(entry, int):
+            return entry
+        try:
+            node = parse_size(self.document.text(*place))
+        except DiagnosticError as error:
+            self.report += error.diagnostics
+            return None
+        return self.evaluate(node)
+
+    def evaluate(self, node: Expression) -> int | None:
+        match node:
+            case Constant(value=int(value)):
+                return value
+            case Name(name=name, span=span):
+                if name not in self.known_sizes:
+                    hint = closest(name, self.known_sizes) or "sizes are declared under `sizes:`"
+                    self.error("KF014", f"unknown size `{name}`", span, hint)
+                return self.known_sizes.get(name)
+            case Negation(operand=operand):
+                negated = self.evaluate(operand)
+                return None if negated is None else -negated
+            case Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
+                a, b = self.evaluate(left), self.evaluate(right)
+                if a is None or b is None:
+                    return None
+                return a + b if operator == "+" else a - b if operator == "-" else a * b
+            case _:
+                self.error(
+                    "KF015", "a size is made of whole numbers, size names, `+`, `-` and `*`", node.span
+                )
+                return None

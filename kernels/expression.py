@@ -1,0 +1,279 @@
+"""The language of `compute:` lines: its syntax tree and its parser.
+
+In: a line of text and where its characters stand in the kernel file. Out: a frozen tree whose nodes carry
+spans in that file. The grammar is `grammars/kernel.lark`; what names mean is checked in `computation.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from lark import Lark, Token, Transformer, Tree, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.kernels.located_yaml import PlacedText
+
+GRAMMAR = Path(__file__).resolve().parent.parent / "grammars" / "kernel.lark"
+
+DEEPEST = 100
+"""Operations inside each other; beyond it a line is refused, since every later stage is recursive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number that stands in the text."""
+
+    value: int | float
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name alone. `computation.resolve` leaves only names of scalar parameters."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of a tensor; on the left of an assignment, the element that is written."""
+
+    tensor: str
+    subscripts: tuple[Expression, ...]
+    span: Span
+    name_span: Span
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The index of each subscript; all subscripts of a checked computation are bare."""
+        return tuple(cast("Name", s).name for s in self.subscripts)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: Literal["+", "-", "*", "/"]
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """`sum` or `max` of the body over all values of the indices."""
+
+    operator: Literal["sum", "max"]
+    bound: tuple[Name, ...]
+    body: Expression
+    span: Span
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(b.name for b in self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: Name
+    arguments: tuple[Expression, ...]
+    span: Span
+
+
+Expression = Constant | Name | Read | Negation | Binary | Reduction | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    target: Read
+    value: Expression
+    span: Span
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """The operands of a node; subscripts of a read are none."""
+    match node:
+        case Negation(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Reduction(body=body):
+            return (body,)
+        case Call(arguments=arguments):
+            return arguments
+        case _:
+            return ()
+
+
+def walk(node: Expression) -> Iterator[Expression]:
+    """The node and all below it, in the order of the text."""
+    pending = [node]
+    while pending:
+        top = pending.pop()
+        yield top
+        pending.extend(reversed(children(top)))
+
+
+def parse_assignment(text: PlacedText) -> Assignment:
+    """One `compute:` line; raises `DiagnosticError` (KF020, a syntax error)."""
+    return cast("Assignment", _parse(text, "assignment"))
+
+
+def parse_size(text: PlacedText) -> Expression:
+    """The text of a size in `shape:` or `strides:`; raises `DiagnosticError` (KF020)."""
+    return cast("Expression", _parse(text, "size"))
+
+
+@cache
+def _parser() -> Lark:
+    grammar = GRAMMAR.read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", start=["assignment", "size"], propagate_positions=True)
+
+
+def _parse(text: PlacedText, start: str) -> Assignment | Expression:
+    try:
+        tree = _parser().parse(text.text, start=start)
+    except UnexpectedInput as error:
+        raise DiagnosticError([_syntax_error(error, text)]) from None
+    if _depth(tree) > DEEPEST:
+        message = f"more than {DEEPEST} operations inside each other are not supported"
+        raise DiagnosticError([Diagnostic("KF008", message, text.span(0, len(text.text)))])
+    return cast("Assignment | Expression", _Builder(text).transform(tree))
+
+
+def _depth(tree: Tree[Token]) -> int:
+    deepest, pending = 0, [(tree, 1)]
+    while pending:
+        top, depth = pending.pop()
+        deepest = max(deepest, depth)
+        pending.extend((child, depth + 1) for child in top.children if isinstance(child, Tree))
+    return deepest
+
+
+_TERMINAL_WORDS = {
+    "EQUAL": "`=`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "COMMA": "`,`",
+    "PLUS": "`+`",
+    "MINUS": "`-`",
+    "STAR": "`*`",
+    "SLASH": "`/`",
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "REDUCER": "`sum[..](..)`",
+    "$END": "the end",
+}
+
+
+def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        return Diagnostic(
+            "KF020", f"unexpected character {text.text[at]!r}", text.span(at, at + 1), _repair(text.text, at)
+        )
+    assert isinstance(error, UnexpectedToken)
+    token = error.token
+    expected = sorted(_TERMINAL_WORDS[t] for t in error.accepts or error.expected if t in _TERMINAL_WORDS)
+    hint = f"expected {' or '.join(expected)}" if expected else None
+    if token.type == "$END":
+        end = len(text.text.rstrip())
+        return Diagnostic("KF020", "the line ends too early", text.span(max(0, end - 1), end), hint)
+    start = token.start_pos or 0
+    return Diagnostic("KF020", f"unexpected `{token}`", text.span(start, token.end_pos or start + 1), hint)
+
+
+def _repair(text: str, at: int) -> str | None:
+    if text[at] == "^":
+        return "powers are written as products: `x * x`"
+    if text[at] == "{":
+        return "indices stand in brackets: `A[i, j]`"
+    return None
+
+
+class _Builder(Transformer[Token, Any]):
+    """Parse tree to syntax tree, one method for each rule of the grammar."""
+
+    def __init__(self, text: PlacedText) -> None:
+        super().__init__()
+        self.text = text
+
+    def _token(self, token: Token) -> Span:
+        return self.text.span(token.start_pos or 0, token.end_pos or 0)
+
+    def _meta(self, meta: Any) -> Span:
+        return self.text.span(meta.start_pos, meta.end_pos)
+
+    @v_args(meta=True)
+    def assignment(self, meta: Any, parts: list[Any]) -> Assignment:
+        return Assignment(parts[0], parts[1], self._meta(meta))
+
+    @v_args(meta=True)
+    def tensor_target(self, meta: Any, parts: list[Any]) -> Read:
+        return self._read(meta, parts)
+
+    @v_args(meta=True)
+    def scalar_target(self, meta: Any, parts: list[Any]) -> Read:
+        return self._read(meta, parts)
+
+    @v_args(meta=True)
+    def read(self, meta: Any, parts: list[Any]) -> Read:
+        return self._read(meta, parts)
+
+    def _read(self, meta: Any, parts: list[Any]) -> Read:
+        subscripts = tuple(p for p in parts[1:] if p is not None)
+        return Read(str(parts[0]), subscripts, self._meta(meta), self._token(parts[0]))
+
+    def size(self, parts: list[Any]) -> Expression:
+        return cast("Expression", parts[0])
+
+    def number(self, parts: list[Any]) -> Constant:
+        (token,) = parts
+        value = int(token) if token.type == "INTEGER" and len(token) < 20 else float(token)
+        return Constant(value, self._token(token))
+
+    def name(self, parts: list[Any]) -> Name:
+        return Name(str(parts[0]), self._token(parts[0]))
+
+    @v_args(meta=True)
+    def negate(self, meta: Any, parts: list[Any]) -> Negation:
+        return Negation(parts[0], self._meta(meta))
+
+    @v_args(meta=True)
+    def add(self, meta: Any, parts: list[Any]) -> Binary:
+        return Binary("+", parts[0], parts[1], self._meta(meta))
+
+    @v_args(meta=True)
+    def subtract(self, meta: Any, parts: list[Any]) -> Binary:
+        return Binary("-", parts[0], parts[1], self._meta(meta))
+
+    @v_args(meta=True)
+    def multiply(self, meta: Any, parts: list[Any]) -> Binary:
+        return Binary("*", parts[0], parts[1], self._meta(meta))
+
+    @v_args(meta=True)
+    def divide(self, meta: Any, parts: list[Any]) -> Binary:
+        return Binary("/", parts[0], parts[1], self._meta(meta))
+
+    @v_args(meta=True)
+    def reduction(self, meta: Any, parts: list[Any]) -> Reduction:
+        bound = tuple(Name(str(t), self._token(t)) for t in parts[1:-1])
+        operator: Literal["sum", "max"] = "sum" if parts[0] == "sum" else "max"
+        return Reduction(operator, bound, parts[-1], self._meta(meta))
+
+    @v_args(meta=True)
+    def call(self, meta: Any, parts: list[Any]) -> Call:
+        function = Name(str(parts[0]), self._token(parts[0]))
+        return Call(function, tuple(p for p in parts[1:] if p is not None), self._meta(meta))

@@ -1,0 +1,271 @@
+"""Kernel files of dense linear algebra: from YAML text to the backbone.
+
+In: the path of a kernel file, and sizes from the command line. Out: a frozen `KernelFile`, or a
+`DiagnosticError` with every mistake that was found, each at its place in the file. Nothing is computed or
+measured here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.computation import Computation, Declarations, closest, resolve
+from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
+from spacedsl.kernels.expression import Assignment, parse_assignment
+from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.linalg.build import build
+from spacedsl.kernels.linalg.tiling import Levels, inferred_factors, possible_sizes
+from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.schema import KernelEntry, read_model
+
+LINALG_SPACE = Path(__file__).resolve().parent / "spaces" / "linalg.space"
+
+MOST_LEVELS = 6
+"""Of a tiling, inside the outermost."""
+
+MOST_SIZES = 256
+"""Of one level: what an integer choice can hold."""
+
+
+class SizeOverrideError(ValueError):
+    """A size from the command line that the file does not have, or that is out of range."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """The `search:` block; None where the file says nothing."""
+
+    target: str | None = None
+    time_s: float | None = None
+    evaluations: int | None = None
+    ordering: str | None = None
+    policy: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelFile:
+    """A checked kernel file with its sizes."""
+
+    path: Path
+    text: str
+    name: str
+    sizes: Mapping[str, int]
+    """Of the file, with those given from outside in their place."""
+    backbone: Kernel
+    computation: Computation
+    tolerance: float | None
+    cache: Literal["warm", "cold"]
+    space: Path
+    decisions: tuple[Decision, ...]
+    """Fixed by the file, to be applied to the root."""
+    search: SearchOptions
+
+
+def load_kernel(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> KernelFile:
+    """Reads and checks a kernel file; `sizes` replace those of the same name in the file.
+
+    Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
+    `DiagnosticError` with all that is wrong in the file.
+    """
+    return check_kernel(Source.read(path), path, sizes)
+
+
+def check_kernel(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> KernelFile:
+    """The same for a text that has been read; `path` is where `space:` starts from."""
+    document = parse_document(source, "KF")
+    _check_backbone(document)
+    entry, shape_report = read_model(KernelEntry, document, "KF")
+    if entry is None:
+        raise DiagnosticError(shape_report)
+    return _Loader(document, entry, list(shape_report)).load(path, _override(entry, sizes))
+
+
+def _check_backbone(document: Document) -> None:
+    """A file of another backbone has other keys: only that is reported."""
+    name = document.data.get("backbone") if isinstance(document.data, dict) else None
+    if isinstance(name, str) and name != "linalg":
+        span = document.value("backbone")
+        if name == "pipeline":
+            raise DiagnosticError([Diagnostic("KF008", "not supported yet: the backbone `pipeline`", span)])
+        hint = closest(name, ["linalg"])
+        raise DiagnosticError([Diagnostic("KF007", f"unknown backbone `{name}`", span, hint)])
+
+
+def _override(entry: KernelEntry, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    for name, size in sizes.items():
+        if name not in entry.sizes:
+            hint = closest(name, entry.sizes)
+            raise SizeOverrideError(f"`{entry.kernel}` has no size `{name}`" + (f"; {hint}" if hint else ""))
+        if not 1 <= size <= MOST_ELEMENTS:
+            raise SizeOverrideError(f"size `{name}` must lie between 1 and 2**40; {size} does not")
+    return {**entry.sizes, **sizes}
+
+
+class _Loader:
+    """The stages of one load and their common list of diagnostics."""
+
+    def __init__(self, document: Document, entry: KernelEntry, report: list[Diagnostic]) -> None:
+        self.document = document
+        self.entry = entry
+        self.report = report
+
+    def error(self, code: str, message: str, *place: str | int, hint: str | None = None) -> None:
+        self.report.append(Diagnostic(code, message, self.document.value(*place), hint))
+
+    def load(self, path: Path, sizes: Mapping[str, int]) -> KernelFile:
+        declared, declaration_report = declarations(self.document, self.entry, sizes)
+        self.report += declaration_report
+        assignments = self.assignments()
+        search = self.search()
+        space = self.space(path)
+        if declared is None or assignments is None:
+            raise DiagnosticError(self.report)
+        computation, computation_report = resolve(assignments, declared)
+        self.report += computation_report
+        self.accumulate(declared, assignments)
+        # With mistakes in the computation, an index may only seem to be unknown.
+        tilings = self.tilings(computation) if not computation_report else {}
+        if self.report:
+            raise DiagnosticError(self.report)
+        tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
+        backbone = build(self.entry.kernel, computation, tensors, parameters, tilings)
+        decisions = self.decisions(backbone)
+        if self.report:
+            raise DiagnosticError(self.report)
+        return KernelFile(
+            path=path,
+            text=self.document.source.text,
+            name=self.entry.kernel,
+            sizes=MappingProxyType(dict(sizes)),
+            backbone=backbone,
+            computation=computation,
+            tolerance=None if self.entry.tolerance is None else float(self.entry.tolerance),
+            cache=self.entry.cache,
+            space=space,
+            decisions=decisions,
+            search=search,
+        )
+
+    def assignments(self) -> tuple[Assignment, ...] | None:
+        """The parsed lines; None where one does not parse."""
+        lines: list[Assignment] = []
+        for position in range(len(self.entry.compute)):
+            try:
+                lines.append(parse_assignment(self.document.text("compute", position)))
+            except DiagnosticError as error:
+                self.report += error.diagnostics
+        return tuple(lines) if len(lines) == len(self.entry.compute) else None
+
+    def accumulate(self, declared: Declarations, assignments: tuple[Assignment, ...]) -> None:
+        targets = [
+            declared.tensors[a.target.tensor] for a in assignments if a.target.tensor in declared.tensors
+        ]
+        wanted = self.entry.accumulate
+        other = next((t for t in targets if wanted not in (None, t.dtype.label)), None)
+        if other is not None:
+            message = f"not supported yet: partial sums of {other.dtype.label} `{other.name}` in {wanted}"
+            self.error("KF008", message, "accumulate")
+
+    def tilings(self, computation: Computation) -> dict[str, Levels]:
+        """The possible sizes of each level of every index; those of extent 1 have no levels."""
+        for index in self.entry.tiling:
+            if index not in computation.extents:
+                span = self.document.key("tiling", index)
+                hint = closest(index, computation.extents)
+                self.report.append(Diagnostic("KF030", f"no index is called `{index}`", span, hint))
+        free = computation.free_indices
+        found: dict[str, Levels] = {}
+        for index, extent in computation.extents.items():
+            levels = self.entry.tiling.get(index)
+            if levels is None:
+                factors = inferred_factors(extent, index not in free)
+                exact = possible_sizes(extent, factors)
+                assert exact is not None
+            else:
+                exact = self.given_tiling(index, extent, levels)
+            if exact is not None and extent != 1:
+                found[index] = exact
+        return found
+
+    def given_tiling(self, index: str, extent: int, levels: list[list[int]]) -> Levels | None:
+        """The file's tiling without the factors that do not divide; None with an error reported."""
+        before = len(self.report)
+        if len(levels) > MOST_LEVELS:
+            self.error("KF032", f"at most {MOST_LEVELS} levels can be given", "tiling", index)
+        for position, level in enumerate(levels):
+            place = ("tiling", index, position)
+            for at, factor in enumerate(level):
+                if factor < 1:
+                    self.error("KF032", f"a factor must be at least 1, not {factor}", *place, at)
+            if not any(f >= 1 and extent % f == 0 for f in level):
+                self.error("KF031", f"no factor here divides {extent}, the extent of `{index}`", *place)
+        if len(self.report) > before:
+            return None
+        exact = possible_sizes(extent, levels)
+        if exact is None:
+            self.error(
+                "KF031",
+                f"no combination of factors divides {extent}, the extent of `{index}`",
+                "tiling",
+                index,
+            )
+        elif max(len(s) for s in exact) > MOST_SIZES:
+            self.error("KF032", f"more than {MOST_SIZES} sizes of one level", "tiling", index)
+            return None
+        return exact
+
+    def search(self) -> SearchOptions:
+        entry = self.entry.search
+        time_s: float | None = None
+        if entry.time is not None:
+            time_s = duration_s(entry.time)
+            if time_s is None:
+                hint = "for example `10m`, `90s`, `1h30m`, or a number of seconds"
+                self.error("KF042", "this is no span of time", "search", "time", hint=hint)
+        return SearchOptions(
+            entry.target, time_s, entry.evaluations, entry.ordering, entry.policy, entry.seed
+        )
+
+    def space(self, path: Path) -> Path:
+        if self.entry.space is None:
+            return LINALG_SPACE
+        space = path.parent / self.entry.space
+        if not space.is_file():
+            self.error("KF041", f"there is no file {space}", "space")
+        return space
+
+    def decisions(self, backbone: Kernel) -> tuple[Decision, ...]:
+        """The fixed decisions; whether the space has such choices and values is for the space to say."""
+        known = [s.name for s in backbone.statements] + [d.name for d in backbone.logical_dims]
+        for position, entry in enumerate(self.entry.decisions):
+            for at, name in enumerate(entry.objects):
+                if name not in known:
+                    place = ("decisions", position, "objects", at)
+                    hint = closest(name, known)
+                    self.error("KF040", f"this kernel has no statement `{name}`", *place, hint=hint)
+        return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in self.entry.decisions)
+
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+def duration_s(text: str | float) -> float | None:
+    """Seconds of `10m`, `90s`, `1h30m` or a plain number; None for anything else, or nothing."""
+    if isinstance(text, str):
+        match = _DURATION.fullmatch(text.replace(" ", ""))
+        if match is None or not any(match.groups()):
+            return None
+        hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        total = 3600 * hours + 60 * minutes + seconds
+    else:
+        total = float(text)
+    return total if total > 0 and math.isfinite(total) else None

@@ -1,0 +1,311 @@
+"""From a computation to the backbone: one instruction for each operation, each in a loop nest of its own.
+
+In: a checked `Computation`, tensors and parameters, the possible tile sizes of every index. Out: a `Kernel`.
+An instruction is nested in the indices that its operands depend on; `sum[p](a * b)` becomes a MOVE of zero
+over the free indices and an FMA over free and reduced ones; `a * b + c` becomes an FMA. Indices of extent 1 are
+left out.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from spacedsl.kernels.computation import Computation
+from spacedsl.kernels.expression import (
+    Assignment,
+    Binary,
+    Call,
+    Constant,
+    Expression,
+    Name,
+    Negation,
+    Read,
+    Reduction,
+)
+from spacedsl.kernels.linalg.backbone import (
+    Access,
+    Accumulator,
+    Dimension,
+    DType,
+    Instruction,
+    Kernel,
+    LogicalDim,
+    Number,
+    Op,
+    Operand,
+    Parameter,
+    ParameterValue,
+    Tensor,
+    UnevenSize,
+    Value,
+)
+from spacedsl.kernels.linalg.tiling import Levels
+
+Made = Number | ParameterValue | Instruction
+"""What an expression became."""
+
+Loads = dict[tuple[str, tuple[str, ...]], Instruction]
+"""The loads of one scope. Reads in different sums or lines are separate loads: their loops may differ."""
+
+_OPS = {"+": Op.ADD, "-": Op.SUB, "*": Op.MUL, "/": Op.DIV}
+_FOLD = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+def build(
+    name: str,
+    computation: Computation,
+    tensors: Sequence[Tensor],
+    parameters: Sequence[Parameter],
+    tilings: Mapping[str, Levels],
+) -> Kernel:
+    """The backbone; `tilings` has the possible sizes of each index whose extent is not 1."""
+    builder = _Builder(computation, tensors, parameters, tilings)
+    for line in computation.assignments:
+        builder.assignment(line)
+    instructions = tuple(builder.instructions)
+    dimensions = tuple(d for i in instructions for d in i.dims)
+    _number(instructions, dimensions)
+    _relate(instructions, dimensions, builder.mapped)
+    uneven = sorted({s for levels in tilings.values() for sizes in levels for s in sizes if s & (s - 1)})
+    return Kernel(
+        name=name,
+        tensors=tuple(tensors),
+        parameters=tuple(parameters),
+        instructions=instructions,
+        dimensions=dimensions,
+        logical_dims=tuple(logical for i in instructions for logical in i.logical_dims),
+        uneven_sizes=tuple(UnevenSize(f"uneven_{s}", s) for s in uneven),
+    )
+
+
+class _Builder:
+    """Grows the list of instructions, operands first."""
+
+    def __init__(
+        self,
+        computation: Computation,
+        tensors: Sequence[Tensor],
+        parameters: Sequence[Parameter],
+        tilings: Mapping[str, Levels],
+    ) -> None:
+        self.extents = computation.extents
+        self.tensors = {t.name: t for t in tensors}
+        self.parameters = {p.name: p for p in parameters}
+        self.tilings = tilings
+        self.first_group: dict[str, int] = {}
+        groups = 0
+        for index in computation.extents:
+            self.first_group[index] = groups
+            groups += len(tilings.get(index, ()))
+        self.instructions: list[Instruction] = []
+        self.names: set[str] = set()
+        self.stores: dict[str, Instruction] = {}
+        self.mapped: list[tuple[Dimension, Dimension]] = []
+
+    def assignment(self, line: Assignment) -> None:
+        tensor = self.tensors[line.target.tensor]
+        value = self.value(line.value, tensor.dtype, {})
+        store = self.instruction(Op.STORE, tensor.dtype, line.target.indices, name=f"store_{tensor.name}")
+        self.place(store, tensor, line.target.indices)
+        store.operands = (self.operand(value, store),)
+        self.stores[tensor.name] = store
+
+    def value(self, node: Expression, dtype: DType, loads: Loads) -> Made:
+        match node:
+            case Constant(value=number):
+                return Number(float(number))
+            case Name(name=name):
+                return ParameterValue(self.parameters[name])
+            case Read():
+                return self.load(node, loads)
+            case Negation(operand=operand):
+                made = self.value(operand, dtype, loads)
+                return Number(-made.value) if isinstance(made, Number) else self.compute(Op.NEG, dtype, made)
+            case Binary():
+                return self.binary(node, dtype, loads)
+            case Reduction():
+                return self.reduction(node, dtype)
+            case Call():
+                raise AssertionError("calls are refused by the checker")
+            case _:
+                assert_never(node)
+
+    def load(self, read: Read, loads: Loads) -> Instruction:
+        known = loads.get((read.tensor, read.indices))
+        if known is not None:
+            return known
+        tensor = self.tensors[read.tensor]
+        load = self.instruction(Op.LOAD, tensor.dtype, read.indices, name=f"load_{tensor.name}")
+        self.place(load, tensor, read.indices)
+        if tensor.name in self.stores:
+            self.stores[tensor.name].readers += (load,)
+        loads[read.tensor, read.indices] = load
+        return load
+
+    def binary(self, node: Binary, dtype: DType, loads: Loads) -> Made:
+        if node.operator == "+":
+            # A product is fused with the addition: that of the right operand where both are products.
+            if isinstance(node.right, Binary) and node.right.operator == "*":
+                addend = self.value(node.left, dtype, loads)
+                return self.fma(*self.operands_of(node.right, dtype, loads), addend, dtype)
+            if isinstance(node.left, Binary) and node.left.operator == "*":
+                pair = self.operands_of(node.left, dtype, loads)
+                return self.fma(*pair, self.value(node.right, dtype, loads), dtype)
+        return self.arithmetic(node.operator, dtype, *self.operands_of(node, dtype, loads))
+
+    def operands_of(self, node: Binary, dtype: DType, loads: Loads) -> tuple[Made, Made]:
+        left = self.value(node.left, dtype, loads)
+        return left, self.value(node.right, dtype, loads)
+
+    def fma(self, a: Made, b: Made, addend: Made, dtype: DType) -> Made:
+        if isinstance(a, Number) and isinstance(b, Number):
+            return self.arithmetic("+", dtype, addend, self.arithmetic("*", dtype, a, b))
+        return self.compute(Op.FMA, dtype, a, b, addend)
+
+    def arithmetic(self, symbol: str, dtype: DType, left: Made, right: Made) -> Made:
+        """The operation, or its result where both operands are numbers and it is finite."""
+        if isinstance(left, Number) and isinstance(right, Number) and (symbol != "/" or right.value):
+            result = _FOLD[symbol](left.value, right.value)
+            if math.isfinite(result):
+                return Number(result)
+        return self.compute(_OPS[symbol], dtype, left, right)
+
+    def reduction(self, node: Reduction, dtype: DType) -> Made:
+        loads: Loads = {}
+        bound = [i for i in node.indices if self.extents[i] != 1]
+        if not bound:
+            return self.value(node.body, dtype, loads)
+        body = node.body
+        terms: tuple[Made, ...]
+        if isinstance(body, Binary) and body.operator == "*":
+            op = Op.FMA
+            terms = self.operands_of(body, dtype, loads)
+        else:
+            op = Op.ADD
+            terms = (self.value(body, dtype, loads),)
+        free = [i for t in terms for i in self.indices(t) if i not in bound]
+        initialiser = self.instruction(Op.MOVE, dtype, free, name="init")
+        initialiser.operands = (Number(0.0),)
+        reduction = self.instruction(op, dtype, (*free, *bound), reduced=bound)
+        mapping = self.mapping(initialiser, reduction)
+        accumulator = Accumulator(initialiser, mapping, reduction.reduced_dims)
+        reduction.initialisers = (initialiser,)
+        initialiser.consumers += (reduction,)
+        reduction.operands = (*(self.operand(t, reduction) for t in terms), accumulator)
+        return reduction
+
+    def compute(self, op: Op, dtype: DType, *operands: Made) -> Instruction:
+        indices = [i for o in operands for i in self.indices(o)]
+        instruction = self.instruction(op, dtype, indices)
+        instruction.operands = tuple(self.operand(o, instruction) for o in operands)
+        return instruction
+
+    def indices(self, made: Made) -> tuple[str, ...]:
+        """What a value depends on: the indices of its instruction that are not reduced."""
+        if not isinstance(made, Instruction):
+            return ()
+        return tuple(d.index for d in made.logical_dims if not d.dims[0].is_reduction)
+
+    def operand(self, made: Made, user: Instruction) -> Operand:
+        if not isinstance(made, Instruction):
+            return made
+        if user not in made.consumers:
+            made.consumers += (user,)
+        return Value(made, self.mapping(made, user))
+
+    def mapping(self, made: Instruction, user: Instruction) -> tuple[tuple[Dimension, Dimension], ...]:
+        """Pairs of equal level and index: iteration i of the first makes what iteration i of the second uses."""
+        own = {d.group: d for d in user.dims}
+        pairs = tuple((d, own[d.group]) for d in made.dims if not d.is_reduction)
+        self.mapped.extend(pairs)
+        return pairs
+
+    def instruction(
+        self,
+        op: Op,
+        dtype: DType,
+        indices: Iterable[str],
+        *,
+        reduced: Iterable[str] = (),
+        name: str | None = None,
+    ) -> Instruction:
+        """A new instruction nested in `indices`, in the order in which the file first names them."""
+        instruction = Instruction(len(self.instructions), self.fresh(name or op.value), op, dtype)
+        wanted = {i for i in indices if self.extents[i] != 1}
+        reduced = frozenset(reduced)
+        instruction.logical_dims = tuple(
+            self.logical_dim(instruction, index, index in reduced)
+            for index in self.extents
+            if index in wanted
+        )
+        instruction.dims = tuple(d for logical in instruction.logical_dims for d in logical.dims)
+        if reduced:
+            instruction.reduced_dims = tuple(d for d in instruction.dims if d.is_reduction)
+            instruction.free_dims = tuple(d for d in instruction.dims if not d.is_reduction)
+        self.instructions.append(instruction)
+        return instruction
+
+    def logical_dim(self, instruction: Instruction, index: str, is_reduction: bool) -> LogicalDim:
+        levels = self.tilings[index]
+        has_access = instruction.op in (Op.LOAD, Op.STORE)
+        dims = tuple(
+            Dimension(
+                id=0,
+                name=f"{instruction.name}.{index}{level}",
+                index=index,
+                level=level,
+                group=self.first_group[index] + level,
+                possible_sizes=sizes,
+                is_reduction=is_reduction,
+                is_vectorizable=level == len(levels) - 1 and not is_reduction and not has_access,
+                item_bytes=instruction.dtype.nbytes,
+                instruction=instruction,
+            )
+            for level, sizes in enumerate(levels)
+        )
+        for dim in dims:
+            dim.inner_levels = dims[dim.level + 1 :]
+        return LogicalDim(f"{instruction.name}.{index}", index, self.extents[index], dims)
+
+    def place(self, instruction: Instruction, tensor: Tensor, subscripts: Sequence[str]) -> None:
+        """Gives a load or store its address; an index in several subscripts moves along all of them."""
+        strides = tuple(
+            (logical, sum(s for i, s in zip(subscripts, tensor.strides, strict=True) if i == logical.index))
+            for logical in instruction.logical_dims
+        )
+        instruction.access = Access(tensor, 0, strides)
+        for logical, stride in strides:
+            logical.dims[-1].is_vectorizable = stride == 1
+
+    def fresh(self, name: str) -> str:
+        """`name`, numbered from its second use on."""
+        candidate, count = name, 1
+        while candidate in self.names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.names.add(candidate)
+        return candidate
+
+
+def _number(instructions: Sequence[Instruction], dimensions: Sequence[Dimension]) -> None:
+    statements: tuple[Instruction | Dimension, ...] = (*instructions, *dimensions)
+    for position, statement in enumerate(statements):
+        statement.id = position
+
+
+def _relate(
+    instructions: Sequence[Instruction],
+    dimensions: Sequence[Dimension],
+    mapped: Sequence[tuple[Dimension, Dimension]],
+) -> None:
+    """Fills in the relations between dimensions, each in order of position."""
+    for dim in dimensions:
+        dim.twins = tuple(d for d in dimensions if d.group == dim.group and d is not dim)
+    for instruction in instructions:
+        own = {logical.index for logical in instruction.logical_dims}
+        instruction.foreign_dims = tuple(d for d in dimensions if d.index not in own)
+    for made, used in dict.fromkeys(mapped):
+        made.mapped_to += (used,)
