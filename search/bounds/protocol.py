@@ -18,7 +18,7 @@ class BoundTerm:
 
 
 class Bound(Protocol):
-    """Never above the time of any implementation that the candidate can become, and never falling with decisions."""
+    """Never above the time of anything that the candidate can become; never falling as decisions are made."""
 
     def __call__(self, candidate: Candidate) -> float:
         """The bound in nanoseconds."""

@@ -1,0 +1,207 @@
+"""Steps downwards from a candidate: all children of one decision, or a random way to an implementation.
+
+In: a candidate with its bound, and the cut. Out: its expansion, or what a rollout ended in. The tree is not
+touched. Bounds here are not scaled and never fall on the way down: a child's is at least its parent's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance, Variable
+from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.orderings import Ordering
+from spacedsl.search.policies import draw, weight
+from spacedsl.search.tree import Expansion, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A candidate and its bound, which is not scaled."""
+
+    candidate: Candidate
+    bound_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """A rollout came to the end of all decisions by these steps."""
+
+    end: Bounded
+    steps: tuple[Step, ...]
+    refused: int
+    """Values that the constraints refused on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """A rollout refuted everything: what lies below it has at least this bound; infinite: nothing does."""
+
+    bound_ns: float
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A rollout met more dead ends than it may repair."""
+
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The best confirmed time, if there is one, and the factor that bounds are multiplied by."""
+
+    time_ns: float | None
+    scale: float
+
+    def weight(self, bound_ns: float) -> float:
+        return weight(bound_ns * self.scale, self.time_ns)
+
+    def excludes(self, bound_ns: float) -> bool:
+        return self.time_ns is not None and bound_ns * self.scale >= self.time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """An expansion with its candidates: the one after the forced decisions, and the children."""
+
+    expansion: Expansion
+    start: Bounded
+    children: tuple[Bounded, ...]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One decision of a rollout: the groups not yet refuted, and the children already propagated."""
+
+    start: Bounded
+    variable: Variable
+    open: list[int]
+    known: dict[int, Bounded] = field(default_factory=dict)
+    taken: int = 0
+    """The group that the next frame lies below."""
+
+
+@dataclass(slots=True)
+class _Refuted:
+    """What a rollout has learnt: groups that constraints refused, the least bound that the cut excluded."""
+
+    refused: int = 0
+    least_excluded_ns: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    instance: Instance
+    ordering: Ordering
+    bound: Bound
+    repairs: int = 64
+    """Dead ends that a rollout repairs before it gives up."""
+
+    def expand(self, start: Bounded) -> Expanded:
+        """Branches on the next decision that leaves a choice; those with one valid group are forced."""
+        forced: list[Step] = []
+        refused = 0
+        while True:
+            branching = self.ordering.next(start.candidate)
+            if branching is None:
+                return Expanded(Expansion(tuple(forced), start.bound_ns, None, (), (), refused), start, ())
+            tried = [(mask, self._child(start, branching.variable, mask)) for mask in branching.masks]
+            valid = [(mask, child) for mask, child in tried if child is not None]
+            refused += len(tried) - len(valid)
+            if len(valid) != 1:
+                break
+            forced.append(Step(branching.variable.index, valid[0][0]))
+            start = valid[0][1]
+        children = tuple(child for _, child in valid)
+        expansion = Expansion(
+            forced=tuple(forced),
+            bound_ns=start.bound_ns,
+            variable=branching.variable.index,
+            masks=tuple(mask for mask, _ in valid),
+            bounds_ns=tuple(child.bound_ns for child in children),
+            refused=refused,
+        )
+        return Expanded(expansion, start, children)
+
+    def rollout(
+        self, node: Expanded, cut: Cut, rng: np.random.Generator
+    ) -> Implementation | Exhausted | GivenUp:
+        """A random implementation below a node: each child is taken with probability p ~ max(T - b, 0).
+
+        A decision without any value left refutes the one before it, which then takes another value.
+        """
+        if cut.excludes(node.start.bound_ns):
+            return Exhausted(node.start.bound_ns, 0)
+        if node.expansion.variable is None:
+            return Implementation(node.start, (), 0)
+        refuted = _Refuted()
+        frames = [self._first_frame(node, self.instance.variables[node.expansion.variable], cut, refuted)]
+        dead_ends = 0
+        while frames:
+            child = self._draw(frames[-1], cut, refuted, rng)
+            if child is None:
+                frames.pop()
+                if frames:
+                    frames[-1].open.remove(frames[-1].taken)
+                    dead_ends += 1
+                    if dead_ends > self.repairs:
+                        return GivenUp(refuted.refused)
+                continue
+            branching = self.ordering.next(child.candidate)
+            if branching is None:
+                steps = tuple(Step(frame.variable.index, frame.taken) for frame in frames)
+                return Implementation(child, steps, refuted.refused)
+            frames.append(_Frame(child, branching.variable, list(branching.masks)))
+        return Exhausted(refuted.least_excluded_ns, refuted.refused)
+
+    def _first_frame(self, node: Expanded, variable: Variable, cut: Cut, refuted: _Refuted) -> _Frame:
+        frame = _Frame(node.start, variable, [])
+        for mask, child in zip(node.expansion.masks, node.children, strict=True):
+            if cut.excludes(child.bound_ns):
+                refuted.least_excluded_ns = min(refuted.least_excluded_ns, child.bound_ns)
+            else:
+                frame.open.append(mask)
+                frame.known[mask] = child
+        return frame
+
+    def _draw(self, frame: _Frame, cut: Cut, refuted: _Refuted, rng: np.random.Generator) -> Bounded | None:
+        """A child of the frame; None once all its groups are refuted.
+
+        Propagating every child to know its weight would cost most of a rollout. A child's bound is at least
+        its parent's, so the parent's weight is an upper limit, and rejection sampling under it draws from
+        the same distribution: a child drawn uniformly is kept with probability weight / limit. Once all
+        weights are known the draw is direct.
+        """
+        limit = cut.weight(frame.start.bound_ns)
+        while frame.open:
+            if all(mask in frame.known for mask in frame.open):
+                weights = [cut.weight(frame.known[mask].bound_ns) for mask in frame.open]
+                frame.taken = frame.open[draw(weights, rng)]
+                return frame.known[frame.taken]
+            mask = frame.open[int(rng.integers(len(frame.open)))]
+            child = frame.known.get(mask) or self._child(frame.start, frame.variable, mask)
+            if child is None:
+                frame.open.remove(mask)
+                refuted.refused += 1
+            elif cut.excludes(child.bound_ns):
+                frame.open.remove(mask)
+                refuted.least_excluded_ns = min(refuted.least_excluded_ns, child.bound_ns)
+            else:
+                frame.known[mask] = child
+                if float(rng.random()) * limit < cut.weight(child.bound_ns):
+                    frame.taken = mask
+                    return child
+        return None
+
+    def _child(self, parent: Bounded, variable: Variable, mask: int) -> Bounded | None:
+        """The candidate after a decision, propagated and bounded; None where the constraints refuse it."""
+        candidate = self.instance.restrict(parent.candidate, variable, mask)
+        if candidate is None:
+            return None
+        return Bounded(candidate, max(parent.bound_ns, self.bound(candidate)))

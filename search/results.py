@@ -1,0 +1,89 @@
+"""What a search hands back.
+
+In: the final state of a search. Out: `Result`, and the content of `best.json`. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.kernels.evaluation import Timing
+from spacedsl.search.events import Progress
+from spacedsl.search.state import Trial
+from spacedsl.search.store import About
+
+
+class Stop(enum.StrEnum):
+    """Why a search ended."""
+
+    BUDGET = "budget"
+    EXHAUSTED = "exhausted"
+    INTERRUPTED = "interrupted"
+    EMPTY = "empty"  # the constraints leave nothing, before any decision
+    CONTRADICTION = "contradiction"  # the decisions fixed by the expert contradict the constraints
+
+
+@dataclass(frozen=True, slots=True)
+class Finalist:
+    """One of the fastest implementations, with its last timing."""
+
+    candidate: Candidate
+    digest: str
+    code: str
+    timing: Timing
+    bound_ns: float
+    is_tied: bool
+    """Whether its time cannot be told from the best one's."""
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        return self.candidate.decisions()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    stop: Stop
+    message: str
+    """What there is to add to the reason of the stop."""
+    seed: int
+    root_bound_ns: float | None
+    """None where there is no root: the space is empty."""
+    progress: Progress
+    finalists: tuple[Finalist, ...]
+    """Fastest first; measured side by side unless there is only one, or the run was interrupted."""
+    trials: tuple[Trial, ...]
+
+    @property
+    def best(self) -> Finalist | None:
+        return self.finalists[0] if self.finalists else None
+
+
+def best_record(finalist: Finalist, about: About) -> dict[str, Any]:
+    """The content of `best.json`: all that rebuilding the same code and judging its time again needs."""
+    return {
+        "schema": 1,
+        "kernel": {
+            "name": about.kernel,
+            "path": about.kernel_path,
+            "text": about.kernel_text,
+            "sizes": dict(about.sizes),
+        },
+        "space": {"path": about.space_path, "digest": about.space_digest},
+        "target": about.target,
+        "device": dict(about.device),
+        "code": {
+            "digest": finalist.digest,
+            "generator": about.generator_digest,
+            "compiler": about.compiler,
+            "flags": list(about.flags),
+        },
+        "time_ns": finalist.timing.time_ns,
+        "time_ci_ns": [finalist.timing.low_ns, finalist.timing.high_ns],
+        "bound_ns": finalist.bound_ns,
+        # There is a timing only of code whose results were compared with the reference.
+        "verified": True,
+        "decisions": [asdict(decision) for decision in finalist.decisions],
+    }

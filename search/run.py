@@ -1,0 +1,281 @@
+"""The search itself: select, expand, roll out, lower, evaluate, record; until the budget or the space ends.
+
+In: an instance, a bound, an evaluator, an ordering, a policy and options. Out: a `Result`, and on the way
+events for a listener and iterations for a store. A store that already holds iterations is gone on with: they
+are folded into the state as they happened, and the generator continues from where it stood. It never prints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
+from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
+from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started, Violation
+from spacedsl.search.orderings import Ordering
+from spacedsl.search.policies import Policy
+from spacedsl.search.results import Finalist, Result, Stop
+from spacedsl.search.state import Contender, Iteration, Measured, State, is_violation
+from spacedsl.search.store import Store
+from spacedsl.search.tree import Node, Tree, replay
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`seconds` and `evaluations` bound the whole run, over all its resumptions; None: no limit."""
+
+    seed: int = 0
+    seconds: float | None = None
+    evaluations: int | None = None
+    contenders: int = 5
+    """How many of the fastest are measured side by side at the end."""
+    repairs: int = 64
+    """Dead ends that a rollout repairs before it gives up."""
+
+
+class ContradictionError(Exception):
+    """A decision fixed by the expert that the constraints refuse, after those before it."""
+
+    def __init__(self, decision: Decision) -> None:
+        values = " | ".join(str(value) for value in decision.values)
+        self.decision = decision
+        super().__init__(
+            f"the constraints refuse {decision.choice}({', '.join(decision.objects)}) is {values}, "
+            "together with the decisions fixed before it"
+        )
+
+
+def decided(instance: Instance, root: Candidate, decisions: Sequence[Decision]) -> Candidate:
+    """The candidate after the decisions; raises `ContradictionError`, or `KeyError` for an unknown name."""
+    candidate = root
+    for decision in decisions:
+        restricted = instance.decide(candidate, decision)
+        if restricted is None:
+            raise ContradictionError(decision)
+        candidate = restricted
+    return candidate
+
+
+class Search:
+    """One exploration; `run` once. `interrupt` may be called from a signal handler or another thread."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        bound: Bound,
+        evaluator: Evaluator,
+        ordering: Ordering,
+        policy: Policy,
+        options: Options,
+        decisions: Sequence[Decision] = (),
+        store: Store | None = None,
+        listener: Listener = lambda event: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._instance = instance
+        self._bound = bound
+        self._evaluator = evaluator
+        self._policy = policy
+        self._options = options
+        self._decisions = tuple(decisions)
+        self._store = store
+        self._emit = listener
+        self._clock = clock
+        self._descent = Descent(instance, ordering, bound, options.repairs)
+        self._rng = np.random.default_rng(options.seed)
+        self._is_interrupted = False
+
+    def interrupt(self) -> None:
+        """Ends the search after the iteration in progress."""
+        self._is_interrupted = True
+
+    def run(self) -> Result:
+        root = self._instance.root()
+        if root is None:
+            return self._nothing(Stop.EMPTY, "the constraints leave no implementation of this kernel")
+        try:
+            root = decided(self._instance, root, self._decisions)
+        except ContradictionError as error:
+            return self._nothing(Stop.CONTRADICTION, str(error))
+        tree = Tree(self._instance, root, self._bound(root), self._policy.kept_times)
+        state = State(tree, self._options.contenders)
+        if self._store is not None:
+            self._restore(state, self._store)
+        self._emit(Started(tree.root.bound_ns, self._options.seed, state.iterations))
+        self._evaluator.open()
+        try:
+            stop = self._explore(state)
+            finalists = self._finalists(state, root, is_compared=stop is not Stop.INTERRUPTED)
+        finally:
+            self._evaluator.close()
+        progress = state.progress()
+        self._emit(Finished(stop, "", progress))
+        return Result(
+            stop=stop,
+            message="",
+            seed=self._options.seed,
+            root_bound_ns=tree.root.bound_ns * tree.scale,
+            progress=progress,
+            finalists=finalists,
+            trials=tuple(state.trials),
+        )
+
+    def _restore(self, state: State, store: Store) -> None:
+        last: Iteration | None = None
+        for last in store.iterations():
+            state.absorb(last)
+        if last is not None:
+            self._rng.bit_generator.state = json.loads(last.random_state)
+
+    def _explore(self, state: State) -> Stop:
+        started = self._clock() - state.seconds
+        while True:
+            if state.tree.is_exhausted:
+                return Stop.EXHAUSTED
+            if self._is_interrupted:
+                return Stop.INTERRUPTED
+            if self._is_spent(state, self._clock() - started):
+                return Stop.BUDGET
+            try:
+                iteration, children, code = self._iterate(state, started)
+            except KeyboardInterrupt:
+                return Stop.INTERRUPTED
+            # Committed first: what is in the state is then always in the store, too.
+            if self._store is not None:
+                self._store.append(iteration, code)
+            for event in state.absorb(iteration, children):
+                self._emit(event)
+
+    def _is_spent(self, state: State, seconds: float) -> bool:
+        limit = self._options
+        return (limit.evaluations is not None and state.evaluations >= limit.evaluations) or (
+            limit.seconds is not None and seconds >= limit.seconds
+        )
+
+    def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...], str | None]:
+        """One iteration, the candidates of its expansion, and its code where that is worth keeping."""
+        node = self._select(state.tree)
+        start = Bounded(state.tree.candidate(node), node.bound_ns)
+        expanded = self._descent.expand(start)
+        end = self._descent.rollout(expanded, state.cut, self._rng)
+        measured, code = None, None
+        if isinstance(end, Implementation):
+            measured, code = self._measure(state, end)
+        iteration = Iteration(
+            path=node.path(),
+            expansion=expanded.expansion,
+            measured=measured,
+            proven_ns=end.bound_ns if isinstance(end, Exhausted) else None,
+            refused=expanded.expansion.refused + end.refused,
+            seconds=self._clock() - started,
+            random_state=json.dumps(self._rng.bit_generator.state),
+        )
+        return iteration, tuple(child.candidate for child in expanded.children), code
+
+    def _select(self, tree: Tree) -> Node:
+        node = tree.root
+        while node.is_expanded:
+            node = self._policy.choose(tree, node, self._rng)
+        return node
+
+    def _measure(self, state: State, end: Implementation) -> tuple[Measured, str | None]:
+        """The outcome of an implementation, and its code if it becomes a contender."""
+        bound_ns = end.end.bound_ns
+        lowered = self._evaluator.lower(end.end.candidate)
+        # What cannot be lowered has no code to be known by.
+        vector = end.end.candidate.vector.tobytes()
+        digest = hashlib.sha256(vector).hexdigest() if isinstance(lowered, Outcome) else lowered.digest
+        known = state.known.get(digest)
+        if known is not None:
+            return Measured(end.steps, bound_ns, digest, known, is_duplicate=True), None
+        if isinstance(lowered, Outcome):
+            return Measured(end.steps, bound_ns, digest, lowered, is_duplicate=False), None
+        outcome = self._evaluate(lowered, state.best_ns)
+        measured = Measured(end.steps, bound_ns, lowered.digest, outcome, is_duplicate=False)
+        return measured, lowered.code if state.is_contender(measured) else None
+
+    def _evaluate(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        """Builds, checks and times; what would be the best is timed again, and the slower timing counts.
+
+        The fastest of many noisy timings is too fast, and a bound must not be compared with it.
+        """
+        first = self._evaluator.run(lowered, best_ns)
+        if first.timing is None or (best_ns is not None and first.timing.time_ns >= best_ns):
+            return first
+        second = self._evaluator.run(lowered, best_ns)
+        if second.timing is None or second.timing.time_ns >= first.timing.time_ns:
+            return second
+        return first
+
+    def _finalists(self, state: State, root: Candidate, *, is_compared: bool) -> tuple[Finalist, ...]:
+        finalists = [self._finalist(state, root, contender) for contender in state.contenders]
+        if not is_compared or len(finalists) < 2:
+            return tuple(finalists)
+        self._emit(Comparing(len(finalists)))
+        try:
+            outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
+        except KeyboardInterrupt:
+            return tuple(finalists)
+        compared = [
+            replace(finalist, timing=outcome.timing)
+            for finalist, outcome in zip(finalists, outcomes, strict=True)
+            if outcome.timing is not None
+        ]
+        for finalist in compared:
+            self._check(state, finalist)
+        if not compared:
+            # A lost worker says nothing about the code, a wrong result does.
+            return tuple(
+                finalist
+                for finalist, outcome in zip(finalists, outcomes, strict=True)
+                if outcome.failure is not Failure.WRONG_RESULT
+            )
+        compared.sort(key=lambda finalist: finalist.timing.time_ns)
+        best = compared[0]
+        return (best, *(replace(f, is_tied=f.timing.low_ns <= best.timing.high_ns) for f in compared[1:]))
+
+    def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:
+        candidate = replay(self._instance, root, contender.steps)
+        lowered = self._evaluator.lower(candidate)
+        if isinstance(lowered, Outcome):
+            raise RuntimeError(f"code that had been measured can no longer be made: {lowered.message}")
+        return Finalist(
+            candidate=candidate,
+            digest=lowered.digest,
+            code=lowered.code,
+            timing=contender.timing,
+            bound_ns=contender.bound_ns * state.tree.scale,
+            is_tied=False,
+        )
+
+    def _check(self, state: State, finalist: Finalist) -> None:
+        """The last timings, too, are compared with the bounds."""
+        if is_violation(finalist.timing, finalist.bound_ns):
+            state.bound_violations += 1
+            self._emit(
+                Violation(
+                    state.iterations,
+                    finalist.digest,
+                    finalist.bound_ns,
+                    finalist.timing,
+                    state.tree.scale,
+                )
+            )
+
+    def _nothing(self, stop: Stop, message: str) -> Result:
+        progress = Progress(0, 0, 0, 0, 0, {}, None, float("inf"), None, 0.0, 0, 0.0)
+        self._emit(Finished(stop, message, progress))
+        return Result(stop, message, self._options.seed, None, progress, (), ())
+
+
+__all__ = ["ContradictionError", "Event", "Options", "Search", "decided"]

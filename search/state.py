@@ -1,0 +1,226 @@
+"""The state of a search as a fold over its iterations: the same iterations give the same state.
+
+In: `Iteration` records, made by the search or read back from its store. Out: the tree with its statistics,
+the best implementation and its contenders, counts by cause, and the events that each iteration causes.
+Nothing is propagated, drawn or measured here.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.descent import Cut
+from spacedsl.search.events import Evaluated, Event, Failed, FailureCount, NewBest, Progress, Violation
+from spacedsl.search.tree import Closed, Expansion, Node, Step, Tree
+
+TOLERATED = 0.99
+"""A time is a violation of a bound when the upper end of its interval is below this share of the bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The implementation that an iteration came to, and its outcome."""
+
+    steps: tuple[Step, ...]
+    """From the candidate of the iteration's node, its forced decisions included."""
+    bound_ns: float
+    """The greatest bound of the implementation and all its ancestors, not scaled."""
+    digest: str
+    """Of the code, or of the decisions where lowering failed."""
+    outcome: Outcome
+    is_duplicate: bool
+    """Equal code had been measured before, and the outcome is that one's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """All that one iteration adds to the state of the search."""
+
+    path: tuple[int, ...]
+    """The node that was selected."""
+    expansion: Expansion
+    measured: Measured | None
+    """None where the rollout came to no implementation."""
+    proven_ns: float | None
+    """Where the rollout refuted all that lies below the node: its least bound, infinite for nothing."""
+    refused: int
+    """Groups of values that the constraints refused after a decision."""
+    seconds: float
+    """Search time up to the end of this iteration."""
+    random_state: str
+    """Of the generator, after this iteration; JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One implementation that was met, as reports show it."""
+
+    iteration: int
+    digest: str
+    outcome: Outcome
+    bound_ns: float
+    is_duplicate: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One of the fastest implementations, by the steps that lead to it from the root."""
+
+    iteration: int
+    digest: str
+    timing: Timing
+    bound_ns: float
+    """Not scaled."""
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True)
+class State:
+    tree: Tree
+    kept_contenders: int
+    iterations: int = 0
+    evaluations: int = 0
+    valid: int = 0
+    duplicates: int = 0
+    dead_ends: int = 0
+    refused: int = 0
+    bound_violations: int = 0
+    seconds: float = 0.0
+    failures: dict[Failure, FailureCount] = field(default_factory=dict)
+    known: dict[str, Outcome] = field(default_factory=dict)
+    """Outcomes by the digest of the code."""
+    contenders: list[Contender] = field(default_factory=list)
+    """Fastest first, with distinct code."""
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def best(self) -> Contender | None:
+        return self.contenders[0] if self.contenders else None
+
+    @property
+    def best_ns(self) -> float | None:
+        return self.contenders[0].timing.time_ns if self.contenders else None
+
+    @property
+    def cut(self) -> Cut:
+        return Cut(self.tree.cut_ns, self.tree.scale)
+
+    def is_contender(self, measured: Measured) -> bool:
+        """Whether an implementation is new and among the fastest so far."""
+        timing = measured.outcome.timing
+        if timing is None or measured.is_duplicate:
+            return False
+        slowest = self.contenders[-1].timing.time_ns if self.contenders else math.inf
+        return len(self.contenders) < self.kept_contenders or timing.time_ns < slowest
+
+    def progress(self) -> Progress:
+        return Progress(
+            iterations=self.iterations,
+            evaluations=self.evaluations,
+            valid=self.valid,
+            duplicates=self.duplicates,
+            dead_ends=self.dead_ends,
+            failures=dict(self.failures),
+            best_ns=self.best_ns,
+            least_bound_ns=self.tree.least_live_bound_ns,
+            gap=gap(self.best_ns, self.tree.least_live_bound_ns),
+            share_cut=self.tree.share_cut,
+            bound_violations=self.bound_violations,
+            seconds=self.seconds,
+        )
+
+    def absorb(self, iteration: Iteration, children: Sequence[Candidate] = ()) -> list[Event]:
+        """Adds an iteration; `children` are the candidates of its expansion where the caller has them."""
+        node = self.tree.follow(iteration.path)
+        self.tree.expand(node, iteration.expansion, children)
+        self.iterations += 1
+        self.refused += iteration.refused
+        self.seconds = iteration.seconds
+        if iteration.measured is None:
+            self.dead_ends += 1
+            self.tree.record(node, None, "")
+        events = [] if iteration.measured is None else self._measured(node, iteration.measured)
+        if iteration.measured is not None and iteration.expansion.variable is None:
+            self.tree.close(node, Closed.MEASURED)
+        if iteration.proven_ns is not None:
+            self.tree.raise_bound(node, iteration.proven_ns)
+        return [*events, self.progress()]
+
+    def _measured(self, node: Node, measured: Measured) -> list[Event]:
+        outcome = measured.outcome
+        bound_ns = measured.bound_ns * self.tree.scale
+        self.trials.append(
+            Trial(self.iterations, measured.digest, outcome, bound_ns, measured.is_duplicate, self.seconds)
+        )
+        events: list[Event] = [
+            Evaluated(self.iterations, measured.digest, bound_ns, outcome, measured.is_duplicate)
+        ]
+        if measured.is_duplicate:
+            self.duplicates += 1
+        else:
+            self.evaluations += 1
+            self.valid += outcome.is_valid
+            self.known[measured.digest] = outcome
+        if outcome.timing is None:
+            self.tree.record(node, None, measured.digest)
+            events += [] if measured.is_duplicate else self._failed(measured)
+        else:
+            self.tree.record(node, outcome.timing.time_ns, measured.digest)
+            events += self._violated(measured, outcome.timing)
+            events += self._contends(node, measured, outcome.timing)
+        return events
+
+    def _failed(self, measured: Measured) -> list[Event]:
+        failure = measured.outcome.failure
+        if failure is None:
+            raise ValueError("an outcome without timing names its failure")
+        before = self.failures.get(failure, FailureCount(0, measured.outcome.message))
+        self.failures[failure] = FailureCount(before.count + 1, before.first_message)
+        if before.count and failure is not Failure.WRONG_RESULT:
+            return []
+        return [Failed(self.iterations, measured.digest, failure, measured.outcome.message)]
+
+    def _violated(self, measured: Measured, timing: Timing) -> list[Event]:
+        """Counts a time that the bound forbids, lowers all bounds to it, and opens what they had cut."""
+        bound_ns = measured.bound_ns * self.tree.scale
+        if not is_violation(timing, bound_ns):
+            return []
+        self.bound_violations += 1
+        scale = timing.high_ns / measured.bound_ns
+        self.tree.recut(self.tree.cut_ns, scale)
+        return [Violation(self.iterations, measured.digest, bound_ns, timing, scale)]
+
+    def _contends(self, node: Node, measured: Measured, timing: Timing) -> list[Event]:
+        if not self.is_contender(measured):
+            return []
+        best_ns = self.best_ns
+        contender = Contender(
+            self.iterations,
+            measured.digest,
+            timing,
+            measured.bound_ns,
+            (*self.tree.steps(node), *measured.steps),
+        )
+        insort(self.contenders, contender, key=lambda c: c.timing.time_ns)
+        del self.contenders[self.kept_contenders :]
+        if best_ns is not None and timing.time_ns >= best_ns:
+            return []
+        self.tree.recut(timing.time_ns, self.tree.scale)
+        return [NewBest(self.iterations, measured.digest, measured.bound_ns * self.tree.scale, timing)]
+
+
+def is_violation(timing: Timing, bound_ns: float) -> bool:
+    return timing.high_ns < TOLERATED * bound_ns
+
+
+def gap(best_ns: float | None, least_bound_ns: float) -> float | None:
+    """(best - least live bound) / best: how much faster, at most, anything still to be found can be."""
+    if best_ns is None:
+        return None
+    return max(0.0, (best_ns - least_bound_ns) / best_ns) if math.isfinite(least_bound_ns) else 0.0

@@ -1,0 +1,252 @@
+"""The record of a run: one SQLite file, to which every iteration is committed as it happens.
+
+In: what a run is about, once; then `Iteration` records; at the end, its summary. Out: the same, in order. A
+process may be killed at any moment: what was committed is there, and what was not did not happen. One process
+writes at a time (a lock file says so, which the system releases with the process); any number may read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.state import Iteration, Measured
+from spacedsl.search.tree import Expansion, Step
+
+SCHEMA = 1
+DATABASE = "run.sqlite"
+LOCK = "run.lock"
+
+_TABLES = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE iteration (
+    number INTEGER PRIMARY KEY,
+    path TEXT NOT NULL,
+    expansion TEXT NOT NULL,
+    steps TEXT,
+    bound_ns REAL,
+    digest TEXT,
+    is_duplicate INTEGER,
+    time_ns REAL,
+    low_ns REAL,
+    high_ns REAL,
+    samples INTEGER,
+    failure TEXT,
+    message TEXT,
+    proven_ns REAL,
+    refused INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    random_state TEXT NOT NULL
+);
+CREATE TABLE code (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
+"""
+_COLUMNS = (
+    "path", "expansion", "steps", "bound_ns", "digest", "is_duplicate", "time_ns", "low_ns", "high_ns",
+    "samples", "failure", "message", "proven_ns", "refused", "seconds", "random_state",
+)  # fmt: skip
+_INSERT = f"INSERT INTO iteration ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)})"
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM iteration ORDER BY number"
+
+
+class StoreError(Exception):
+    """A folder that holds no run, one of another version, or one that another process is writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a run is about: enough to go on with it, and to say later what it measured."""
+
+    kernel: str
+    kernel_path: str
+    kernel_text: str
+    sizes: Mapping[str, int]
+    space_path: str
+    space_digest: str
+    space_text: str
+    target: str
+    device: Mapping[str, Any]
+    compiler: str
+    generator_digest: str
+    """Of the code generator's own sources: other sources, other code for the same decisions."""
+    flags: tuple[str, ...]
+    seed: int
+    ordering: str | None
+    policy: str
+    seconds: float | None
+    evaluations: int | None
+    version: str
+
+
+class Store:
+    """Made by `create` or `open`; use it as a context manager, or `close` it."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: IO[str] | None) -> None:
+        self.folder = folder
+        self._connection = connection
+        self._lock = lock
+
+    @classmethod
+    def create(cls, folder: Path, about: About) -> Store:
+        """Starts the record of a new run in a folder, which is made where it does not exist."""
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = _locked(folder)
+        if (folder / DATABASE).exists():
+            lock.close()
+            raise StoreError(f"{folder} already holds a run")
+        # The file gets its name once it is complete: whoever finds it can resume from it.
+        draft = folder / f"{DATABASE}.draft"
+        draft.unlink(missing_ok=True)
+        connection = sqlite3.connect(draft, isolation_level=None)
+        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
+        connection.executemany(
+            "INSERT INTO about VALUES (?, ?)", [(k, json.dumps(v)) for k, v in asdict(about).items()]
+        )
+        connection.execute("COMMIT")
+        connection.close()
+        draft.rename(folder / DATABASE)
+        return cls(folder, _connect(folder), lock)
+
+    @classmethod
+    def open(cls, folder: Path, *, read_only: bool = False) -> Store:
+        """The record of an earlier run, to go on with or only to read. Raises `StoreError`."""
+        if not (folder / DATABASE).is_file():
+            raise StoreError(f"{folder} holds no run: there is no {DATABASE} in it")
+        lock = None if read_only else _locked(folder)
+        try:
+            connection = _connect(folder)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{folder / DATABASE} is not readable: {error}") from None
+        if version != SCHEMA:
+            connection.close()
+            raise StoreError(f"{folder} was written in format {version}; this program reads {SCHEMA}")
+        return cls(folder, connection, lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def about(self) -> About:
+        rows = self._connection.execute("SELECT key, value FROM about")
+        values = {key: json.loads(value) for key, value in rows}
+        values["flags"] = tuple(values["flags"])
+        return About(**values)
+
+    def append(self, iteration: Iteration, code: str | None = None) -> None:
+        """Commits an iteration, and the code of its implementation where it is to be kept."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.execute(_INSERT, _row(iteration))
+            if code is not None and iteration.measured is not None:
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO code VALUES (?, ?)", (iteration.measured.digest, code)
+                )
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def iterations(self) -> Iterator[Iteration]:
+        """All committed iterations, in order."""
+        for row in self._connection.execute(_SELECT):
+            yield _iteration(dict(zip(_COLUMNS, row, strict=True)))
+
+    def code(self, digest: str) -> str | None:
+        row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else str(row[0])
+
+
+def new_folder(parent: Path, kernel: str, now: datetime) -> Path:
+    """A folder for a new run, made here so that two runs of one second do not share it."""
+    stem = f"{kernel}-{now:%Y%m%d-%H%M%S}"
+    for number in range(1, 1000):
+        folder = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise StoreError(f"{parent} holds a thousand runs of this second")
+
+
+def _locked(folder: Path) -> IO[str]:
+    lock = (folder / LOCK).open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise StoreError(f"another process is writing to {folder}") from None
+    return lock
+
+
+def _connect(folder: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / DATABASE, isolation_level=None)
+    # With a write-ahead log a commit survives the end of the process without waiting for the disk.
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+def _row(iteration: Iteration) -> tuple[object, ...]:
+    e, m = iteration.expansion, iteration.measured
+    expansion = json.dumps([e.forced, e.bound_ns, e.variable, e.masks, e.bounds_ns, e.refused])
+    measured: tuple[object, ...] = (None,) * 10
+    if m is not None:
+        t = m.outcome.timing
+        measured = (
+            json.dumps(m.steps), m.bound_ns, m.digest, m.is_duplicate,
+            *((t.time_ns, t.low_ns, t.high_ns, t.samples) if t is not None else (None,) * 4),
+            m.outcome.failure, m.outcome.message,
+        )  # fmt: skip
+    return (
+        json.dumps(iteration.path), expansion, *measured,
+        iteration.proven_ns, iteration.refused, iteration.seconds, iteration.random_state,
+    )  # fmt: skip
+
+
+def _iteration(row: Mapping[str, Any]) -> Iteration:
+    forced, bound_ns, variable, masks, bounds_ns, refused = json.loads(row["expansion"])
+    return Iteration(
+        path=tuple(json.loads(row["path"])),
+        expansion=Expansion(_steps(forced), bound_ns, variable, tuple(masks), tuple(bounds_ns), refused),
+        measured=None if row["steps"] is None else _measured(row),
+        proven_ns=row["proven_ns"],
+        refused=row["refused"],
+        seconds=row["seconds"],
+        random_state=row["random_state"],
+    )
+
+
+def _measured(row: Mapping[str, Any]) -> Measured:
+    timing = None
+    if row["time_ns"] is not None:
+        timing = Timing(row["time_ns"], row["low_ns"], row["high_ns"], row["samples"])
+    failure = None if row["failure"] is None else Failure(row["failure"])
+    return Measured(
+        steps=_steps(json.loads(row["steps"])),
+        bound_ns=row["bound_ns"],
+        digest=row["digest"],
+        outcome=Outcome(timing, failure, row["message"]),
+        is_duplicate=bool(row["is_duplicate"]),
+    )
+
+
+def _steps(pairs: list[list[int]]) -> tuple[Step, ...]:
+    return tuple(Step(variable, mask) for variable, mask in pairs)

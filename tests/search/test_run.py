@@ -1,0 +1,367 @@
+"""The whole search on small problems whose every solution is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
+from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.events import Comparing, Evaluated, Event, Failed, Finished, NewBest, Progress, Violation
+from spacedsl.search.policies import POLICIES
+from spacedsl.search.results import Result, Stop
+from spacedsl.search.run import Options, Search
+from tests.search.toy import (
+    Constraint,
+    ExactBound,
+    InOrder,
+    NoBound,
+    ToyEvaluator,
+    ToyInstance,
+    timing,
+    values_of,
+)
+
+
+def cost(values: tuple[int, ...]) -> float:
+    """Distinct for all values below 10, least where each is 2."""
+    return 1000 + sum((v - 2) ** 2 * 10.0**i + v * 0.001 * 7.0**i for i, v in enumerate(values))
+
+
+def search(
+    instance: ToyInstance,
+    evaluator: ToyEvaluator,
+    bound: Bound | None = None,
+    policy: str = "tag",
+    options: Options | None = None,
+    **more: Any,
+) -> Result:
+    return Search(
+        instance,
+        bound=bound or NoBound(),
+        evaluator=evaluator,
+        ordering=InOrder(instance),
+        policy=POLICIES[policy](),
+        options=options or Options(),
+        **more,
+    ).run()
+
+
+def different() -> ToyInstance:
+    """Three variables that all differ, in 4 values: 24 solutions."""
+    pairs = itertools.combinations(range(3), 2)
+    return ToyInstance([4, 4, 4], [Constraint(pair, lambda a, b: a != b) for pair in pairs])
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_without_a_bound_every_solution_is_evaluated_once_and_the_space_is_exhausted(policy: str) -> None:
+    instance, evaluator = different(), ToyEvaluator(cost)
+    result = search(instance, evaluator, policy=policy)
+    assert result.stop is Stop.EXHAUSTED
+    assert set(evaluator.runs) == set(instance.solutions())
+    assert result.progress.evaluations == 24
+    assert result.best is not None
+    assert values_of(result.best.candidate) == min(instance.solutions(), key=cost)
+    assert result.progress.gap == 0
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_an_exact_bound_finds_the_optimum_with_fewer_evaluations(policy: str) -> None:
+    instance, evaluator = different(), ToyEvaluator(cost)
+    result = search(instance, evaluator, ExactBound(instance, cost), policy)
+    assert result.best is not None
+    assert values_of(result.best.candidate) == min(instance.solutions(), key=cost)
+    assert result.progress.evaluations < 24
+    assert result.progress.bound_violations == 0
+    assert result.progress.share_cut > 0
+
+
+def test_best_first_with_an_exact_bound_needs_one_evaluation() -> None:
+    instance, evaluator = ToyInstance([4, 4, 4]), ToyEvaluator(cost)
+    result = search(instance, evaluator, ExactBound(instance, cost), "bound")
+    # The first rollout is drawn; from then on everything else is cut or led straight to the optimum.
+    assert result.best is not None
+    assert values_of(result.best.candidate) == (2, 2, 2)
+    assert result.progress.evaluations <= 4
+
+
+problems = st.integers(2, 4).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.integers(1, 4), min_size=n, max_size=n),
+        st.lists(
+            st.tuples(
+                st.permutations(range(n)).map(lambda p: tuple(p[:2])),
+                st.integers(0, 2**16 - 1),
+            ),
+            max_size=4,
+        ),
+        st.lists(st.integers(1, 50), min_size=256, max_size=256),
+        st.integers(0, 2**32),
+        st.sampled_from(sorted(POLICIES)),
+        st.floats(0.1, 1.0),
+    )
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems)
+def test_an_admissible_bound_never_cuts_the_optimum(
+    problem: tuple[list[int], list[tuple[tuple[int, ...], int]], list[int], int, str, float],
+) -> None:
+    sizes, tables, costs, seed, policy, slack = problem
+    constraints = [
+        Constraint(scope, lambda a, b, table=table: bool(table >> (4 * a + b) & 1)) for scope, table in tables
+    ]
+    instance = ToyInstance(sizes, constraints)
+
+    def drawn(values: tuple[int, ...]) -> float:
+        return float(costs[sum(v * 4**i for i, v in enumerate(values))])
+
+    evaluator = ToyEvaluator(drawn)
+    bound = ExactBound(instance, drawn, slack)
+    result = search(instance, evaluator, bound, policy, Options(seed=seed))
+    solutions = list(instance.solutions())
+    if not solutions:
+        assert result.stop in (Stop.EMPTY, Stop.EXHAUSTED)
+        assert result.best is None
+        return
+    assert result.stop is Stop.EXHAUSTED
+    assert result.best is not None
+    assert result.best.timing.time_ns == min(map(drawn, solutions))
+    assert result.progress.bound_violations == 0
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
+    def run(seed: int) -> list[tuple[int, ...]]:
+        evaluator = ToyEvaluator(cost)
+        search(ToyInstance([5] * 5), evaluator, options=Options(seed=seed, evaluations=50))
+        return evaluator.runs
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+
+
+def test_equal_code_is_measured_once_and_counted_once() -> None:
+    instance = ToyInstance([4, 4, 4])
+
+    def by_sum(values: tuple[int, ...]) -> float:
+        return 100.0 + sum(values)
+
+    evaluator = ToyEvaluator(by_sum, digest=lambda values: str(sum(values)))
+    events: list[Event] = []
+    result = search(instance, evaluator, listener=events.append)
+    assert result.progress.evaluations == 10  # the sums 0 to 9
+    assert result.progress.duplicates > 0
+    known = {e.digest: e.outcome for e in events if isinstance(e, Evaluated) and not e.is_duplicate}
+    repeated = [e for e in events if isinstance(e, Evaluated) and e.is_duplicate]
+    assert len(repeated) == result.progress.duplicates
+    assert all(e.outcome == known[e.digest] for e in repeated)
+
+
+def test_the_number_of_evaluations_is_respected() -> None:
+    evaluator = ToyEvaluator(cost)
+    result = search(ToyInstance([5] * 5), evaluator, options=Options(evaluations=7))
+    assert result.stop is Stop.BUDGET
+    assert result.progress.evaluations == 7
+    assert len(set(evaluator.runs)) == 7
+
+
+def test_the_time_is_respected() -> None:
+    ticks = itertools.count()
+    result = search(
+        ToyInstance([5] * 5),
+        ToyEvaluator(cost),
+        options=Options(seconds=100),
+        clock=lambda: float(next(ticks)),
+    )
+    assert result.stop is Stop.BUDGET
+    # The clock is read twice in an iteration: at its start and at its end.
+    assert result.progress.iterations == 50
+
+
+def test_failures_are_counted_by_class_with_the_first_message_of_each() -> None:
+    instance = ToyInstance([4, 4])
+
+    def failing(values: tuple[int, ...]) -> Failure | None:
+        return {0: Failure.CRASH, 1: Failure.LOWERING, 2: Failure.WRONG_RESULT}.get(values[0])
+
+    evaluator = ToyEvaluator(cost, failing=failing)
+    events: list[Event] = []
+    result = search(instance, evaluator, listener=events.append)
+    counts = {failure: entry.count for failure, entry in result.progress.failures.items()}
+    assert counts == {Failure.CRASH: 4, Failure.LOWERING: 4, Failure.WRONG_RESULT: 4}
+    assert result.progress.evaluations == 16
+    assert result.progress.valid == 4
+    failed = [e for e in events if isinstance(e, Failed)]
+    for failure in counts:
+        first = next(e for e in events if isinstance(e, Evaluated) and e.outcome.failure is failure)
+        assert result.progress.failures[failure].first_message == first.outcome.message
+    # Each class is announced once, and every wrong result.
+    assert sorted(e.failure for e in failed).count(Failure.CRASH) == 1
+    assert sorted(e.failure for e in failed).count(Failure.WRONG_RESULT) == 4
+
+
+def test_where_nothing_is_valid_there_is_no_best_and_the_space_is_exhausted() -> None:
+    evaluator = ToyEvaluator(cost, failing=lambda values: Failure.BUILD_ERROR)
+    result = search(ToyInstance([3, 3]), evaluator)
+    assert result.best is None
+    assert result.stop is Stop.EXHAUSTED
+    assert result.progress.gap is None
+    assert evaluator.compared == []
+
+
+def test_an_empty_space_is_said_to_be_empty() -> None:
+    instance = ToyInstance([2, 2], [Constraint((0, 1), lambda a, b: False)])
+    events: list[Event] = []
+    result = search(instance, ToyEvaluator(cost), listener=events.append)
+    assert result.stop is Stop.EMPTY
+    assert result.message
+    assert [type(e) for e in events] == [Finished]
+
+
+def test_decisions_fixed_by_the_expert_hold_in_everything_that_is_evaluated() -> None:
+    evaluator = ToyEvaluator(cost)
+    result = search(ToyInstance([4, 4]), evaluator, decisions=[Decision("x", ("o1",), (0, 3))])
+    assert result.stop is Stop.EXHAUSTED
+    assert {values[1] for values in evaluator.runs} == {0, 3}
+    assert len(evaluator.runs) >= 8
+
+
+def test_contradictory_decisions_are_named() -> None:
+    decisions = [Decision("x", ("o0",), (1,)), Decision("x", ("o1",), (1,))]
+    result = search(different(), ToyEvaluator(cost), decisions=decisions)
+    assert result.stop is Stop.CONTRADICTION
+    assert "x(o1) is 1" in result.message
+
+
+def test_a_violated_bound_is_reported_and_what_it_had_cut_is_found_after_all() -> None:
+    instance = ToyInstance([4, 4, 4])
+
+    def steep(values: tuple[int, ...]) -> float:
+        return 100.0 + 40 * sum(values)
+
+    # Twice too high: once anything has been measured, better implementations seem impossible.
+    bound = ExactBound(instance, steep, slack=2.0)
+    events: list[Event] = []
+    evaluator = ToyEvaluator(steep)
+    result = search(instance, evaluator, bound, listener=events.append)
+    violations = [e for e in events if isinstance(e, Violation)]
+    assert result.progress.bound_violations == len(violations) > 0
+    assert all(v.timing.high_ns < 0.99 * v.bound_ns for v in violations)
+    assert violations[0].scale == pytest.approx(0.5, rel=0.01)
+    assert result.best is not None
+    assert values_of(result.best.candidate) == (0, 0, 0)
+
+
+class Noisy(ToyEvaluator):
+    """The first timing of every program is half of what the second one says."""
+
+    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        is_first = lowered.code not in {" ".join(map(str, values)) for values in self.runs}
+        outcome = super().run(lowered, best_ns)
+        assert outcome.timing is not None
+        return Outcome(timing(outcome.timing.time_ns / 2)) if is_first else outcome
+
+
+def test_a_best_is_measured_twice_and_the_slower_timing_cuts() -> None:
+    instance = ToyInstance([4, 4, 4])
+    events: list[Event] = []
+    evaluator = Noisy(cost)
+    search(
+        instance, evaluator, ExactBound(instance, cost), listener=events.append, options=Options(contenders=1)
+    )
+    bests = [e for e in events if isinstance(e, NewBest)]
+    assert bests
+    for best in bests:
+        values = tuple(int(v) for v in best.digest.strip("()").split(","))
+        assert best.timing.time_ns == cost(values)
+        assert evaluator.runs.count(values) == 2
+
+
+def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
+    class Drifting(ToyEvaluator):
+        """Side by side, the second contender is the fastest and the third cannot be told from it."""
+
+        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            self.compared.append(tuple(c.digest for c in contenders))
+            times = [(110, 109, 111), (100, 98, 102), (103, 101, 105), (120, 119, 121)]
+            return [Outcome(Timing(t, low, high, 50)) for t, low, high in times[: len(contenders)]]
+
+    evaluator = Drifting(cost)
+    events: list[Event] = []
+    result = search(ToyInstance([4, 4]), evaluator, options=Options(contenders=4), listener=events.append)
+    fastest = sorted(ToyInstance([4, 4]).solutions(), key=cost)[:4]
+    assert evaluator.compared == [tuple(map(str, fastest))]
+    assert [f.digest for f in result.finalists] == [str(fastest[i]) for i in (1, 2, 0, 3)]
+    assert [f.is_tied for f in result.finalists] == [False, True, False, False]
+    assert result.best is not None
+    assert result.best.timing.time_ns == 100
+    assert any(isinstance(e, Comparing) and e.contenders == 4 for e in events)
+
+
+def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() -> None:
+    class Turncoat(ToyEvaluator):
+        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            wrong = Outcome(None, Failure.WRONG_RESULT, "C differs")
+            return [wrong, *super().compare(contenders[1:])]
+
+    result = search(ToyInstance([4, 4]), Turncoat(cost))
+    assert result.best is not None
+    assert values_of(result.best.candidate) == sorted(ToyInstance([4, 4]).solutions(), key=cost)[1]
+
+
+def test_an_interrupt_ends_the_run_with_what_is_known() -> None:
+    class Interrupted(ToyEvaluator):
+        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+            if len(self.runs) == 5:
+                raise KeyboardInterrupt
+            return super().run(lowered, best_ns)
+
+    evaluator = Interrupted(cost)
+    result = search(ToyInstance([4, 4, 4]), evaluator)
+    assert result.stop is Stop.INTERRUPTED
+    assert result.best is not None
+    assert not evaluator.is_open
+
+
+def test_progress_tells_the_truth_at_every_step() -> None:
+    instance = ToyInstance([4, 4, 4])
+    events: list[Event] = []
+    search(instance, ToyEvaluator(cost), ExactBound(instance, cost), listener=events.append)
+    optimum = min(map(cost, instance.solutions()))
+    steps = [e for e in events if isinstance(e, Progress)]
+    for step in steps:
+        assert step.best_ns is not None
+        # What is still to be found or has been found holds the optimum.
+        assert min(step.best_ns, step.least_bound_ns) <= optimum * (1 + 1e-9)
+        assert 0 <= step.share_cut <= 1 + 1e-9
+        assert step.gap is not None
+        assert 0 <= step.gap < 1
+    shares = [step.share_cut for step in steps]
+    assert shares == sorted(shares)
+    assert math.isinf(steps[-1].least_bound_ns)
+
+
+def test_rollouts_repair_dead_ends_by_trying_another_value() -> None:
+    """Arc consistency does not see that three variables cannot differ pairwise in two values."""
+    pairs = [(1, 2), (2, 3), (1, 3)]
+    constraints = [Constraint((0, *pair), lambda free, a, b: free == 1 or a != b) for pair in pairs]
+    instance = ToyInstance([2, 2, 2, 2], constraints)
+    descent = Descent(instance, InOrder(instance), NoBound())
+    root = instance.root()
+    assert root is not None
+    expanded = descent.expand(Bounded(root, 0.0))
+    assert expanded.expansion.masks == (1, 2)  # both values of the first variable look possible
+    for seed in range(20):
+        end = descent.rollout(expanded, Cut(None, 1.0), np.random.default_rng(seed))
+        assert isinstance(end, Implementation)
+        assert values_of(end.end.candidate)[0] == 1
