@@ -1,0 +1,333 @@
+"""The C printer: a verified program tree becomes one self-contained C11 file (GNU dialect: gcc and clang).
+
+In: a verified `Program`. Out: text; equal programs give equal text. The entry point is a plain function:
+a pointer for each tensor and a value for each parameter, in the order of the kernel. Vectors are
+`vector_size` types that go through element-aligned pointers, registers are named local variables, and
+parallel loops are functions that a small pinned thread pool, part of the file, runs in chunks. Nothing
+is compiled here.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spacedsl.codegen.program import (
+    Add,
+    Assign,
+    Broadcast,
+    Div,
+    Expression,
+    FirstLane,
+    Fma,
+    Index,
+    LaneSum,
+    Load,
+    Loop,
+    Mul,
+    Neg,
+    Number,
+    ParallelLoop,
+    ParameterValue,
+    Program,
+    Register,
+    Statement,
+    Store,
+    Sub,
+    Type,
+    operands,
+    type_of,
+)
+from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+
+_POOL = Path(__file__).parent / "runtime" / "pool.h"
+_RESERVED_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+    while asm typeof linux unix main begin end arguments in int32_t int64_t NULL f32 f64 i32 pool
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
+
+
+def c_name(name: str) -> str:
+    """The C identifier of a tensor, parameter, kernel, loop or register."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    if plain in _RESERVED or not plain[:1].isalpha() or plain.startswith(("pool_", "f32x", "f64x", "i32x")):
+        return f"k_{plain}"
+    return plain
+
+
+def prototype(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:
+    """The entry point's declaration, without the semicolon."""
+    arguments = [_pointer(t) for t in tensors] + [f"{p.dtype.c_name} {c_name(p.name)}" for p in parameters]
+    return f"void {c_name(name)}({', '.join(arguments)})"
+
+
+def print_header(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:
+    """The header that goes with every implementation of a kernel, for C and for C++."""
+    guard = f"{c_name(name).upper()}_H"
+    declaration = prototype(name, tensors, parameters)
+    return "\n".join([
+        _banner(name, tensors, parameters),
+        f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>",
+        "#ifdef __cplusplus", 'extern "C" {', "#define restrict __restrict", "#endif",
+        f"{declaration};",
+        "#ifdef __cplusplus", "#undef restrict", "}", "#endif", "#endif", "",
+    ])  # fmt: skip
+
+
+def print_c(program: Program, threads: int) -> str:
+    """The file's text. `threads`: the most threads that its pool uses, the calling one included."""
+    features = _Features.of(program)
+    parts = [_banner(program.name, program.tensors, program.parameters)]
+    if features.parallel_loops:
+        parts.append(f"#define _GNU_SOURCE\n#define POOL_THREADS {threads}\n#include <stdint.h>")
+        parts.append(_POOL.read_text(encoding="utf-8").rstrip())
+    else:
+        parts.append("#include <stdint.h>")
+    parts += [_vector_type(t) for t in features.vectors]
+    parts += [_vector_function(t, function) for t, function in features.vector_functions]
+    if features.parallel_loops:
+        parts.append(_arguments_type(program))
+    parts += [_chunk_function(program, loop) for loop in features.parallel_loops]
+    parts.append(_entry(program))
+    return "\n\n".join(parts) + "\n"
+
+
+# ---- What the file needs -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Features:
+    """Declarations that the statements of a program depend on, in order of first use."""
+
+    vectors: tuple[Type, ...]
+    vector_functions: tuple[tuple[Type, str], ...]
+    parallel_loops: tuple[ParallelLoop, ...]
+
+    @classmethod
+    def of(cls, program: Program) -> _Features:
+        vectors: dict[Type, None] = {}
+        functions: dict[tuple[Type, str], None] = {}
+        for expression in _expressions(program.body):
+            vector = type_of(expression.value if isinstance(expression, LaneSum) else expression)
+            if vector.lanes > 1:
+                vectors[vector] = None
+            name = _VECTOR_FUNCTIONS.get(type(expression))
+            if name is not None:
+                functions[vector, name] = None
+        loops = tuple(s for s in _statements(program.body) if isinstance(s, ParallelLoop))
+        return cls(tuple(vectors), tuple(functions), loops)
+
+
+_VECTOR_FUNCTIONS: dict[type, str] = {Broadcast: "broadcast", FirstLane: "first", LaneSum: "sum"}
+
+
+def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop | ParallelLoop):
+            yield from _statements(statement.body)
+
+
+def _expressions(body: Sequence[Statement]) -> Iterator[Expression]:
+    """All expressions below the statements, parts before wholes."""
+
+    def parts(expression: Expression) -> Iterator[Expression]:
+        for part in operands(expression):
+            yield from parts(part)
+        yield expression
+
+    for statement in _statements(body):
+        if isinstance(statement, Assign | Store):
+            yield from parts(statement.value)
+
+
+# ---- Declarations --------------------------------------------------------------------------------------
+
+
+def _banner(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:
+    lines = [f"Kernel {name}, generated by spacedsl.", ""]
+    for tensor in tensors:
+        role = "output" if tensor.is_output else "input"
+        strides = f"strides {list(tensor.strides)} elements"
+        lines.append(
+            f"  {c_name(tensor.name)}: {role}, {tensor.dtype.label}, shape {list(tensor.shape)}, {strides}"
+        )
+    lines += [f"  {c_name(p.name)}: parameter, {p.dtype.label}" for p in parameters]
+    lines += ["", *textwrap.wrap(_ASSUMPTIONS, 96)]
+    return "\n".join(["/*", *(f" * {line}".rstrip() for line in lines), " */"])
+
+
+_ASSUMPTIONS = (
+    "Every pointer is aligned to its element type; nothing more is assumed. No output overlaps another "
+    "tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread."
+)
+
+
+def _pointer(tensor: Tensor) -> str:
+    const = "" if tensor.is_output else "const "
+    return f"{const}{tensor.dtype.c_name} *restrict {c_name(tensor.name)}"
+
+
+def _vector_type(vector: Type) -> str:
+    element, size = vector.dtype.c_name, vector.dtype.nbytes * vector.lanes
+    unaligned = f"aligned({vector.dtype.nbytes}), may_alias"
+    return (
+        f"typedef {element} {vector} __attribute__((vector_size({size})));\n"
+        f"typedef {element} {vector}_unaligned __attribute__((vector_size({size}), {unaligned}));"
+    )
+
+
+def _vector_function(vector: Type, function: str) -> str:
+    element, name = vector.dtype.c_name, f"{vector}_{function}"
+    inline = "static inline __attribute__((always_inline))"
+    if function == "sum":
+        return f"{inline} {element} {name}({vector} x) {{\n{_lane_sum(vector)}\n}}"
+    lanes = ["x"] * vector.lanes if function == "broadcast" else ["x"]
+    return f"{inline} {vector} {name}({element} x) {{\n  return ({vector}){{{', '.join(lanes)}}};\n}}"
+
+
+def _lane_sum(vector: Type) -> str:
+    """Halves are added until one lane is left, as a tree of scalar expressions."""
+    terms = [f"x[{lane}]" for lane in range(vector.lanes)]
+    while len(terms) > 1:
+        half = len(terms) // 2
+        terms = [f"({a} + {b})" for a, b in zip(terms[:half], terms[half:], strict=True)]
+    return f"  return {terms[0]};"
+
+
+def _arguments_type(program: Program) -> str:
+    fields = [f"  {_pointer(t).replace('*restrict ', '*')};" for t in program.tensors]
+    fields += [f"  {p.dtype.c_name} {c_name(p.name)};" for p in program.parameters]
+    return "\n".join(["struct arguments {", *fields, "};"])
+
+
+# ---- Functions -----------------------------------------------------------------------------------------
+
+
+def _chunk_function(program: Program, loop: ParallelLoop) -> str:
+    """The iterations `begin` to `end` - 1 of a parallel loop."""
+    used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load)}
+    used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store)}
+    used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
+    fetch = [f"  {_pointer(t)} = in->{c_name(t.name)};" for t in program.tensors if t.name in used]
+    fetch += [
+        f"  {p.dtype.c_name} {c_name(p.name)} = in->{c_name(p.name)};"
+        for p in program.parameters
+        if p.name in used
+    ]
+    variable = c_name(loop.variable)
+    return "\n".join([
+        f"static void {_chunk_name(program, loop)}(const void *arguments, int64_t begin, int64_t end) {{",
+        "  const struct arguments *in = arguments;",
+        *fetch,
+        f"  for (int64_t {variable} = begin; {variable} < end; ++{variable}) {{",
+        *_block(program, loop.body, {}, 2),
+        "  }",
+        "}",
+    ])  # fmt: skip
+
+
+def _chunk_name(program: Program, loop: ParallelLoop) -> str:
+    return f"{c_name(program.name)}_{c_name(loop.variable)}"
+
+
+def _entry(program: Program) -> str:
+    return "\n".join([
+        f"{prototype(program.name, program.tensors, program.parameters)} {{",
+        *_block(program, program.body, {}, 1),
+        "}",
+    ])  # fmt: skip
+
+
+def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type], depth: int) -> list[str]:
+    """The lines of a block; `visible` are the registers declared around it and, by and by, in it."""
+    lines: list[str] = []
+    margin = "  " * depth
+    for statement in body:
+        match statement:
+            case Assign(register, value):
+                declare = "" if register.name in visible else f"{_c_type(register.type)} "
+                visible[register.name] = register.type
+                lines.append(f"{margin}{declare}{c_name(register.name)} = {_print(value)};")
+            case Store(tensor, index, value):
+                lines.append(f"{margin}{_element(tensor, index, type_of(value), 'store')} = {_print(value)};")
+            case Loop(variable, extent, inner):
+                v = c_name(variable)
+                lines.append(f"{margin}for (int64_t {v} = 0; {v} < {extent}; ++{v}) {{")
+                lines += _block(program, inner, dict(visible), depth + 1)
+                lines.append(f"{margin}}}")
+            case ParallelLoop(_, extent, _):
+                names = [c_name(t.name) for t in program.tensors] + [
+                    c_name(p.name) for p in program.parameters
+                ]
+                lines += [
+                    f"{margin}{{",
+                    f"{margin}  struct arguments in = {{{', '.join(names)}}};",
+                    f"{margin}  pool_run({_chunk_name(program, statement)}, &in, {extent});",
+                    f"{margin}}}",
+                ]
+    return lines
+
+
+# ---- Expressions ---------------------------------------------------------------------------------------
+
+
+def _print(expression: Expression) -> str:
+    match expression:
+        case Register(name) | ParameterValue(name):
+            return c_name(name)
+        case Load(tensor, index, kind):
+            return _element(tensor, index, kind, "load")
+        case Number(value, kind):
+            return _number(value, kind.dtype)
+        case Broadcast(value, _) | FirstLane(value, _):
+            return f"{type_of(expression)}_{_VECTOR_FUNCTIONS[type(expression)]}({_print(value)})"
+        case LaneSum(value):
+            return f"{type_of(value)}_sum({_print(value)})"
+        case Fma(a, b, c):
+            return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
+        case Add(a, b):
+            return f"{_operand(a)} + {_operand(b)}"
+        case Sub(a, b):
+            return f"{_operand(a)} - {_operand(b)}"
+        case Mul(a, b):
+            return f"{_operand(a)} * {_operand(b)}"
+        case Div(a, b):
+            return f"{_operand(a)} / {_operand(b)}"
+        case Neg(a):
+            return f"-{_operand(a)}"
+
+
+def _operand(expression: Expression) -> str:
+    text = _print(expression)
+    compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
+    return f"({text})" if compound else text
+
+
+def _number(value: float, dtype: DType) -> str:
+    match dtype:
+        case DType.I32:
+            return str(int(value))
+        case DType.F32:
+            return f"{float(value)!r}f"
+        case DType.F64:
+            return repr(float(value))
+
+
+def _element(tensor: str, index: Index, kind: Type, access: str) -> str:
+    terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
+    if index.constant or not terms:
+        terms.append(str(index.constant))
+    element = f"{c_name(tensor)}[{' + '.join(terms)}]"
+    if kind.lanes == 1:
+        return element
+    const = "const " if access == "load" else ""
+    return f"*({const}{kind}_unaligned *)&{element}"
+
+
+def _c_type(kind: Type) -> str:
+    return kind.dtype.c_name if kind.lanes == 1 else str(kind)

@@ -1,0 +1,278 @@
+"""Lowering: a kernel's backbone and the decisions about it become a program tree.
+
+In: a `Kernel` and an `Implementation` of it. Out: a `Program`, not yet verified. LOOP and PARALLEL
+dimensions become loops; UNROLL dimensions are expanded, so that every instance of an instruction has a
+register of its own, named by its unrolled indices; VECTOR dimensions become lanes. A consumer finds the
+instance that made its operand through the mapping of dimensions. A reduction updates the registers of
+its initialiser in place; where a reduced dimension is VECTOR, they hold a partial result for each lane,
+which readers sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
+from spacedsl.codegen.program import (
+    Add,
+    Assign,
+    Broadcast,
+    Div,
+    Expression,
+    FirstLane,
+    Fma,
+    Index,
+    LaneSum,
+    Load,
+    Loop,
+    Mul,
+    Neg,
+    Number,
+    ParallelLoop,
+    ParameterValue,
+    Program,
+    Register,
+    Statement,
+    Store,
+    Sub,
+    Type,
+)
+from spacedsl.kernels.linalg import backbone
+from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Kernel, Op, Operand, Value
+
+
+def lower(kernel: Kernel, implementation: Implementation) -> Program:
+    """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
+    tree = nest(kernel, implementation)
+    lowering = _Lowering(kernel, implementation)
+    return Program(kernel.name, kernel.tensors, kernel.parameters, lowering.block(tree, {}))
+
+
+Place = Mapping[Dimension, str | int]
+"""Where each dimension around a statement stands: a loop variable or an unrolled index; lanes not at all."""
+
+
+@dataclass(slots=True)
+class _Lowering:
+    kernel: Kernel
+    implementation: Implementation
+    names: set[str] = field(init=False)
+    registers: dict[tuple[Instruction, tuple[int, ...]], str] = field(default_factory=dict)
+    """The names of the instances of instructions, by their unrolled indices."""
+    partial_lanes: dict[Instruction, int] = field(init=False)
+    """For the initialisers of reductions over a VECTOR dimension: the lanes of partial results."""
+
+    def __post_init__(self) -> None:
+        self.names = {t.name for t in self.kernel.tensors} | {p.name for p in self.kernel.parameters}
+        self.partial_lanes = {}
+        for reduction in self.kernel.reductions:
+            vector = self.vector_dim(reduction)
+            start = _accumulator(reduction)
+            self.check_accumulator(reduction, start)
+            if vector is not None and vector in start.reduced:
+                _check_sum(reduction)
+                self.partial_lanes[start.initialiser] = self.implementation.size(vector)
+
+    def check_accumulator(self, reduction: Instruction, start: Accumulator) -> None:
+        """Updating the initialiser's registers in place takes them from everybody else."""
+        mapped = {used for _, used in start.mapping}
+        if not mapped.issuperset(reduction.free_dims):
+            raise LoweringError(f"{reduction!r} starts every iteration of a free dimension from one register")
+        for other in start.initialiser.consumers:
+            if other is not reduction and self.implementation.order(other, reduction) != "BEFORE":
+                raise LoweringError(f"{other!r} reads {start.initialiser!r}, which {reduction!r} overwrites")
+
+    def vector_dim(self, instruction: Instruction) -> Dimension | None:
+        vectors = [d for d in instruction.dims if self.implementation.kind(d) == "VECTOR"]
+        if len(vectors) > 1:
+            raise LoweringError(f"{instruction!r} has more than one vector dimension: {vectors!r}")
+        return vectors[0] if vectors else None
+
+    # ---- Structure -------------------------------------------------------------------------------------
+
+    def block(self, nodes: tuple[Node, ...], place: Place) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        for node in nodes:
+            if isinstance(node, Instruction):
+                statements.append(self.instruction(node, place))
+            else:
+                statements += self.fused(node, place)
+        return tuple(statements)
+
+    def fused(self, node: Fused, place: Place) -> tuple[Statement, ...]:
+        if node.kind == "UNROLL":
+            copies = [self.block(node.body, _enter(place, node, index)) for index in range(node.size)]
+            return tuple(statement for copy in copies for statement in copy)
+        if node.kind == "VECTOR":
+            for inner in node.body:
+                if isinstance(inner, Fused) or not set(node.dims) & set(inner.dims):
+                    raise LoweringError(
+                        f"{inner!r} cannot be nested in the vector dimension {node.dims[0]!r}"
+                    )
+            return self.block(node.body, place)
+        variable = self.name(f"{node.dims[0].index}{node.dims[0].level}")
+        body = self.block(node.body, _enter(place, node, variable))
+        if node.kind == "PARALLEL":
+            return (ParallelLoop(variable, node.size, body),)
+        return (Loop(variable, node.size, body),)
+
+    def name(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self.names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.names.add(name)
+        return name
+
+    # ---- Instructions ----------------------------------------------------------------------------------
+
+    def instruction(self, instruction: Instruction, place: Place) -> Statement:
+        vector = self.vector_dim(instruction)
+        for dim in instruction.dims:
+            if dim is not vector and dim not in place:
+                raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
+        if instruction.op is Op.STORE:
+            value = self.operand(instruction, instruction.operands[0], place)
+            return Store(_access(instruction).tensor.name, self.index(instruction, place), value)
+        unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
+        value = self.value(instruction, place)
+        if instruction in self.partial_lanes:
+            value = FirstLane(value, self.partial_lanes[instruction])
+        return Assign(self.register(instruction, unrolled), value)
+
+    def value(self, instruction: Instruction, place: Place) -> Expression:
+        if instruction.op is Op.LOAD:
+            tensor = _access(instruction).tensor
+            kind = Type(instruction.dtype, self.lanes(instruction))
+            return Load(tensor.name, self.index(instruction, place), kind)
+        values = [self.operand(instruction, o, place) for o in instruction.operands]
+        match instruction.op, values:
+            case Op.MOVE, [a]:
+                return a
+            case Op.NEG, [a]:
+                return Neg(a)
+            case Op.ADD, [a, b]:
+                return Add(a, b)
+            case Op.SUB, [a, b]:
+                return Sub(a, b)
+            case Op.MUL, [a, b]:
+                return Mul(a, b)
+            case Op.DIV, [a, b]:
+                return Div(a, b)
+            case Op.FMA, [a, b, c]:
+                return Fma(a, b, c)
+        raise LoweringError(f"{instruction!r}: {instruction.op.value} with {len(values)} operands")
+
+    def lanes(self, instruction: Instruction) -> int:
+        vector = self.vector_dim(instruction)
+        return 1 if vector is None else self.implementation.size(vector)
+
+    def index(self, instruction: Instruction, place: Place) -> Index:
+        """The element that an instance accesses: the first one for a vector."""
+        access = _access(instruction)
+        vector = self.vector_dim(instruction)
+        constant = access.offset
+        terms: dict[str, int] = {}
+        for logical, stride in access.strides:
+            step = stride
+            for dim in reversed(logical.dims):
+                if dim is vector:
+                    if step != 1 and self.implementation.size(dim) > 1:
+                        raise LoweringError(f"{instruction!r} accesses every {step}th element along {dim!r}")
+                elif isinstance(at := place[dim], int):
+                    constant += at * step
+                else:
+                    terms[at] = terms.get(at, 0) + step
+                step *= self.implementation.size(dim)
+        if vector is not None and vector not in {d for g, _ in access.strides for d in g.dims}:
+            raise LoweringError(f"{instruction!r} does not move along its vector dimension {vector!r}")
+        return Index(constant, tuple(sorted(terms.items(), key=lambda term: -abs(term[1]))))
+
+    # ---- Values ----------------------------------------------------------------------------------------
+
+    def register(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
+        """The register of one instance; of a reduction, that of the initialiser's instance."""
+        if instruction.reduced_dims:
+            start = _accumulator(instruction)
+            made = {m: unrolled[u] for m, u in start.mapping if u in unrolled}
+            register = self.register(start.initialiser, made)
+            lanes = self.lanes(instruction)
+            if register.type.lanes != lanes:
+                raise LoweringError(
+                    f"{instruction!r} has {lanes} lanes, its initialiser {register.type.lanes}"
+                )
+            return register
+        for dim in instruction.dims:
+            if self.implementation.kind(dim) == "UNROLL" and dim not in unrolled:
+                raise LoweringError(f"the value of {instruction!r} is used without an index for {dim!r}")
+        instance = instruction, tuple(unrolled[d] for d in instruction.dims if d in unrolled)
+        if instance not in self.registers:
+            self.registers[instance] = self.name("_".join([instruction.name, *map(str, instance[1])]))
+        lanes = self.partial_lanes.get(instruction) or self.lanes(instruction)
+        return Register(self.registers[instance], Type(instruction.dtype, lanes))
+
+    def operand(self, user: Instruction, operand: Operand, place: Place) -> Expression:
+        """The operand of one instance of `user`, with as many lanes as it has."""
+        lanes = self.lanes(user)
+        scalar = Type(user.dtype)
+        match operand:
+            case backbone.Number(value):
+                return _spread(Number(value, scalar), lanes)
+            case backbone.ParameterValue(parameter):
+                return _spread(ParameterValue(parameter.name, Type(parameter.dtype)), lanes)
+            case Accumulator():
+                unrolled = {d: i for d, i in place.items() if isinstance(i, int)}
+                return self.register(user, unrolled)
+            case Value(instruction, mapping):
+                return self.made(user, instruction, mapping, place)
+
+    def made(
+        self,
+        user: Instruction,
+        maker: Instruction,
+        mapping: tuple[tuple[Dimension, Dimension], ...],
+        place: Place,
+    ) -> Expression:
+        unrolled = {m: i for m, u in mapping if isinstance(i := place.get(u), int)}
+        if maker.reduced_dims:
+            # Every iteration of the reduced dimensions ends in the same register.
+            unrolled |= dict.fromkeys(maker.reduced_dims, 0)
+        register = self.register(maker, unrolled)
+        lanes, vector = self.lanes(user), self.vector_dim(maker)
+        if maker in self.partial_lanes or vector in maker.reduced_dims:
+            return _spread(LaneSum(register), lanes)
+        if register.type.lanes == 1:
+            return _spread(register, lanes)
+        if (vector, self.vector_dim(user)) not in mapping or register.type.lanes != lanes:
+            raise LoweringError(f"the lanes of {maker!r} are not those of {user!r}, which uses its value")
+        return register
+
+
+def _enter(place: Place, node: Fused, at: str | int) -> Place:
+    return {**place, **dict.fromkeys(node.dims, at)}
+
+
+def _spread(value: Expression, lanes: int) -> Expression:
+    return value if lanes == 1 else Broadcast(value, lanes)
+
+
+def _access(instruction: Instruction) -> backbone.Access:
+    if instruction.access is None:
+        raise LoweringError(f"{instruction!r} accesses no tensor")
+    return instruction.access
+
+
+def _check_sum(reduction: Instruction) -> None:
+    """Partial results for each lane add up to the result only where the reduction is a sum."""
+    operands, initialiser = reduction.operands, _accumulator(reduction).initialiser
+    is_sum = reduction.op is Op.ADD or (reduction.op is Op.FMA and isinstance(operands[2], Accumulator))
+    if not is_sum or initialiser.reduced_dims:
+        raise LoweringError(f"{reduction!r} has no partial results for each lane of a vector dimension")
+
+
+def _accumulator(reduction: Instruction) -> Accumulator:
+    for operand in reduction.operands:
+        if isinstance(operand, Accumulator):
+            return operand
+    raise LoweringError(f"the reduction {reduction!r} has no accumulator")

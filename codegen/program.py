@@ -1,0 +1,202 @@
+"""The program tree: what a complete implementation does, statement by statement.
+
+In: built by `lower.py`, or by hand in tests. Out: checked by `verify.py`, printed by `c_printer.py`.
+Nothing is decided or optimised here.
+
+    Program    = name, tensors, parameters, body
+    Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body)
+               | Assign(register, value) | Store(tensor, index, value)
+    Expression = Register | Load(tensor, index, type) | Number | ParameterValue
+               | Broadcast | FirstLane | LaneSum | Fma | Add | Sub | Mul | Div | Neg
+    Index      = constant + sum(loop variable * stride), in elements
+    Type       = dtype, lanes
+
+A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
+assignment where it is visible replaces its value. A parallel loop's iterations share no registers with
+each other or with their surroundings. Vectors are `lanes` neighbours in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A scalar where `lanes` is 1, otherwise a vector."""
+
+    dtype: DType
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.dtype.label if self.lanes == 1 else f"{self.dtype.label}x{self.lanes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`constant` + the sum of each loop variable times its stride, in elements."""
+
+    constant: int
+    terms: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    tensor: str
+    index: Index
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterValue:
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """The scalar `value` in each of `lanes` lanes."""
+
+    value: Expression
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLane:
+    """The scalar `value` in the first of `lanes` lanes, zero in the others."""
+
+    value: Expression
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSum:
+    """The sum of the lanes of a vector, in an order of its own."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Fma:
+    """a * b + c, rounded once where the machine can."""
+
+    a: Expression
+    b: Expression
+    c: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Sub:
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Mul:
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Div:
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Neg:
+    operand: Expression
+
+
+Binary = Add | Sub | Mul | Div
+Expression = (
+    Register | Load | Number | ParameterValue | Broadcast | FirstLane | LaneSum | Fma | Binary | Neg
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    register: Register
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    tensor: str
+    index: Index
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`variable` runs from 0 to `extent` - 1."""
+
+    variable: str
+    extent: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelLoop:
+    """A loop whose iterations are shared out among threads in contiguous chunks."""
+
+    variable: str
+    extent: int
+    body: tuple[Statement, ...]
+
+
+Statement = Loop | ParallelLoop | Assign | Store
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    tensors: tuple[Tensor, ...]
+    parameters: tuple[Parameter, ...]
+    body: tuple[Statement, ...]
+
+
+def operands(expression: Expression) -> tuple[Expression, ...]:
+    """The direct parts of an expression, left to right."""
+    match expression:
+        case Broadcast(value) | FirstLane(value) | LaneSum(value) | Neg(value):
+            return (value,)
+        case Fma(a, b, c):
+            return (a, b, c)
+        case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b):
+            return (a, b)
+        case _:
+            return ()
+
+
+def type_of(expression: Expression) -> Type:
+    """The type of an expression whose operands agree, which `verify.py` makes sure of."""
+    match expression:
+        case Register() | Load() | Number() | ParameterValue():
+            return expression.type
+        case Broadcast(value, lanes) | FirstLane(value, lanes):
+            return Type(type_of(value).dtype, lanes)
+        case LaneSum(value):
+            return Type(type_of(value).dtype)
+        case _:
+            return type_of(operands(expression)[0])

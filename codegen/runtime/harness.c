@@ -1,0 +1,68 @@
+/* What a worker process does in C: call an implementation, time its calls, and leave word when it crashes.
+ *
+ * The function that spreads an array of arguments over a kernel's entry point depends on the kernel's signature;
+ * its text follows this file.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void harness_call(void *function, void *const *arguments);
+
+static int64_t harness_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Displaces what the caches hold, where `flush` is not NULL. */
+static void harness_flush(volatile char *flush, int64_t flush_bytes) {
+  if (flush)
+    for (int64_t i = 0; i < flush_bytes; i += 64) flush[i] = (char)(flush[i] + 1);
+}
+
+/* Takes samples of `batch` calls each until there are `most` of them or `budget_ns` have gone by; returns how many. */
+int64_t harness_time(void *function, void *const *arguments, int64_t batch, int64_t most, int64_t budget_ns,
+                     char *flush, int64_t flush_bytes, int64_t *samples_ns) {
+  int64_t start = harness_now_ns(), count = 0;
+  while (count < most) {
+    harness_flush(flush, flush_bytes);
+    int64_t before = harness_now_ns();
+    for (int64_t call = 0; call < batch; ++call) harness_call(function, arguments);
+    int64_t after = harness_now_ns();
+    samples_ns[count++] = after - before;
+    if (after - start >= budget_ns) break;
+  }
+  return count;
+}
+
+static int harness_report_fd = -1;
+
+/* The signal and the address space in use ("11 123456 ..." in pages), then the signal's default action. */
+static void harness_on_crash(int number, siginfo_t *info, void *context) {
+  (void)info, (void)context;
+  char text[160] = {(char)('0' + number / 10), (char)('0' + number % 10), ' '};
+  int status = open("/proc/self/statm", O_RDONLY);
+  ssize_t length = status < 0 ? 0 : read(status, text + 3, sizeof text - 3);
+  if (write(harness_report_fd, text, (size_t)(3 + (length < 0 ? 0 : length))) < 0) _exit(126);
+  raise(number); /* SA_RESETHAND has put the default action back; delivered on return */
+}
+
+/* Crashes are reported through `fd` from now on. */
+void harness_watch(int fd) {
+  static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
+  static char stack[65536];
+  stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+  sigaltstack(&alternate, NULL);
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = harness_on_crash;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND;
+  harness_report_fd = fd;
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i) sigaction(signals[i], &action, NULL);
+}

@@ -1,0 +1,181 @@
+/* What one core can do at most: independent arithmetic instructions, loads and stores in the L1 cache, and
+ * the latency of a chain of accumulations. Built with the flags that candidates are built with, and
+ * -DVECTOR_BYTES. Prints one line for each measurement:
+ *
+ *     arithmetic <dtype> <lanes> <unit> <instructions per ns>
+ *     chain <dtype> <lanes> - <ns for one step>
+ *     load|store <dtype> <bytes> - <instructions per ns>
+ *
+ * Each figure is the best of many short samples: between interruptions, at the highest clock seen. */
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { SAMPLES = 300, STEPS = 1000, CHAINS = 12, BUFFER_BYTES = 8192 };
+
+#if defined __x86_64__ || defined __i386__
+#define FLOATING "v"
+#else
+#define FLOATING "w"
+#endif
+#define GENERAL "r"
+
+/* The compiler must hold `x` in a register here, and may know nothing about its value afterwards. */
+#define OPAQUE(reg, x) __asm__ volatile("" : "+" reg(x))
+/* The compiler must have loaded `x` into a register here. */
+#define NEEDED(reg, x) __asm__ volatile("" : : reg(x))
+
+static double now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+/* The least time of `run`, in ns. */
+static double best_ns(void (*run)(void)) {
+  double best = 1e30;
+  for (int s = 0; s < SAMPLES; s++) {
+    double start = now_ns();
+    run();
+    double taken = now_ns() - start;
+    if (taken < best) best = taken;
+  }
+  return best;
+}
+
+#define MUL(c) c = c * a;
+#define ADD(c) c = c + b;
+#define FMA(c) c = c * a + b;
+#define ACC(c) c = a * b + c;
+
+/* CHAINS independent chains, alternately stepped by EVEN and by ODD; two rounds in a loop body. */
+#define ROUND(reg, EVEN, ODD)                                                                     \
+  EVEN(c0) OPAQUE(reg, c0); ODD(c1) OPAQUE(reg, c1); EVEN(c2) OPAQUE(reg, c2);                    \
+  ODD(c3) OPAQUE(reg, c3); EVEN(c4) OPAQUE(reg, c4); ODD(c5) OPAQUE(reg, c5);                     \
+  EVEN(c6) OPAQUE(reg, c6); ODD(c7) OPAQUE(reg, c7); EVEN(c8) OPAQUE(reg, c8);                    \
+  ODD(c9) OPAQUE(reg, c9); EVEN(c10) OPAQUE(reg, c10); ODD(c11) OPAQUE(reg, c11);
+#define THROUGHPUT(name, T, reg, EVEN, ODD)                                                       \
+  static void name(void) {                                                                        \
+    T a = (T){0} + 1, b = (T){0};                                                                 \
+    OPAQUE(reg, a); OPAQUE(reg, b);                                                               \
+    T c0 = b, c1 = b, c2 = b, c3 = b, c4 = b, c5 = b, c6 = b, c7 = b, c8 = b, c9 = b, c10 = b,    \
+      c11 = b;                                                                                    \
+    for (int t = 0; t < STEPS; t++) { ROUND(reg, EVEN, ODD) ROUND(reg, EVEN, ODD) }               \
+  }
+#define CHAIN(name, T, reg, STEP)                                                                 \
+  static void name(void) {                                                                        \
+    T a = (T){0} + 1, b = (T){0};                                                                 \
+    OPAQUE(reg, a); OPAQUE(reg, b);                                                               \
+    T c = b;                                                                                      \
+    for (int t = 0; t < STEPS; t++) {                                                             \
+      STEP(c) OPAQUE(reg, c); STEP(c) OPAQUE(reg, c); STEP(c) OPAQUE(reg, c);                     \
+      STEP(c) OPAQUE(reg, c);                                                                     \
+    }                                                                                             \
+  }
+
+static _Alignas(64) unsigned char buffer[BUFFER_BYTES];
+
+#define EIGHT(ONE) ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7)
+#define ACCESSES(load_name, store_name, T, reg)                                                   \
+  static void load_name(void) {                                                                   \
+    for (int pass = 0; pass < STEPS / 50; pass++) {                                               \
+      const volatile T *p = (const volatile T *)buffer;                                           \
+      for (unsigned i = 0; i < BUFFER_BYTES / sizeof(T); i += 8, p += 8) { EIGHT(LOAD_##reg) }    \
+    }                                                                                             \
+  }                                                                                               \
+  static void store_name(void) {                                                                  \
+    T x = (T){0};                                                                                 \
+    OPAQUE(reg##_REG, x);                                                                         \
+    for (int pass = 0; pass < STEPS / 50; pass++) {                                               \
+      volatile T *p = (volatile T *)buffer;                                                       \
+      for (unsigned i = 0; i < BUFFER_BYTES / sizeof(T); i += 8, p += 8) { EIGHT(STORE) }         \
+    }                                                                                             \
+  }
+#define F_REG FLOATING
+#define G_REG GENERAL
+#define LOAD_F(k) { __typeof__(*p + 0) x = p[k]; NEEDED(F_REG, x); }
+#define LOAD_G(k) { __typeof__(*p + 0) x = p[k]; NEEDED(G_REG, x); }
+#define STORE(k) p[k] = x;
+
+/* One element type at one width: every unit, the two chains, loads and stores. */
+#define WIDTH(tag, T, reg)                                                                        \
+  THROUGHPUT(tag##_fma, T, reg##_REG, FMA, FMA)                                                   \
+  THROUGHPUT(tag##_mul, T, reg##_REG, MUL, MUL)                                                   \
+  THROUGHPUT(tag##_add, T, reg##_REG, ADD, ADD)                                                   \
+  THROUGHPUT(tag##_fma_add, T, reg##_REG, FMA, ADD)                                               \
+  THROUGHPUT(tag##_mul_add, T, reg##_REG, MUL, ADD)                                               \
+  CHAIN(tag##_chain_add, T, reg##_REG, ADD)                                                       \
+  CHAIN(tag##_chain_acc, T, reg##_REG, ACC)                                                       \
+  ACCESSES(tag##_load, tag##_store, T, reg)
+
+#define VECTOR(name, scalar, bytes) typedef scalar name __attribute__((vector_size(bytes)));
+VECTOR(f32x4, float, 16)
+VECTOR(f64x2, double, 16)
+VECTOR(i32x4, uint32_t, 16) /* unsigned: the same instructions, and overflow is defined */
+WIDTH(f32, float, F)
+WIDTH(f64, double, F)
+WIDTH(i32, uint32_t, G)
+WIDTH(f32v16, f32x4, F)
+WIDTH(f64v16, f64x2, F)
+WIDTH(i32v16, i32x4, F)
+#if VECTOR_BYTES >= 32
+VECTOR(f32x8, float, 32)
+VECTOR(f64x4, double, 32)
+VECTOR(i32x8, uint32_t, 32)
+WIDTH(f32v32, f32x8, F)
+WIDTH(f64v32, f64x4, F)
+WIDTH(i32v32, i32x8, F)
+#endif
+#if VECTOR_BYTES >= 64
+VECTOR(f32x16, float, 64)
+VECTOR(f64x8, double, 64)
+VECTOR(i32x16, uint32_t, 64)
+WIDTH(f32v64, f32x16, F)
+WIDTH(f64v64, f64x8, F)
+WIDTH(i32v64, i32x16, F)
+#endif
+
+static void report_arithmetic(const char *dtype, int lanes, const char *unit, void (*run)(void)) {
+  printf("arithmetic %s %d %s %.4f\n", dtype, lanes, unit, 2.0 * CHAINS * STEPS / best_ns(run));
+}
+
+static void report_chain(const char *dtype, int lanes, void (*run)(void)) {
+  printf("chain %s %d - %.4f\n", dtype, lanes, best_ns(run) / (4.0 * STEPS));
+}
+
+static void report_access(const char *kind, const char *dtype, int nbytes, void (*run)(void)) {
+  printf("%s %s %d - %.4f\n", kind, dtype, nbytes, (double)(STEPS / 50) * (BUFFER_BYTES / nbytes) / best_ns(run));
+}
+
+#define REPORT(tag, dtype, item_bytes, nbytes)                                                    \
+  report_arithmetic(dtype, nbytes / item_bytes, "multiply", tag##_fma);                           \
+  report_arithmetic(dtype, nbytes / item_bytes, "multiply", tag##_mul);                           \
+  report_arithmetic(dtype, nbytes / item_bytes, "add", tag##_add);                                \
+  report_arithmetic(dtype, nbytes / item_bytes, "any", tag##_fma_add);                            \
+  report_arithmetic(dtype, nbytes / item_bytes, "any", tag##_mul_add);                            \
+  report_chain(dtype, nbytes / item_bytes, tag##_chain_add);                                      \
+  report_chain(dtype, nbytes / item_bytes, tag##_chain_acc);                                      \
+  report_access("load", dtype, nbytes, tag##_load);                                               \
+  report_access("store", dtype, nbytes, tag##_store);                                             \
+  fflush(stdout);
+
+int main(void) {
+  for (int s = 0; s < 20; s++) best_ns(f32_fma); /* until the clock has risen */
+  REPORT(f32, "f32", 4, 4)
+  REPORT(f64, "f64", 8, 8)
+  REPORT(i32, "i32", 4, 4)
+  REPORT(f32v16, "f32", 4, 16)
+  REPORT(f64v16, "f64", 8, 16)
+  REPORT(i32v16, "i32", 4, 16)
+#if VECTOR_BYTES >= 32
+  REPORT(f32v32, "f32", 4, 32)
+  REPORT(f64v32, "f64", 8, 32)
+  REPORT(i32v32, "i32", 4, 32)
+#endif
+#if VECTOR_BYTES >= 64
+  REPORT(f32v64, "f32", 4, 64)
+  REPORT(f64v64, "f64", 8, 64)
+  REPORT(i32v64, "i32", 4, 64)
+#endif
+  return 0;
+}

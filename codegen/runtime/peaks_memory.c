@@ -1,0 +1,227 @@
+/* How many bytes threads can move from and to a working set of a given size, at most.
+ *
+ *     peaks_memory CPU[,CPU..] BYTES..
+ *
+ * pins one thread to each CPU and shares each working set out among them; BYTES is the size of all shares
+ * together. Built with the flags of candidates and -DVECTOR_BYTES. Prints, for each size,
+ *
+ *     read|mixed <threads> <bytes> <bytes per ns>
+ *
+ * `read` only loads; `mixed` is the best of all mixtures of loads and stores, counting the bytes that the
+ * program names. Stores are tried through the caches and around them. Best of many samples. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { MAX_THREADS = 1024, MIN_SAMPLES = 6, MAX_SAMPLES = 200, SAMPLE_BYTES = 1 << 20, LINE = 64 };
+static const double BUDGET_NS = 25e6; /* for one pattern at one size */
+
+typedef int32_t Vector __attribute__((vector_size(VECTOR_BYTES)));
+#if defined __x86_64__
+#define REG "v"
+#else
+#define REG "w"
+#endif
+
+#if defined __x86_64__ && VECTOR_BYTES == 64
+#define STREAM(p, x) _mm512_stream_si512((__m512i *)(p), (__m512i)(x))
+#elif defined __x86_64__ && VECTOR_BYTES == 32
+#define STREAM(p, x) _mm256_stream_si256((__m256i *)(p), (__m256i)(x))
+#elif defined __x86_64__
+#define STREAM(p, x) _mm_stream_si128((__m128i *)(p), (__m128i)(x))
+#else
+#define STREAM(p, x) (*(p) = (x)) /* no such store in plain C here */
+#endif
+#define PLAIN(p, x) (*(p) = (x))
+
+static double now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+/* Each pattern moves `n` vectors in all, n a multiple of 48: from the start of `base`, loads and stores
+ * in regions of their own. */
+typedef void Pattern(Vector *base, size_t n);
+
+#define LOAD(p, k) { Vector x_ = (p)[k]; __asm__ volatile("" : : REG(x_)); }
+static void read_all(Vector *base, size_t n) {
+  for (const Vector *p = base, *end = base + n; p < end; p += 8) {
+    LOAD(p, 0) LOAD(p, 1) LOAD(p, 2) LOAD(p, 3) LOAD(p, 4) LOAD(p, 5) LOAD(p, 6) LOAD(p, 7)
+  }
+}
+
+#define WRITERS(suffix, PUT)                                                                      \
+  static void fill_##suffix(Vector *base, size_t n) {                                             \
+    Vector x = {0};                                                                               \
+    __asm__ volatile("" : "+" REG(x));                                                            \
+    for (Vector *p = base, *end = base + n; p < end; p += 4) {                                    \
+      PUT(p, x); PUT(p + 1, x); PUT(p + 2, x); PUT(p + 3, x);                                     \
+      __asm__ volatile("" : : : "memory");                                                        \
+    }                                                                                             \
+  }                                                                                               \
+  static void copy_##suffix(Vector *base, size_t n) {                                             \
+    const Vector *from = base;                                                                    \
+    Vector *to = base + n / 2;                                                                    \
+    for (size_t i = 0; i < n / 2; i += 4) {                                                       \
+      PUT(to + i, from[i]); PUT(to + i + 1, from[i + 1]);                                         \
+      PUT(to + i + 2, from[i + 2]); PUT(to + i + 3, from[i + 3]);                                 \
+      __asm__ volatile("" : : : "memory");                                                        \
+    }                                                                                             \
+  }                                                                                               \
+  static void triad_##suffix(Vector *base, size_t n) {                                            \
+    const Vector *left = base, *right = base + n / 3;                                             \
+    Vector *to = base + 2 * (n / 3);                                                              \
+    for (size_t i = 0; i < n / 3; i += 4) {                                                       \
+      LOAD(left, i) LOAD(left, i + 1) LOAD(left, i + 2) LOAD(left, i + 3)                         \
+      PUT(to + i, right[i]); PUT(to + i + 1, right[i + 1]);                                       \
+      PUT(to + i + 2, right[i + 2]); PUT(to + i + 3, right[i + 3]);                               \
+      __asm__ volatile("" : : : "memory");                                                        \
+    }                                                                                             \
+  }
+WRITERS(plain, PLAIN)
+WRITERS(stream, STREAM)
+
+static Pattern *const PATTERNS[] = {read_all,   fill_plain,  copy_plain,  triad_plain,
+                                    fill_stream, copy_stream, triad_stream};
+enum { PATTERN_COUNT = sizeof PATTERNS / sizeof *PATTERNS };
+
+/* A sense-reversing barrier: it spins, because a sleeping thread would wake up too late. */
+static atomic_int waiting, generation;
+static int threads;
+static void meet(void) {
+  int now = atomic_load(&generation);
+  if (atomic_fetch_add(&waiting, 1) + 1 == threads) {
+    atomic_store(&waiting, 0);
+    atomic_fetch_add(&generation, 1);
+  } else {
+    for (long spins = 0; atomic_load(&generation) == now; spins++)
+      if (spins > 10000) sched_yield(); /* fewer cores than threads after all */
+  }
+}
+
+typedef struct {
+  _Alignas(128) int cpu;
+  size_t arena_bytes;
+  Vector *arena;
+  double start_ns, end_ns;
+} Worker;
+static Worker workers[MAX_THREADS];
+static Pattern *pattern; /* what all workers run next; null: stop */
+static size_t share_vectors, passes;
+
+static void *work(void *argument) {
+  Worker *me = argument;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(me->cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+  me->arena = mmap(0, me->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (me->arena == MAP_FAILED) {
+    perror("peaks_memory: mmap");
+    exit(1);
+  }
+#ifdef MADV_HUGEPAGE
+  madvise(me->arena, me->arena_bytes, MADV_HUGEPAGE);
+#endif
+  memset(me->arena, 1, me->arena_bytes);
+  for (;;) {
+    meet();
+    if (!pattern) return 0;
+    me->start_ns = now_ns();
+    for (size_t p = 0; p < passes; p++) pattern(me->arena, share_vectors);
+    me->end_ns = now_ns();
+    meet();
+  }
+}
+
+/* The best rate of `run` over all threads, in bytes per ns. */
+static double best_rate(Pattern *run, size_t share_bytes) {
+  pattern = run;
+  share_vectors = share_bytes / sizeof(Vector) / 48 * 48;
+  size_t moved = share_vectors * sizeof(Vector);
+  passes = moved >= SAMPLE_BYTES ? 1 : SAMPLE_BYTES / moved;
+  double best = 0, began = now_ns();
+  for (int sample = 0; sample < MAX_SAMPLES; sample++) {
+    meet();
+    workers[0].start_ns = now_ns();
+    for (size_t p = 0; p < passes; p++) run(workers[0].arena, share_vectors);
+    workers[0].end_ns = now_ns();
+    meet();
+    double start = workers[0].start_ns, end = workers[0].end_ns;
+    for (int t = 1; t < threads; t++) {
+      if (workers[t].start_ns < start) start = workers[t].start_ns;
+      if (workers[t].end_ns > end) end = workers[t].end_ns;
+    }
+    double rate = (double)(moved * passes * (size_t)threads) / (end - start);
+    /* The first sample of a size brings it into the caches. */
+    if (sample > 0 && rate > best) best = rate;
+    if (sample >= MIN_SAMPLES && now_ns() - began > BUDGET_NS) break;
+  }
+  return best;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 3) {
+    fprintf(stderr, "usage: peaks_memory CPU[,CPU..] BYTES..\n");
+    return 2;
+  }
+  for (char *cpu = strtok(argv[1], ","); cpu && threads < MAX_THREADS; cpu = strtok(0, ","))
+    workers[threads++].cpu = atoi(cpu);
+  size_t largest = 0;
+  for (int a = 2; a < argc; a++) {
+    size_t share = strtoull(argv[a], 0, 10) / (size_t)threads;
+    if (share > largest) largest = share;
+  }
+  size_t unit = 48 * sizeof(Vector);
+  for (int t = 0; t < threads; t++) workers[t].arena_bytes = (largest / unit + 1) * unit;
+
+  /* Worker 0 is this thread; it fills its arena as the others do, then leads. */
+  pthread_t ids[MAX_THREADS];
+  for (int t = 1; t < threads; t++)
+    if (pthread_create(&ids[t], 0, work, &workers[t])) {
+      fprintf(stderr, "peaks_memory: cannot start a thread\n");
+      return 1;
+    }
+  int leader_threads = threads;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(workers[0].cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+  workers[0].arena = mmap(0, workers[0].arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (workers[0].arena == MAP_FAILED) {
+    perror("peaks_memory: mmap");
+    return 1;
+  }
+#ifdef MADV_HUGEPAGE
+  madvise(workers[0].arena, workers[0].arena_bytes, MADV_HUGEPAGE);
+#endif
+  memset(workers[0].arena, 1, workers[0].arena_bytes);
+
+  for (int a = 2; a < argc; a++) {
+    size_t total = strtoull(argv[a], 0, 10), share = total / (size_t)leader_threads;
+    if (share < unit) share = unit;
+    double mixed = 0;
+    for (int p = 0; p < PATTERN_COUNT; p++) {
+      double rate = best_rate(PATTERNS[p], share);
+      if (p == 0) printf("read %d %zu %.4f\n", leader_threads, total, rate);
+      if (rate > mixed) mixed = rate;
+    }
+    printf("mixed %d %zu %.4f\n", leader_threads, total, mixed);
+    fflush(stdout);
+  }
+  pattern = 0;
+  meet();
+  for (int t = 1; t < leader_threads; t++) pthread_join(ids[t], 0);
+  return 0;
+}

@@ -1,0 +1,199 @@
+"""The verifier of program trees: what no correct lowering produces is refused before it is printed.
+
+In: a `Program`. Out: the same `Program`, or a `VerificationError`. It is written from the meaning of the
+tree alone and knows nothing of candidates. It does not say that a program computes the right thing:
+running it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.program import (
+    Add,
+    Assign,
+    Broadcast,
+    Div,
+    Expression,
+    FirstLane,
+    Fma,
+    Index,
+    LaneSum,
+    Load,
+    Loop,
+    Mul,
+    Neg,
+    Number,
+    ParallelLoop,
+    ParameterValue,
+    Program,
+    Register,
+    Statement,
+    Store,
+    Sub,
+    Type,
+    operands,
+    type_of,
+)
+from spacedsl.kernels.linalg.backbone import Tensor
+
+
+class VerificationError(Exception):
+    """A program tree that breaks a rule; the message names the rule and the place."""
+
+
+def verify(program: Program) -> Program:
+    """The program itself; raises `VerificationError` at the first rule that it breaks."""
+    _check_names(program)
+    checker = _Checker(program)
+    checker.block(program.body, _Scope())
+    for tensor in program.tensors:
+        written = checker.writes[tensor.name]
+        if tensor.is_output and written < tensor.elements:
+            raise VerificationError(
+                f"output {tensor.name} has {tensor.elements} elements, but only {written} are written"
+            )
+    return program
+
+
+def _check_names(program: Program) -> None:
+    """Tensors, parameters and loops are told apart by name alone."""
+    taken: set[str] = set()
+    arguments = [t.name for t in program.tensors] + [p.name for p in program.parameters]
+    for name in (*arguments, *_loop_variables(program.body)):
+        if name in taken:
+            raise VerificationError(f"the name {name} is used twice")
+        taken.add(name)
+
+
+def _loop_variables(body: tuple[Statement, ...]) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, Loop | ParallelLoop):
+            yield statement.variable
+            yield from _loop_variables(statement.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is visible at a place: loops with their extents, registers with their types."""
+
+    extents: Mapping[str, int] = field(default_factory=dict)
+    registers: dict[str, Type] = field(default_factory=dict)
+    parallel: str | None = None
+
+    def inside(self, loop: Loop | ParallelLoop) -> _Scope:
+        extents = {**self.extents, loop.variable: loop.extent}
+        if isinstance(loop, ParallelLoop):
+            return _Scope(extents, {}, loop.variable)
+        return _Scope(extents, dict(self.registers), self.parallel)
+
+
+class _Checker:
+    def __init__(self, program: Program) -> None:
+        self.tensors: dict[str, Tensor] = {t.name: t for t in program.tensors}
+        self.parameters = {p.name: p for p in program.parameters}
+        self.writes = dict.fromkeys(self.tensors, 0)
+
+    def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
+        for statement in body:
+            self.statement(statement, scope)
+
+    def statement(self, statement: Statement, scope: _Scope) -> None:
+        match statement:
+            case Loop() | ParallelLoop():
+                if statement.extent < 1:
+                    raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
+                if isinstance(statement, ParallelLoop) and scope.extents:
+                    raise VerificationError(f"parallel loop {statement.variable} is not outermost")
+                self.block(statement.body, scope.inside(statement))
+            case Assign(register, value):
+                self.assign(register, value, scope)
+            case Store(tensor, index, value):
+                self.store(tensor, index, value, scope)
+
+    def assign(self, register: Register, value: Expression, scope: _Scope) -> None:
+        found = self.expression(value, scope)
+        if found != register.type:
+            raise VerificationError(f"register {register.name} is {register.type}, its value is {found}")
+        if scope.registers.get(register.name, register.type) != register.type:
+            raise VerificationError(f"register {register.name} changes its type")
+        if (
+            register.name in self.tensors
+            or register.name in self.parameters
+            or register.name in scope.extents
+        ):
+            raise VerificationError(f"register {register.name} has the name of something else")
+        scope.registers[register.name] = register.type
+
+    def store(self, name: str, index: Index, value: Expression, scope: _Scope) -> None:
+        tensor = self.access(name, index, self.expression(value, scope), scope)
+        if not tensor.is_output:
+            raise VerificationError(f"{name} is not an output, but it is stored to")
+        strides = dict(index.terms)
+        if (
+            scope.parallel is not None
+            and strides.get(scope.parallel, 0) == 0
+            and scope.extents[scope.parallel] > 1
+        ):
+            raise VerificationError(
+                f"all iterations of parallel loop {scope.parallel} store to the same {name}"
+            )
+        count = type_of(value).lanes
+        for extent in scope.extents.values():
+            count *= extent
+        self.writes[name] += count
+
+    def expression(self, expression: Expression, scope: _Scope) -> Type:
+        """The expression's type, after checking all of it."""
+        types = [self.expression(part, scope) for part in operands(expression)]
+        match expression:
+            case Register(name, kind):
+                if name not in scope.registers:
+                    raise VerificationError(f"register {name} has no value here")
+                if scope.registers[name] != kind:
+                    raise VerificationError(
+                        f"register {name} is {scope.registers[name]}, it is used as {kind}"
+                    )
+            case Load(tensor, index, kind):
+                accessed = self.access(tensor, index, kind, scope)
+                if accessed.is_output and not self.writes[tensor]:
+                    raise VerificationError(f"output {tensor} is read before it is written")
+            case ParameterValue(name, kind):
+                if name not in self.parameters or Type(self.parameters[name].dtype) != kind:
+                    raise VerificationError(f"there is no parameter {name} of type {kind}")
+            case Number(_, kind):
+                if kind.lanes != 1:
+                    raise VerificationError("a number is a scalar")
+            case Broadcast(_, lanes) | FirstLane(_, lanes):
+                if types[0].lanes != 1 or lanes < 2:
+                    raise VerificationError(f"{types[0]} cannot be spread over {lanes} lanes")
+            case LaneSum():
+                if types[0].lanes == 1:
+                    raise VerificationError("the lanes of a scalar are summed")
+            case Fma() | Add() | Sub() | Mul() | Div() | Neg():
+                if len(set(types)) != 1:
+                    raise VerificationError(f"operands of different types: {', '.join(map(str, types))}")
+        return type_of(expression)
+
+    def access(self, name: str, index: Index, kind: Type, scope: _Scope) -> Tensor:
+        """The tensor that is accessed, after checking type and bounds over all iterations."""
+        if name not in self.tensors:
+            raise VerificationError(f"there is no tensor {name}")
+        tensor = self.tensors[name]
+        if kind.dtype is not tensor.dtype:
+            raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
+        if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):
+            raise VerificationError(f"a vector has 2, 4, 8, .. lanes, not {kind.lanes}")
+        low = high = index.constant
+        for variable, stride in index.terms:
+            if variable not in scope.extents:
+                raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
+            step = stride * (scope.extents[variable] - 1)
+            low, high = low + min(step, 0), high + max(step, 0)
+        high += kind.lanes - 1
+        if low < 0 or high >= tensor.span:
+            raise VerificationError(
+                f"{name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
+            )
+        return tensor

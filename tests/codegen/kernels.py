@@ -1,0 +1,48 @@
+"""Kernels that the tests of code generation lower and run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spacedsl.diagnostics import Source
+from spacedsl.kernels.kernel_file import KernelFile, check_kernel
+
+_MATMUL = """
+kernel: matmul
+backbone: linalg
+sizes: {{m: {m}, n: {n}, k: {k}}}
+tensors:
+  A: {{dtype: {dtype}, shape: [m, k]}}
+  B: {{dtype: {dtype}, shape: [k, n]}}
+  C: {{dtype: {dtype}, shape: [m, n], output: true}}
+compute:
+  - C[i, j] = sum[p](A[i, p] * B[p, j])
+tiling: {tiling}
+"""
+
+_AXPY = """
+kernel: axpy
+backbone: linalg
+sizes: {{n: {n}}}
+tensors:
+  x: {{dtype: f32, shape: [n]}}
+  y: {{dtype: f32, shape: [n]}}
+  z: {{dtype: f32, shape: [n], output: true}}
+params:
+  alpha: f32
+compute:
+  - z[i] = alpha * x[i] + y[i]
+tiling: {tiling}
+"""
+
+
+def parse(text: str) -> KernelFile:
+    return check_kernel(Source("kernel.yaml", text), Path("kernel.yaml"), {})
+
+
+def matmul(m: int, n: int, k: int, tiling: str = "{i: [], j: [], p: []}", dtype: str = "f32") -> KernelFile:
+    return parse(_MATMUL.format(m=m, n=n, k=k, tiling=tiling, dtype=dtype))
+
+
+def axpy(n: int, tiling: str = "{i: []}") -> KernelFile:
+    return parse(_AXPY.format(n=n, tiling=tiling))
