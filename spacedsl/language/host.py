@@ -1,33 +1,156 @@
 """Host expressions: the quoted Python subset of a `.space` file, checked, compiled once, evaluated at instantiation.
 
 In: the text between the quotes. Out: a `HostExpression`, whose value depends only on the objects bound to
-its variables. It reaches what the classes of backbone and device objects expose and nothing else.
+its variables. It reaches what the classes of backbone and device objects expose and nothing else: the syntax is
+checked and rewritten by `host_syntax.py`, and what remains runs through the guards of `host_runtime.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar
 
-T = TypeVar("T")
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.language import host_runtime
+from spacedsl.language.host_runtime import Refused, Runtime, StepLimitReached
+from spacedsl.language.host_syntax import character, translate
+
+T = TypeVar("T", bound=type)
+F = TypeVar("F", bound=Callable[..., "Addition"])
+
+AMBIENT = ("kernel", "device")
+"""Variables that are in scope in every host expression."""
+
+_SYNONYMS = {"fun": "kernel"}
+_FILE_NAME = "<host expression>"
+_GLOBALS: dict[str, object] = {
+    "__builtins__": {},
+    "g_attribute": host_runtime.attribute,
+    "g_call_back": host_runtime.call_back,
+    "g_call_method": host_runtime.call_method,
+    "g_multiply": host_runtime.multiply,
+    "g_remainder": host_runtime.remainder,
+    "g_slice": slice,
+}
 
 
-def exposed(*attributes: str) -> Callable[[type[T]], type[T]]:
-    """Class decorator: host expressions may read these attributes of the class's instances."""
+def exposed(*attributes: str) -> Callable[[T], T]:
+    """Class decorator: host expressions may read these attributes of the class's instances, and call methods."""
 
-    def mark(cls: type[T]) -> type[T]:
+    def mark(cls: T) -> T:
         setattr(cls, "__exposed__", frozenset(attributes) | getattr(cls, "__exposed__", frozenset()))  # noqa: B010
         return cls
 
     return mark
 
 
-class HostExpression:
-    """Placeholder of the interface; see the module's docstring.
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a trigger's callback adds: (name of the set, arguments of the set, object). Objects may be new."""
 
-    Fields: `text: str`, `span: Span` (inside the quotes), `variables: tuple[str, ...]` (sorted, without `$`,
-    `kernel` and `device` among them where used; `$fun` has become `kernel`).
-    """
+    memberships: tuple[tuple[str, tuple[object, ...], object], ...]
+
+
+def callback(method: F) -> F:
+    """Method decorator: triggers may call it. It must be a pure function of the backbone and its arguments."""
+    setattr(method, "__callback__", True)  # noqa: B010
+    return method
+
+
+class HostKind(enum.Enum):
+    VALUE = "value"
+    CALLBACK = "callback"  # one call of a method that is marked with `callback`; in triggers only
+
+
+@dataclass(frozen=True, slots=True)
+class HostExpression:
+    """A checked expression. Two are equal when they say the same; made by `host_expression`."""
 
     text: str
+    """As written, but for `$fun`, which has become `$kernel`."""
     variables: tuple[str, ...]
+    """Sorted, without `$`; `kernel` and `device` are among them where they are used."""
+    kind: HostKind
+    span: Span = field(compare=False)
+    """What stands between the quotes."""
+    uses: tuple[tuple[str, Span], ...] = field(compare=False, repr=False)
+    """Each use of a variable, with its place."""
+    _written: str = field(compare=False, repr=False)
+    _parameters: tuple[str, ...] = field(compare=False, repr=False)
+    """The variable that each parameter of the function stands for."""
+    _function: Callable[..., Any] = field(compare=False, repr=False)
+
+    def evaluate(self, environment: Mapping[str, object]) -> object:
+        """The value, with the variables' objects in `environment` (names without `$`).
+
+        A list is returned as a tuple and a set of comparable values as a sorted tuple; a callback returns an
+        `Addition`. Raises `DiagnosticError` (SP062, SP063) at the place in the string that failed.
+        """
+        objects = [environment[name] for name in self._parameters]
+        try:
+            return self._result(self._function(Runtime(), *objects))
+        except (Refused, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DiagnosticError([self._failure(error, environment)]) from error
+
+    def _result(self, value: object) -> object:
+        if self.kind is HostKind.CALLBACK:
+            if not isinstance(value, Addition):
+                raise Refused("the callback returned no `Addition`")
+            return value
+        if isinstance(value, frozenset):
+            elements: Any = value
+            return tuple(sorted(elements))
+        return tuple(value) if isinstance(value, list | range) else value
+
+    def _failure(self, error: Exception, environment: Mapping[str, object]) -> Diagnostic:
+        code = "SP063" if isinstance(error, StepLimitReached) else "SP062"
+        message = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+        bound = [f"${name} = {environment[name]}" for name in self.variables if name not in AMBIENT]
+        hint = f"for {', '.join(bound)}" if bound else None
+        return Diagnostic(code, message, self._place(error.__traceback__), hint)
+
+    def _place(self, traceback: TracebackType | None) -> Span:
+        """The innermost operation of this expression that was running."""
+        span = self.span
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if code.co_filename == _FILE_NAME:
+                *_, start, end = list(code.co_positions())[traceback.tb_lasti // 2]
+                if start is not None and end is not None:
+                    span = self._inside(character(self._written, start), character(self._written, end))
+            traceback = traceback.tb_next
+        return span
+
+    def _inside(self, start: int, end: int) -> Span:
+        return Span(self.span.source, self.span.start + start, self.span.start + end)
+
+
+def host_expression(text: str, span: Span, kind: HostKind = HostKind.VALUE) -> HostExpression:
+    """Checks and compiles the text that `span` covers, in which line continuations are blanks.
+
+    Raises `DiagnosticError` with everything that is wrong (SP060), each at its place inside the string.
+    """
+
+    def inside(start: int, end: int) -> Span:
+        return Span(span.source, span.start + start, span.start + end)
+
+    translation = translate(text, is_callback=kind is HostKind.CALLBACK)
+    if translation.function is None:
+        raise DiagnosticError(
+            Diagnostic("SP060", p.message, inside(p.start, p.end), p.hint) for p in translation.problems
+        )
+    code = compile(translation.function, _FILE_NAME, "eval", dont_inherit=True)
+    parameters = tuple(_SYNONYMS.get(name, name) for name in translation.parameters)
+    return HostExpression(
+        text=text.replace("$fun.", "$kernel."),
+        variables=tuple(sorted(set(parameters))),
+        kind=kind,
+        span=span,
+        uses=tuple((_SYNONYMS.get(u.name, u.name), inside(u.start, u.end)) for u in translation.uses),
+        _written=text,
+        _parameters=parameters,
+        _function=eval(code, dict(_GLOBALS)),  # the code holds guarded operations only
+    )

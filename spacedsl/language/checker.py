@@ -1,0 +1,282 @@
+"""Syntax to typed space: every name is resolved, every mistake is reported in one run.
+
+In: the declarations of a file with all that it includes, in order. Out: a `space.Space`, or none where there are
+errors. The work goes in steps, so that the order of declarations does not matter: the headers of all sets, then
+of all choices, then everything that holds conditions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from spacedsl.diagnostics import Diagnostic, Span
+from spacedsl.language import choices, orderings, sets, space, syntax
+from spacedsl.language.conditions import Conditions, Purpose
+from spacedsl.language.host import HostKind
+from spacedsl.language.names import ChoiceNames, CounterNames, Names, Unsupported
+from spacedsl.language.report import Report
+
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9_]*")
+
+_ENUM = (syntax.EnumChoice, syntax.OrderedChoice, syntax.IntegerChoice, syntax.CounterChoice)
+
+
+def check(
+    name: str, declarations: Sequence[syntax.Declaration], digest: str, sources: tuple[str, ...]
+) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
+    """The space and all diagnostics in the order of their places; the space is None where one is an error."""
+    checker = _Checker(Report(), declarations)
+    checked = checker.run(name, digest, sources)
+    order = {source: i for i, source in enumerate(sources)}
+    problems = sorted(checker.report.problems, key=lambda p: (order.get(p.span.source.name, 0), p.span.start))
+    return (None if checker.report.has_errors else checked), tuple(dict.fromkeys(problems))
+
+
+class _Checker:
+    """One run over one list of declarations."""
+
+    def __init__(self, report: Report, declarations: Sequence[syntax.Declaration]) -> None:
+        self.report = report
+        self.declarations = declarations
+        self.names = Names(report)
+        self.sets: dict[str, space.SetDef] = {}
+        self.choices: dict[str, space.Choice] = {}
+        self.quotients: dict[str, space.Quotient] = {}
+        self.requirements: list[space.Requirement] = []
+        self.triggers: list[space.Trigger] = []
+        self.orderings: dict[str, space.Ordering] = {}
+
+    def run(self, name: str, digest: str, sources: tuple[str, ...]) -> space.Space:
+        self._declare_sets()
+        self._declare_choices()
+        for declaration in self.declarations:
+            self._check(declaration)
+        self._note_unused()
+        return space.Space(
+            name=name,
+            sets=self.sets,
+            choices=self.choices,
+            quotients=self.quotients,
+            requirements=tuple(self.requirements),
+            triggers=tuple(self.triggers),
+            orderings=self.orderings,
+            digest=digest,
+            sources=sources,
+        )
+
+    # Headers
+
+    def _declare_sets(self) -> None:
+        declared = self._unique(d for d in self.declarations if isinstance(d, syntax.Set | syntax.Quotient))
+        for declaration in declared:
+            self.names.sets[declaration.name.text] = sets.header(declaration)
+        sets.check_cycles(self.names, declared)
+
+    def _unique(
+        self, declarations: Iterable[syntax.Set | syntax.Quotient]
+    ) -> list[syntax.Set | syntax.Quotient]:
+        first: dict[str, syntax.Set | syntax.Quotient] = {}
+        for declaration in declarations:
+            name = declaration.name
+            if name.text in first:
+                self._twice("set", name, first[name.text].name.span)
+            else:
+                first[name.text] = declaration
+        return list(first.values())
+
+    def _twice(self, kind: str, name: syntax.Name, first: Span) -> None:
+        message = f"{kind} `{name.text}` is declared twice"
+        self.report.error(
+            "SP010", message, name.span, "rename one of the two", (first, "it is declared here")
+        )
+
+    def _declare_choices(self) -> None:
+        first: dict[str, Span] = {}
+        for position, declaration in enumerate(self.declarations):
+            name = _choice_name(declaration)
+            if name is None:
+                continue
+            if not _SNAKE_CASE.fullmatch(name.text):
+                hint = "choices are written in snake_case"
+                self.report.error("SP011", f"`{name.text}` is no name for a choice", name.span, hint)
+            if name.text in first:
+                self._twice("choice", name, first[name.text])
+                continue
+            first[name.text] = name.span
+            # A choice whose header is wrong has been reported; its uses are not reported again.
+            self.names.choices[name.text] = self._header(declaration, position) or Unsupported(name.span)
+
+    def _header(self, declaration: syntax.Declaration, position: int) -> ChoiceNames | None:
+        match declaration:
+            case syntax.Quantity() | syntax.Map():
+                what = "a quantity" if isinstance(declaration, syntax.Quantity) else "a map"
+                self.report.unsupported(what, declaration.name.span)
+                return Unsupported(declaration.name.span)
+            case syntax.Quotient():
+                return self._representative(declaration)
+            case (
+                syntax.EnumChoice() | syntax.OrderedChoice() | syntax.IntegerChoice() | syntax.CounterChoice()
+            ):
+                return choices.declare(self.names, declaration, position)
+        return None
+
+    def _representative(self, declaration: syntax.Quotient) -> space.EnumChoice | None:
+        """The derived choice that says which object represents its class."""
+        scope = self.names.bind((*declaration.params, declaration.item), {})
+        if scope is None:
+            return None
+        return space.EnumChoice(
+            name=declaration.representative.text,
+            params=tuple(scope.values()),
+            values=("FALSE", "TRUE"),
+            value_docs=("", ""),
+            aliases={},
+            symmetry=space.Symmetry.NONE,
+            inverse=(0, 1),
+            doc=declaration.doc,
+            span=declaration.representative.span,
+        )
+
+    # Bodies
+
+    def _check(self, declaration: syntax.Declaration) -> None:
+        match declaration:
+            case syntax.Set():
+                if self.names.sets[declaration.name.text].name is declaration.name:
+                    checked = sets.check_set(self.names, declaration)
+                    if checked is not None:
+                        self.sets[checked.name] = checked
+            case syntax.EnumChoice() | syntax.IntegerChoice() | syntax.CounterChoice():
+                self._check_choice(declaration)
+            case syntax.Quotient():
+                self._check_quotient(declaration)
+            case syntax.Require(foralls, conditions):
+                self._check_require(foralls, conditions)
+            case syntax.Trigger():
+                self._check_trigger(declaration)
+            case syntax.Ordering():
+                ordering = orderings.check_ordering(self.names, declaration, self.derived())
+                if declaration.name.text in self.orderings:
+                    self._twice("ordering", declaration.name, self.orderings[declaration.name.text].span)
+                elif ordering is not None:
+                    self.orderings[ordering.name] = ordering
+            case syntax.View():
+                self.report.unsupported("a view", declaration.name.span)
+            case syntax.Quantity() | syntax.Map() | syntax.OrderedChoice() | syntax.Include():
+                pass  # reported with the headers; spliced by the loader
+
+    def derived(self) -> frozenset[str]:
+        """Choices that follow from others and are never decided."""
+        counters = (d.name.text for d in self.declarations if isinstance(d, syntax.CounterChoice))
+        representatives = (d.representative.text for d in self.declarations if isinstance(d, syntax.Quotient))
+        return frozenset((*counters, *representatives))
+
+    def _check_choice(
+        self, declaration: syntax.EnumChoice | syntax.IntegerChoice | syntax.CounterChoice
+    ) -> None:
+        header = self.names.choices[declaration.name.text]
+        if isinstance(header, Unsupported) or header.span != declaration.name.span:
+            return
+        if isinstance(header, CounterNames):
+            assert isinstance(declaration, syntax.CounterChoice)
+            counter = choices.counter(self.names, declaration, header)
+            if counter is not None:
+                self.choices[counter.name] = counter
+            return
+        self.choices[header.name] = header
+        if isinstance(declaration, syntax.EnumChoice) and isinstance(header, space.EnumChoice):
+            self.requirements += choices.value_requirements(self.names, declaration, header)
+
+    def _check_quotient(self, declaration: syntax.Quotient) -> None:
+        ignored = (*sets.IGNORED_KEYS, "iterator")
+        sets.check_keys(self.names, declaration.keys, ("type",), ignored)
+        representative = self.names.choices[declaration.representative.text]
+        if (
+            not isinstance(representative, space.EnumChoice)
+            or representative.span != declaration.representative.span
+        ):
+            return
+        scope = {p.name: p for p in representative.params}
+        condition = Conditions(self.names, scope, Purpose.OBSERVED).formula(declaration.condition)
+        mask = self._equivalence(declaration.equivalence, representative.params[-1])
+        if condition is None or mask is None:
+            return
+        self.choices[representative.name] = representative
+        self.quotients[declaration.name.text] = space.Quotient(
+            set=declaration.name.text,
+            params=representative.params[:-1],
+            item=representative.params[-1],
+            representative=representative.name,
+            condition=condition,
+            equivalence=declaration.equivalence.choice.text,
+            equivalence_mask=mask,
+            doc=declaration.doc,
+            span=declaration.name.span,
+        )
+
+    def _equivalence(self, equivalence: syntax.Equivalence, item: space.Binder) -> int | None:
+        """The values for which two objects are equivalent; the relation must be symmetric."""
+        choice = self.names.find_choice(equivalence.choice)
+        if choice is None or isinstance(choice, Unsupported):
+            return None
+        if (
+            not isinstance(choice, space.EnumChoice)
+            or len(choice.params) != 2
+            or not all(self.names.includes(item.set, p.set) for p in choice.params)
+        ):
+            message = f"`{equivalence.choice.text}` does not relate two objects of {item.set.name}"
+            hint = f"an enum with two parameters of {item.set.name} or of a superset"
+            self.report.error("SP071", message, equivalence.span, hint)
+            return None
+        mask = self.names.value_mask(choice, equivalence.values)
+        if mask is None:
+            return None
+        if choice.symmetry is space.Symmetry.NONE or choice.invert(mask) != mask:
+            message = "this equivalence is not symmetric"
+            hint = (
+                "declare the choice `symmetric`, or `antisymmetric:` with values that are their own inverse"
+            )
+            self.report.error("SP070", message, equivalence.span, hint, (choice.span, "declared here"))
+            return None
+        return mask
+
+    def _check_require(
+        self, foralls: tuple[syntax.Binding, ...], conditions: tuple[syntax.Expression, ...]
+    ) -> None:
+        scope = self.names.bind(foralls, {})
+        if scope is None:
+            return
+        for condition in conditions:
+            formula = Conditions(self.names, scope).formula(condition)
+            if formula is not None:
+                self.requirements.append(space.Requirement(tuple(scope.values()), formula, condition.span))
+
+    def _check_trigger(self, declaration: syntax.Trigger) -> None:
+        scope = self.names.bind(declaration.foralls, {})
+        if scope is None:
+            return
+        callback = self.names.host(declaration.callback, scope, HostKind.CALLBACK)
+        condition = Conditions(self.names, scope, Purpose.OBSERVED).formula(declaration.condition)
+        if callback is not None and condition is not None:
+            trigger = space.Trigger(tuple(scope.values()), callback, condition, declaration.span)
+            self.triggers.append(trigger)
+
+    # Remarks
+
+    def _note_unused(self) -> None:
+        for declaration in self.declarations:
+            if isinstance(declaration, syntax.Set) and declaration.name.text not in self.names.used_sets:
+                name = declaration.name
+                self.report.note("SP101", f"set `{name.text}` is not used", name.span)
+            choice = _choice_name(declaration)
+            if choice is not None and choice.text not in self.names.used_choices:
+                self.report.note("SP102", f"no constraint uses `{choice.text}`", choice.span)
+
+
+def _choice_name(declaration: syntax.Declaration) -> syntax.Name | None:
+    """The name that a declaration adds to those of choices, counters, quantities and maps."""
+    if isinstance(declaration, syntax.Quotient):
+        return declaration.representative
+    named = (*_ENUM, syntax.Quantity, syntax.Map)
+    return declaration.name if isinstance(declaration, named) else None

@@ -1,0 +1,284 @@
+"""Checks the declarations of choices: values, aliases, symmetry, universes, counters.
+
+In: the choices of a file and the table of all names. Out: the choices of the typed space. It goes in two
+steps: `declare` what other declarations can ask of a choice, then, with all choices known, `counter` and
+`value_requirements`, which hold conditions.
+"""
+
+from __future__ import annotations
+
+from spacedsl.language import space, syntax
+from spacedsl.language.conditions import Conditions, Purpose
+from spacedsl.language.host import HostExpression
+from spacedsl.language.names import ChoiceNames, CounterNames, Names, Unsupported, show
+from spacedsl.language.report import did_you_mean
+
+MOST_VALUES = 64
+"""The values of an enum are the bits of one word."""
+
+
+def declare(names: Names, declaration: syntax.Choice, position: int) -> ChoiceNames | None:
+    """What uses of the choice need to know; None where its header is wrong, which has been reported."""
+    scope = names.bind(declaration.params, {})
+    params = None if scope is None else tuple(scope.values())
+    match declaration:
+        case syntax.OrderedChoice():
+            names.report.unsupported("an ordered enum", declaration.name.span)
+            return Unsupported(declaration.name.span)
+        case syntax.EnumChoice():
+            return _enum(names, declaration, params)
+        case syntax.IntegerChoice():
+            universe = None if scope is None else names.host(declaration.universe, scope)
+            if params is None or universe is None:
+                return None
+            return space.IntegerChoice(
+                declaration.name.text, params, universe, declaration.doc, declaration.name.span
+            )
+        case syntax.CounterChoice():
+            if params is None:
+                return None
+            return CounterNames(
+                name=declaration.name.text,
+                params=params,
+                visibility=space.Visibility(
+                    declaration.visibility.text if declaration.visibility else "full"
+                ),
+                product=declaration.operation.text == "mul",
+                position=position,
+                span=declaration.name.span,
+            )
+
+
+
+
+def _enum(
+    names: Names, declaration: syntax.EnumChoice, params: tuple[space.Binder, ...] | None
+) -> space.EnumChoice | None:
+    values = _values(names, declaration)
+    aliases = _aliases(names, declaration, tuple(v.name.text for v in values))
+    symmetry, inverse = _symmetry(names, declaration, tuple(v.name.text for v in values), params)
+    if params is None or not values:
+        return None
+    return space.EnumChoice(
+        name=declaration.name.text,
+        params=params,
+        values=tuple(v.name.text for v in values),
+        value_docs=tuple(v.doc for v in values),
+        aliases=aliases,
+        symmetry=symmetry,
+        inverse=inverse,
+        doc=declaration.doc,
+        span=declaration.name.span,
+    )
+
+
+def _values(names: Names, declaration: syntax.EnumChoice) -> tuple[syntax.Value, ...]:
+    seen: dict[str, syntax.Name] = {}
+    for item in declaration.items:
+        if not isinstance(item, syntax.Value | syntax.Alias):
+            continue
+        if item.name.text in seen:
+            first = (seen[item.name.text].span, "it is declared here")
+            message = f"`{item.name.text}` is declared twice in `{declaration.name.text}`"
+            names.report.error("SP010", message, item.name.span, "rename one of the two", first)
+        else:
+            seen[item.name.text] = item.name
+    values = {i.name.text: i for i in declaration.items if isinstance(i, syntax.Value)}
+    if not values:
+        hint = "add `value NAME:`"
+        names.report.error("SP030", f"`{declaration.name.text}` has no values", declaration.name.span, hint)
+    if len(values) > MOST_VALUES:
+        message = f"`{declaration.name.text}` has {len(values)} values; there may be {MOST_VALUES}"
+        names.report.error("SP030", message, declaration.name.span, "split it into two choices")
+    return tuple(values.values())
+
+
+def _aliases(names: Names, declaration: syntax.EnumChoice, values: tuple[str, ...]) -> dict[str, int]:
+    """Masks of the aliases in order of declaration; an alias may name aliases, before or after it."""
+    written = {i.name.text: i for i in declaration.items if isinstance(i, syntax.Alias)}
+    masks: dict[str, int] = {}
+    reported: set[str] = set()
+
+    def mask(name: syntax.Name, path: tuple[str, ...]) -> int:
+        if name.text in values:
+            return 1 << values.index(name.text)
+        if name.text in masks:
+            return masks[name.text]
+        if name.text in path:
+            if not reported.intersection(path):
+                loop = " -> ".join([*path[path.index(name.text) :], name.text])
+                names.report.error("SP034", f"alias `{name.text}` stands for itself", name.span, loop)
+                reported.update(path)
+            return 0
+        if name.text not in written:
+            known = [*values, *written]
+            hint = did_you_mean(name.text, known, f"it has {', '.join(known)}")
+            names.report.error(
+                "SP014", f"`{declaration.name.text}` has no value `{name.text}`", name.span, hint
+            )
+            return 0
+        bits = 0
+        for part in written[name.text].values:
+            bits |= mask(part, (*path, name.text))
+        return bits
+
+    for name, alias in written.items():
+        masks[name] = mask(alias.name, ())
+    return masks
+
+
+def _symmetry(
+    names: Names,
+    declaration: syntax.EnumChoice,
+    values: tuple[str, ...],
+    params: tuple[space.Binder, ...] | None,
+) -> tuple[space.Symmetry, tuple[int, ...]]:
+    identity = tuple(range(len(values)))
+    marks = [i for i in declaration.items if isinstance(i, syntax.Symmetric | syntax.Antisymmetric)]
+    if not marks:
+        return space.Symmetry.NONE, identity
+    if len(marks) > 1:
+        message = "symmetry is declared twice"
+        first = (marks[0].span, "it is declared here")
+        names.report.error("SP032", message, marks[1].span, "keep one of the two", first)
+    if params is not None and (len(params) != 2 or params[0].set != params[1].set):
+        given = " and ".join(show(p.set) for p in params) or "none"
+        message = f"a choice with symmetry has two parameters of one set, not {given}"
+        names.report.error("SP031", message, declaration.name.span, "`($a in S, $b in S)`")
+    mark = marks[0]
+    if isinstance(mark, syntax.Symmetric):
+        return space.Symmetry.SYMMETRIC, identity
+    return space.Symmetry.ANTISYMMETRIC, _inverse(names, declaration, mark, values)
+
+
+def _inverse(
+    names: Names, declaration: syntax.EnumChoice, mark: syntax.Antisymmetric, values: tuple[str, ...]
+) -> tuple[int, ...]:
+    inverse = list(range(len(values)))
+    paired: dict[str, syntax.Name] = {}
+    for pair in mark.pairs:
+        known = True
+        for name in pair:
+            if name.text not in values:
+                hint = did_you_mean(name.text, values, f"it has {', '.join(values)}")
+                message = f"`{declaration.name.text}` has no value `{name.text}`"
+                names.report.error("SP014", message, name.span, hint)
+                known = False
+            elif name.text in paired:
+                first = (paired[name.text].span, "it is paired here")
+                hint = "a value has one inverse; values that are not listed are their own"
+                names.report.error("SP033", f"`{name.text}` is in two pairs", name.span, hint, first)
+                known = False
+            else:
+                paired[name.text] = name
+        if known:
+            left, right = (values.index(name.text) for name in pair)
+            inverse[left], inverse[right] = right, left
+    return tuple(inverse)
+
+
+def value_requirements(
+    names: Names, declaration: syntax.EnumChoice, choice: space.EnumChoice
+) -> list[space.Requirement]:
+    """`value V: requires F` as constraints: the choice is not V, or F holds."""
+    requirements: list[space.Requirement] = []
+    use = space.Use(choice.name, tuple(p.name for p in choice.params))
+    params = {p.name: p for p in choice.params}
+    for item in declaration.items:
+        if not isinstance(item, syntax.Value | syntax.Alias):
+            continue
+        others = choice.full & ~choice.mask(item.name.text)
+        for requires in item.requires:
+            scope = names.bind(requires.foralls, params)
+            if scope is None:
+                continue
+            conditions = Conditions(names, scope)
+            for condition in requires.conditions:
+                formula = conditions.formula(condition)
+                if formula is not None:
+                    either = space.Or((space.Is(use, others, item.name.span), formula))
+                    requirements.append(space.Requirement(tuple(scope.values()), either, condition.span))
+    return requirements
+
+
+
+
+def counter(names: Names, declaration: syntax.CounterChoice, header: CounterNames) -> space.Counter | None:
+    """The counter; None where something is wrong with it, which has been reported."""
+    params = {p.name: p for p in header.params}
+    scope = names.bind(declaration.foralls, params)
+    base = _constant(names, declaration.base, params, 1 if header.product else 0)
+    if scope is None:
+        return None
+    conditions = Conditions(names, scope, Purpose.OBSERVED, header.position)
+    value = _amount(names, declaration.amount, header, conditions)
+    parts = [conditions.formula(c) for c in declaration.conditions]
+    if base is None or value is None or None in parts:
+        return None
+    formulas = tuple(p for p in parts if p is not None)
+    return space.Counter(
+        name=header.name,
+        params=header.params,
+        foralls=tuple(scope.values())[len(header.params) :],
+        visibility=header.visibility,
+        product=header.product,
+        base=base,
+        value=value,
+        condition=formulas[0] if len(formulas) == 1 else space.And(formulas),
+        doc=declaration.doc,
+        span=declaration.name.span,
+    )
+
+
+def _constant(
+    names: Names, written: syntax.Number | syntax.Host | None, scope: dict[str, space.Binder], neutral: int
+) -> int | HostExpression | None:
+    if written is None:
+        return neutral
+    return written.value if isinstance(written, syntax.Number) else names.host(written, scope)
+
+
+def _amount(
+    names: Names,
+    written: syntax.Number | syntax.Host | syntax.Use,
+    header: CounterNames,
+    conditions: Conditions,
+) -> int | HostExpression | space.Use | None:
+    """What is added or multiplied for each binding."""
+    if isinstance(written, syntax.Number):
+        return written.value
+    if isinstance(written, syntax.Host):
+        return names.host(written, conditions.scope)
+    found = names.use(written, conditions.scope)
+    if found is None:
+        return None
+    use, choice = found
+    if isinstance(choice, space.EnumChoice):
+        message = f"`{use.choice}` is an enum: it has no number to count"
+        names.report.error("SP041", message, written.span, "count a number `when:` it has a value")
+        return None
+    if isinstance(choice, CounterNames) and not _counts(names, written, header, choice, conditions):
+        return None
+    return use
+
+
+def _counts(
+    names: Names, written: syntax.Use, header: CounterNames, inner: CounterNames, conditions: Conditions
+) -> bool:
+    """Whether a counter may be made of another."""
+    declared = (inner.span, "declared here")
+    if not conditions.declared_before(inner):
+        message = f"`{inner.name}` is declared after the counter that uses it"
+        names.report.error("SP040", message, written.span, "move its declaration up", declared)
+        return False
+    if header.product and not inner.product:
+        message = f"a product of `{inner.name}`, which is a sum"
+        names.report.error("SP042", message, written.span, "multiply products, or add sums", declared)
+        return False
+    shown = (space.Visibility.HALF, space.Visibility.INTERNAL, space.Visibility.FULL)
+    if shown.index(inner.visibility) < shown.index(header.visibility):
+        message = f"`{inner.name}` shows less than the counter that uses it"
+        hint = f"declare `{inner.name}` without `{inner.visibility.value}`"
+        names.report.error("SP043", message, written.span, hint, declared)
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""Files to a typed space: reading, includes, parsing, checking.
+
+In: the path of a `.space` file. Out: the space and its diagnostics. A file is read once, however often it is
+included; what it declares stands where it is included first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source
+from spacedsl.language import space, syntax
+from spacedsl.language.checker import check
+from spacedsl.language.parser import parse
+
+
+def load_space(path: Path) -> space.Space:
+    """The space of a file and all that it includes.
+
+    Raises `DiagnosticError` with all diagnostics where one of them is an error, and `OSError` where the file
+    itself cannot be read.
+    """
+    loaded, diagnostics = check_file(path)
+    if loaded is None:
+        raise DiagnosticError(diagnostics)
+    return loaded
+
+
+def check_file(path: Path) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
+    """The space, or None where there are errors, and all diagnostics: errors, warnings and notes.
+
+    Raises `OSError` where the file itself cannot be read.
+    """
+    reader = _Reader()
+    try:
+        source = Source.read(path)
+    except DiagnosticError as error:
+        return None, error.diagnostics
+    reader.read(source, path)
+    return reader.check(path.stem)
+
+
+def check_source(source: Source) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
+    """The same for a text; what it includes is looked for beside `source.name`."""
+    reader = _Reader()
+    path = Path(source.name)
+    reader.read(source, path)
+    return reader.check(path.stem)
+
+
+@dataclass(slots=True)
+class _Reader:
+    declarations: list[syntax.Declaration] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+    open_files: list[Path] = field(default_factory=list)
+    """Files whose includes are being read, outermost first, resolved."""
+    seen: set[Path] = field(default_factory=set)
+
+    def check(self, name: str) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
+        if any(p.severity is Severity.ERROR for p in self.problems):
+            return None, tuple(self.problems)
+        digest = hashlib.sha256()
+        for source in self.sources:
+            # The length in front keeps the border between two files part of what is hashed.
+            text = source.text.encode()
+            digest.update(f"{len(text)}\n".encode() + text)
+        return check(name, self.declarations, digest.hexdigest(), tuple(s.name for s in self.sources))
+
+    def read(self, source: Source, path: Path) -> None:
+        """Adds the declarations of a file, with those of the files that it includes in their place."""
+        resolved = path.resolve()
+        self.seen.add(resolved)
+        self.sources.append(source)
+        try:
+            file = parse(source)
+        except DiagnosticError as error:
+            self.problems.extend(error.diagnostics)
+            return
+        self.open_files.append(resolved)
+        for declaration in file.declarations:
+            if isinstance(declaration, syntax.Include):
+                self._include(declaration.path, path)
+            else:
+                self.declarations.append(declaration)
+        self.open_files.pop()
+
+    def _include(self, written: syntax.Host, including: Path) -> None:
+        path = including.parent / written.text
+        try:
+            resolved = path.resolve()
+            if resolved in self.open_files:
+                cycle = [p.name for p in self.open_files[self.open_files.index(resolved) :]]
+                hint = " -> ".join([*cycle, resolved.name])
+                self.problems.append(Diagnostic("SP008", "this file includes itself", written.span, hint))
+                return
+            if resolved in self.seen:
+                return
+            source = Source.read(path)
+        except DiagnosticError as error:
+            self.problems.extend(error.diagnostics)
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            message = f"cannot read `{written.text}`: {reason}"
+            hint = f"the path is relative to {including.parent}"
+            self.problems.append(Diagnostic("SP007", message, written.span, hint))
+        else:
+            self.read(source, path)

@@ -1,0 +1,64 @@
+"""Text to syntax tree.
+
+In: a `Source`. Out: `syntax.File`, or a `DiagnosticError`: a syntax error is one diagnostic, with what was
+expected and the edit that repairs it where there is one. Names are looked up later, by `checker.py`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.language import syntax
+from spacedsl.language.builder import Builder
+from spacedsl.language.syntax_errors import explain_character, explain_token
+
+DEEPEST_NESTING = 100
+"""Levels of the parse tree: more than a person writes, few enough for recursive stages."""
+
+
+@cache
+def grammar() -> Lark:
+    """The parser of `grammars/space.lark`."""
+    text = resources.files("spacedsl.grammars").joinpath("space.lark").read_text(encoding="utf-8")
+    # The basic lexer keeps every keyword a keyword everywhere: a missing `end` is then found at the next
+    # declaration, and not read as the name of a choice.
+    return Lark(
+        text, parser="lalr", lexer="basic", start="file", propagate_positions=True, maybe_placeholders=True
+    )
+
+
+def parse(source: Source) -> syntax.File:
+    """The file's syntax tree; raises `DiagnosticError`."""
+    tree = _parse_tree(source)
+    _check_depth(source, tree)
+    builder = Builder(source)
+    file = builder.transform(tree)
+    if builder.problems:
+        raise DiagnosticError(builder.problems)
+    return file
+
+
+def _parse_tree(source: Source) -> Tree[Token]:
+    try:
+        return grammar().parse(source.text)
+    except UnexpectedToken as error:
+        diagnostic = explain_token(source, error)
+    except UnexpectedCharacters as error:
+        diagnostic = explain_character(source, error.pos_in_stream or 0)
+    raise DiagnosticError([diagnostic]) from None
+
+
+def _check_depth(source: Source, root: Tree[Token]) -> None:
+    stack = [(root, 0)]
+    while stack:
+        tree, depth = stack.pop()
+        if depth > DEEPEST_NESTING:
+            span = Span(source, tree.meta.start_pos, min(tree.meta.end_pos, tree.meta.start_pos + 1))
+            message = f"nested more than {DEEPEST_NESTING} levels deep"
+            raise DiagnosticError([Diagnostic("SP004", message, span, "split the condition")])
+        stack.extend((child, depth + 1) for child in tree.children if isinstance(child, Tree))

@@ -1,0 +1,166 @@
+"""Checks the declarations of sets: what they claim of each other, and their keys.
+
+In: the sets of a file and the table of all names. Out: `space.SetDef`s; claims about objects (is each of them
+in the superset?) can only be verified on a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from spacedsl.language import space, syntax
+from spacedsl.language.host import HostExpression
+from spacedsl.language.names import Names, SetNames, show
+from spacedsl.language.report import did_you_mean
+
+KEYS = ("type", "iterator", "reverse")
+
+IGNORED_KEYS = (
+    "item_type",
+    "id_type",
+    "item_getter",
+    "id_getter",
+    "var_prefix",
+    "new_objs",
+    "from_superset",
+    "add_to_set",
+)
+"""Keys of older files, which only a statically typed host needs."""
+
+
+def header(declaration: syntax.Set | syntax.Quotient) -> SetNames:
+    """The set's name, parameters and supersets as they are written; nothing is looked up."""
+    params = tuple(p.variable.name for p in declaration.params)
+    uses = declaration.supersets if isinstance(declaration, syntax.Set) else (declaration.item.set,)
+    supersets = tuple(
+        space.SetRef(use.name.text, tuple(a.name for a in use.args if isinstance(a, syntax.Variable)))
+        for use in uses
+    )
+    return SetNames(declaration.name, params, supersets)
+
+
+def check_cycles(names: Names, declarations: Iterable[syntax.Set | syntax.Quotient]) -> None:
+    """Reports sets that lie in themselves, and sets whose parameters need the set itself."""
+    declared = list(declarations)
+    supersets = {d.name.text: [s.name for s in names.sets[d.name.text].supersets] for d in declared}
+    params = {d.name.text: [p.set.name.text for p in d.params] for d in declared}
+    for declaration in declared:
+        name = declaration.name
+        for edges, words in ((supersets, "is a subset of itself"), (params, "has itself as a parameter")):
+            path = _way_back(name.text, edges)
+            if path is not None:
+                names.report.error("SP022", f"`{name.text}` {words}", name.span, " -> ".join(path))
+
+
+def _way_back(start: str, edges: Mapping[str, list[str]]) -> list[str] | None:
+    """A path from a name over the edges to itself."""
+    stack = [[start]]
+    seen: set[str] = set()
+    while stack:
+        path = stack.pop()
+        for following in edges.get(path[-1], []):
+            if following == start:
+                return [*path, start]
+            if following not in seen:
+                seen.add(following)
+                stack.append([*path, following])
+    return None
+
+
+def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
+    """The set; None where something is wrong with it, which has been reported."""
+    scope = names.bind(declaration.params, {})
+    if scope is None:
+        check_keys(names, declaration.keys, KEYS)
+        return None
+    supersets = [names.set_ref(use, scope) for use in declaration.supersets]
+    _check_disjoint(names, declaration)
+    keys = check_keys(names, declaration.keys, KEYS)
+    for key in keys.values():
+        if key.binding is not None and key.name.text != "reverse":
+            names.report.error(
+                "SP024", f"`{key.name.text}` takes no `forall`", key.binding.span, "only `reverse` does"
+            )
+    reverse = _reverse(names, declaration, keys.get("reverse"), [s for s in supersets if s is not None])
+    if "iterator" not in keys:
+        hint = 'add `iterator = "$kernel.objects"`, an expression for the objects of the set'
+        names.report.error(
+            "SP020", f"`{declaration.name.text}` has no `iterator`", declaration.name.span, hint
+        )
+        return None
+    iterator = names.host(keys["iterator"].host, scope)
+    if iterator is None or None in supersets:
+        return None
+    return space.SetDef(
+        name=declaration.name.text,
+        params=tuple(scope.values()),
+        supersets=tuple(s for s in supersets if s is not None),
+        disjoint=tuple(n.text for n in declaration.disjoint),
+        iterator=iterator,
+        type_name=keys["type"].host.text.strip() if "type" in keys else None,
+        reverse=reverse,
+        doc=declaration.doc,
+        span=declaration.name.span,
+    )
+
+
+def check_keys(
+    names: Names, keys: Iterable[syntax.Key], known: tuple[str, ...], ignored: tuple[str, ...] = IGNORED_KEYS
+) -> dict[str, syntax.Key]:
+    """The keys by name, without those that are ignored."""
+    found: dict[str, syntax.Key] = {}
+    for key in keys:
+        name = key.name.text
+        if name in found:
+            first = (found[name].name.span, "it is given here")
+            names.report.error(
+                "SP021", f"`{name}` is given twice", key.name.span, "remove one of the two", first
+            )
+        elif name in ignored:
+            names.report.note(
+                "SP100", f"`{name}` is ignored", key.name.span, "objects need no description of their type"
+            )
+        elif name not in known:
+            hint = did_you_mean(name, known, f"the keys are {', '.join((*known, 'disjoint'))}")
+            names.report.error("SP021", f"unknown key `{name}`", key.name.span, hint)
+        else:
+            found[name] = key
+    return found
+
+
+def _check_disjoint(names: Names, declaration: syntax.Set) -> None:
+    for other in declaration.disjoint:
+        if names.find_set(other) is None:
+            continue
+        mine = space.SetRef(declaration.name.text)
+        if names.overlap(mine, space.SetRef(other.text)):
+            message = f"`{declaration.name.text}` cannot be disjoint from `{other.text}`: one is a subset of the other"
+            names.report.error("SP025", message, other.span)
+
+
+def _reverse(
+    names: Names, declaration: syntax.Set, key: syntax.Key | None, supersets: list[space.SetRef]
+) -> tuple[space.Binder, HostExpression] | None:
+    if key is None:
+        return None
+    if key.binding is None:
+        hint = f'`reverse forall $x in SUPERSET = "{key.host.text}"`'
+        names.report.error("SP023", "`reverse` needs a `forall`", key.span, hint)
+        return None
+    if len(declaration.params) != 1 or not declaration.supersets:
+        message = "`reverse` needs a set with one parameter and a superset"
+        names.report.error(
+            "SP023", message, key.span, "it lists the arguments whose instance holds an object"
+        )
+        return None
+    scope = names.bind([key.binding], {})
+    if scope is None:
+        return None
+    (binder,) = scope.values()
+    if not any(binder.set == space.SetRef(s.name) for s in supersets):
+        hint = f"quantify over {' or '.join(s.name for s in supersets)}"
+        message = f"{show(binder.set)} is no superset of `{declaration.name.text}`"
+        names.report.error("SP023", message, key.binding.set.span, hint)
+        return None
+    host = names.host(key.host, scope)
+    return None if host is None else (binder, host)
