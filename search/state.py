@@ -212,7 +212,8 @@ class State:
         if best_ns is not None and timing.time_ns >= best_ns:
             return []
         self.tree.recut(timing.time_ns, self.tree.scale)
-        return [NewBest(self.iterations, measured.digest, measured.bound_ns * self.tree.scale, timing)]
+        bound_ns = measured.bound_ns * self.tree.scale
+        return [NewBest(self.iterations, measured.digest, bound_ns, timing, contender.steps)]
 
 
 def is_violation(timing: Timing, bound_ns: float) -> bool:

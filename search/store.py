@@ -168,6 +168,13 @@ class Store:
         for row in self._connection.execute(_SELECT):
             yield _iteration(dict(zip(_COLUMNS, row, strict=True)))
 
+    def spent(self) -> tuple[float, int]:
+        """Seconds of search and evaluations that are committed."""
+        seconds, evaluations = self._connection.execute(
+            "SELECT COALESCE(MAX(seconds), 0), COUNT(CASE WHEN is_duplicate = 0 THEN 1 END) FROM iteration"
+        ).fetchone()
+        return float(seconds), int(evaluations)
+
     def code(self, digest: str) -> str | None:
         row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else str(row[0])
