@@ -1,12 +1,13 @@
 """What a search hands back.
 
-In: the final state of a search. Out: `Result`, and the content of `best.json`. Nothing is written here.
+In: the final state of a search. Out: `Result`, and what is written from it. Nothing is written here.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from spacedsl.engine.candidate import Candidate, Decision
@@ -14,6 +15,9 @@ from spacedsl.kernels.evaluation import Timing
 from spacedsl.search.events import Progress
 from spacedsl.search.state import Trial
 from spacedsl.search.store import About
+
+SCHEMA = 1
+"""Of the summary and of `best.json`."""
 
 
 class Stop(enum.StrEnum):
@@ -61,29 +65,72 @@ class Result:
         return self.finalists[0] if self.finalists else None
 
 
+def summary(
+    result: Result,
+    *,
+    kernel: str,
+    target: str,
+    device: str,
+    run: Path | None = None,
+    code: Path | None = None,
+    decisions: Path | None = None,
+) -> dict[str, Any]:
+    """The document that `--json` prints at the end of an exploration; paths become absolute."""
+    progress, best = result.progress, result.best
+    return {
+        "schema": SCHEMA,
+        "kernel": kernel,
+        "target": target,
+        "device": device,
+        "seed": result.seed,
+        "evaluations": progress.evaluations,
+        "valid": progress.valid,
+        "failures": {str(failure): entry.count for failure, entry in progress.failures.items()},
+        "best": None
+        if best is None
+        else {
+            "time_ns": best.timing.time_ns,
+            "time_ci_ns": [best.timing.low_ns, best.timing.high_ns],
+            "bound_ns": best.bound_ns,
+            "code": _absolute(code),
+            "decisions": _absolute(decisions),
+            # There is a timing only of code whose results were compared with the reference.
+            "verified": True,
+        },
+        "root_bound_ns": result.root_bound_ns,
+        "bound_violations": progress.bound_violations,
+        "search_s": progress.seconds,
+        "run": _absolute(run),
+    }
+
+
 def best_record(finalist: Finalist, about: About) -> dict[str, Any]:
     """The content of `best.json`: all that rebuilding the same code and judging its time again needs."""
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "kernel": {
             "name": about.kernel,
             "path": about.kernel_path,
             "text": about.kernel_text,
             "sizes": dict(about.sizes),
         },
-        "space": {"path": about.space_path, "digest": about.space_digest},
+        "space": about.space_path,
         "target": about.target,
         "device": dict(about.device),
-        "code": {
-            "digest": finalist.digest,
+        "decisions": [asdict(decision) for decision in finalist.decisions],
+        "hashes": {
+            "space": about.space_digest,
             "generator": about.generator_digest,
-            "compiler": about.compiler,
-            "flags": list(about.flags),
+            "code": finalist.digest,
         },
+        "compiler": about.compiler,
+        "flags": list(about.flags),
         "time_ns": finalist.timing.time_ns,
         "time_ci_ns": [finalist.timing.low_ns, finalist.timing.high_ns],
+        "samples": finalist.timing.samples,
         "bound_ns": finalist.bound_ns,
-        # There is a timing only of code whose results were compared with the reference.
-        "verified": True,
-        "decisions": [asdict(decision) for decision in finalist.decisions],
     }
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.resolve())
