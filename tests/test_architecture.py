@@ -22,10 +22,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler"),
     "spacedsl.engine": CORE,
+    "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.candidate"),
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
     "spacedsl.search": (*CORE, "spacedsl.kernels", "spacedsl.search"),
     "spacedsl.codegen": (*CORE, "spacedsl.kernels", "spacedsl.codegen"),
-    "spacedsl.api": (*CORE, "spacedsl.kernels", "spacedsl.search", "spacedsl.codegen"),
+    "spacedsl.api": (*CORE, "spacedsl.record", "spacedsl.kernels", "spacedsl.search", "spacedsl.codegen"),
     "spacedsl.cli": ("spacedsl",),
 }
 ENVIRONMENT = {"CC", "NO_COLOR", "FORCE_COLOR", "SOAK_MINUTES"}

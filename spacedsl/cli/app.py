@@ -1,0 +1,86 @@
+"""The `spacedsl` program: its commands, and the one place where what stops a command becomes an exit code."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Annotated, ParamSpec
+
+import typer
+
+from spacedsl.cli import device, doctor, explore, language, replay
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import ExitCode, close_stdout, explain
+
+P = ParamSpec("P")
+
+app = typer.Typer(
+    name="spacedsl",
+    help="Describe a space of implementations, explore it, generate the code, measure it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+devices = typer.Typer(help="Descriptions of machines: those shipped, and this one's.", no_args_is_help=True)
+
+
+def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
+    """The command as typer calls it: whatever stops it is said on stderr and becomes its exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            close_stdout()
+            code = ExitCode.BROKEN_PIPE
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, typer.Exit):
+                raise
+            fault = explain(error)
+            code = fault.code
+            Console().fault(fault)
+        raise typer.Exit(int(code))
+
+    return run
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"spacedsl {version('spacedsl')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Describe a space of implementations, explore it, generate the code, measure it."""
+
+
+for group, name, command in (
+    (app, "check", language.check),
+    (app, "compile", language.compile_file),
+    (app, "explore", explore.explore),
+    (app, "resume", explore.resume),
+    (app, "replay", replay.replay),
+    (app, "emit", replay.emit),
+    (app, "doctor", doctor.doctor),
+    (devices, "list", device.list_devices),
+    (devices, "show", device.show),
+    (devices, "characterize", device.characterize),
+):
+    group.command(name)(guarded(command))
+app.add_typer(devices, name="device")
+
+
+def main() -> None:
+    """Runs the command of `sys.argv`; never returns."""
+    app()

@@ -1,0 +1,125 @@
+"""`doctor`: what is installed, what can run here, how steady the machine is, what to do about each lack."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata, util
+from pathlib import Path
+
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import ExitCode
+from spacedsl.cli.options import Json, Quiet, Verbose
+
+GOVERNORS = Path("/sys/devices/system/cpu")
+LITTLE_DISK_BYTES = 1 << 30
+NOISY = 0.05
+"""Relative spread of a fixed computation above which small differences between implementations are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `state`: `ok`, `note` (works, could be better) or `lack` (cannot work)."""
+
+    subject: str
+    state: str
+    detail: str
+    remedy: str | None = None
+
+
+def doctor(json: Json = False, verbose: Verbose = False, quiet: Quiet = False) -> ExitCode:
+    """Say what is installed and what can run here, and what to do about each lack."""
+    console = Console.of(verbose=verbose, quiet=quiet)
+    findings = tuple(examine())
+    is_able = all(finding.state != "lack" for finding in findings)
+    if json:
+        console.document({"schema": 1, "ok": is_able, "findings": [asdict(f) for f in findings]})
+    else:
+        for finding in findings:
+            console.data(f"{finding.state:5} {finding.subject:10} {finding.detail}")
+            if finding.remedy is not None:
+                console.data(f"{'':16} -> {finding.remedy}")
+    return ExitCode.OK if is_able else ExitCode.ENVIRONMENT
+
+
+def examine() -> Iterator[Finding]:
+    yield Finding("spacedsl", "ok", f"{metadata.version('spacedsl')} in {Path(__file__).parents[1]}")
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield _compiler()
+    yield _device()
+    yield _clocks()
+    yield _noise()
+    yield _disk(Path.cwd())
+    yield _pandas()
+
+
+def _compiler() -> Finding:
+    from spacedsl.codegen.build import EnvironmentLack, find_compiler
+
+    try:
+        found = find_compiler()
+    except EnvironmentLack as error:
+        return Finding(
+            "compiler", "lack", str(error), "install gcc or clang, or: pip install 'spacedsl[zig]'"
+        )
+    return Finding("compiler", "ok", f"{' '.join(found.command)}: {found.version}")
+
+
+def _device() -> Finding:
+    from spacedsl.api import device_files, measured_device_file
+
+    threads = len(os.sched_getaffinity(0))
+    measured = measured_device_file()
+    if measured is None or measured not in device_files():
+        detail = f"{threads} threads, not measured yet: the first exploration does it"
+        return Finding("device", "note", detail, "spacedsl device characterize")
+    return Finding("device", "ok", f"{threads} threads, described in {measured}")
+
+
+def _clocks() -> Finding:
+    governors = {path.read_text().strip() for path in GOVERNORS.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    if not governors:
+        return Finding("clocks", "note", "the system does not say how it sets clock frequencies")
+    if governors == {"performance"}:
+        return Finding("clocks", "ok", "governor performance")
+    remedy = "cpupower frequency-set -g performance makes times steadier"
+    return Finding("clocks", "note", f"governor {', '.join(sorted(governors))}", remedy)
+
+
+def _noise() -> Finding:
+    """The spread of one computation's time: from the 5th to the 95th percentile, halved, over the median."""
+    samples = []
+    for _ in range(200):
+        start = time.perf_counter_ns()
+        sum(range(20_000))
+        samples.append(time.perf_counter_ns() - start)
+    cuts = statistics.quantiles(samples, n=20)
+    spread = (cuts[-1] - cuts[0]) / 2 / statistics.median(samples)
+    load = os.getloadavg()[0]
+    detail = f"one computation varies by {100 * spread:.1f} %; load average {load:.1f}"
+    if spread < NOISY:
+        return Finding("noise", "ok", detail)
+    return Finding(
+        "noise", "note", detail, "end what else runs here: small differences between programs are lost"
+    )
+
+
+def _disk(folder: Path) -> Finding:
+    if not os.access(folder, os.W_OK):
+        return Finding(
+            "disk", "note", f"{folder} is not writable: no run can be kept there", "use --runs FOLDER"
+        )
+    free = shutil.disk_usage(folder).free
+    state = "note" if free < LITTLE_DISK_BYTES else "ok"
+    return Finding("disk", state, f"{free / 1e9:.1f} GB free for runs in {folder}")
+
+
+def _pandas() -> Finding:
+    if util.find_spec("pandas") is None:
+        return Finding("pandas", "note", "Result.to_pandas() needs it", "pip install 'spacedsl[pandas]'")
+    return Finding("pandas", "ok", metadata.version("pandas"))

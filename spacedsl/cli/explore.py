@@ -1,0 +1,146 @@
+"""`explore` and `resume`: the search, watched while it runs, and what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacedsl.cli import summary
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import ExitCode
+from spacedsl.cli.options import (
+    DEFAULT_TIME_S,
+    Config,
+    Json,
+    Quiet,
+    Settings,
+    Verbose,
+    configuration,
+    parse_duration,
+    parse_sizes,
+)
+
+if TYPE_CHECKING:
+    from spacedsl.api import Result
+
+Time = Annotated[
+    str | None,
+    typer.Option("--time", "-t", metavar="3m", help="Stop after this long: 90s, 3m, 1h30m. Default: 3m."),
+]
+Evaluations = Annotated[
+    int | None, typer.Option("--evaluations", "-n", min=1, metavar="N", help="Stop after this many programs.")
+]
+
+
+def explore(
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file.")],
+    time: Time = None,
+    evaluations: Evaluations = None,
+    size: Annotated[
+        list[str] | None, typer.Option("--size", metavar="m=97", help="A size, over the file's. Repeatable.")
+    ] = None,
+    space: Annotated[
+        Path | None, typer.Option("--space", metavar="FILE", help="The rules to use, over the backbone's.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, metavar="N", help="The seed of all random choices. Default: 0."),
+    ] = None,
+    ordering: Annotated[
+        str | None, typer.Option("--ordering", metavar="NAME", help="Which decision is taken next.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="NAME", help="Which child is tried next. Default: tag.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="cpu", help="What to generate code for.")
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option("--runs", metavar="FOLDER", help="Where runs are kept. Default: ./runs.")
+    ] = None,
+    config: Config = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Search for the fastest implementation of a kernel; generate, check and measure code on the way."""
+    from spacedsl import api
+    from spacedsl.cli.live import watch
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    given = Settings(
+        target=target,
+        time_s=None if time is None else parse_duration(time),
+        evaluations=evaluations,
+        ordering=ordering,
+        policy=policy,
+        seed=seed,
+        runs=runs,
+    )
+    loaded = api.load_kernel(kernel, parse_sizes(size or ()))
+    in_file = loaded.search
+    from_kernel = Settings(
+        target=in_file.target,
+        time_s=in_file.time_s,
+        evaluations=in_file.evaluations,
+        ordering=in_file.ordering,
+        policy=in_file.policy,
+        seed=in_file.seed,
+    )
+    defaults = Settings(time_s=DEFAULT_TIME_S, runs=Path("runs"))
+    settings = given.over(from_kernel).over(configuration(config)).over(defaults)
+    with watch(console, settings.time_s, settings.evaluations) as on_event:
+        result = api.explore(
+            loaded,
+            space=space,
+            target=settings.target or "cpu",
+            time_s=settings.time_s,
+            evaluations=settings.evaluations,
+            seed=settings.seed or 0,
+            ordering=settings.ordering,
+            policy=settings.policy,
+            runs=settings.runs or Path("runs"),
+            on_event=on_event,
+        )
+    return _finish(console, result, json=json)
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, as `explore` printed it.")],
+    time: Time = None,
+    evaluations: Evaluations = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Go on with a run: by default until the budget that it was started with is spent.
+
+    A budget that is given here is in addition to what the run has spent.
+    """
+    from spacedsl import api
+    from spacedsl.cli.live import watch
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    time_s = None if time is None else parse_duration(time)
+    with watch(console, time_s, evaluations) as on_event:
+        result = api.resume(run, time_s=time_s, evaluations=evaluations, on_event=on_event)
+    return _finish(console, result, json=json)
+
+
+def _finish(console: Console, result: Result, *, json: bool) -> ExitCode:
+    from spacedsl.search.results import Stop
+
+    if json:
+        console.document(summary.document(result))
+    else:
+        console.data(summary.text(result))
+    if result.stop is Stop.INTERRUPTED:
+        console.say(
+            f"interrupted; everything is saved, go on with: spacedsl resume {summary.path(result.run)}"
+        )
+        return ExitCode.INTERRUPTED
+    if result.best is None:
+        return ExitCode.NO_CANDIDATE
+    return ExitCode.OK

@@ -1,0 +1,110 @@
+"""`check` and `compile`: what a `.space` or kernel file says, without exploring it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import CommandError, ExitCode, explain
+from spacedsl.cli.options import Json, Quiet, Verbose
+
+if TYPE_CHECKING:
+    from spacedsl.diagnostics import Diagnostic
+
+
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="`.space` files and kernel files (YAML).")
+    ],
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Parse and check files; show every diagnostic of all of them."""
+    from spacedsl.diagnostics import DiagnosticError, render
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    found: list[Diagnostic] = []
+    code = ExitCode.OK
+    for file in dict.fromkeys(files):
+        try:
+            _check_one(file)
+            console.detail(f"{file}: ok")
+        except DiagnosticError as error:
+            found += error.diagnostics
+            code = max(code, ExitCode.CONTENT)
+        except (OSError, CommandError) as error:
+            fault = explain(error)
+            console.fault(fault)
+            code = max(code, fault.code)
+    found = list(dict.fromkeys(found))
+    if json:
+        console.document({"schema": 1, "ok": code is ExitCode.OK, "diagnostics": [_record(d) for d in found]})
+    else:
+        for diagnostic in found:
+            console.data(render(diagnostic))
+        if code is ExitCode.OK:
+            console.say(f"{_count(len(files), 'file')} checked, nothing to report")
+        elif found:
+            console.say(f"{_count(len(found), 'diagnostic')}")
+    return code
+
+
+def compile_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE.space")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT.py", help="Write there instead of to stdout."),
+    ] = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Show the propagators that a `.space` file compiles to, each under the line that it comes from."""
+    from spacedsl.compiler import compile_space
+    from spacedsl.language import load_space
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    source = compile_space(load_space(file)).python_source
+    if output is None:
+        console.data(source)
+    else:
+        output.write_text(source, encoding="utf-8")
+        console.say(f"{output}: {_count(source.count(chr(10)), 'line')}")
+    return ExitCode.OK
+
+
+def _check_one(file: Path) -> None:
+    from spacedsl.kernels.kernel_file import load_kernel
+    from spacedsl.language import load_space
+
+    if file.suffix == ".space":
+        load_space(file)
+    elif file.suffix in {".yaml", ".yml"}:
+        load_space(load_kernel(file).space)
+    elif file.is_file():
+        raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml)")
+    else:
+        missing = FileNotFoundError(errno.ENOENT, "", str(file))
+        raise IsADirectoryError(errno.EISDIR, "", str(file)) if file.exists() else missing
+
+
+def _record(diagnostic: Diagnostic) -> dict[str, object]:
+    span = diagnostic.span
+    return {
+        "code": diagnostic.code,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+        "file": str(Path(span.source.name).resolve()),
+        "line": span.line,
+        "column": span.column,
+        "length": span.end - span.start,
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

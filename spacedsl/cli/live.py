@@ -1,0 +1,205 @@
+"""The view of a search while it runs: a block that is redrawn on a terminal, plain lines elsewhere.
+
+In: the events of `spacedsl.search.events` and `spacedsl.api.Preparing`. Out: text on stderr. Nothing here
+touches the search; without events the clock goes on all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from spacedsl.api import Activity, Preparing
+from spacedsl.cli.console import Console, Verbosity
+from spacedsl.cli.summary import duration, percent
+from spacedsl.kernels.evaluation import Failure, Outcome
+from spacedsl.search.events import (
+    Comparing,
+    Evaluated,
+    Failed,
+    Finished,
+    NewBest,
+    Progress,
+    Started,
+    Violation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LINE_EVERY_S = 10.0
+"""Time between two plain lines where nothing else is to be said."""
+
+
+@dataclass(slots=True)
+class Board:
+    """What is known of the search by now; knows how to draw itself."""
+
+    time_s: float | None
+    evaluations: int | None
+    started: float = field(default_factory=time.monotonic)
+    searching_since: float | None = None
+    activity: str = "starting"
+    progress: Progress | None = None
+
+    def take(self, event: Activity) -> None:
+        match event:
+            case Preparing(activity):
+                self.activity = activity
+            case Started():
+                self.searching_since = time.monotonic()
+                self.activity = "searching"
+            case Progress():
+                self.progress = event
+            case Comparing(contenders):
+                self.activity = f"measuring the last {contenders} contenders side by side"
+            case Finished(progress=progress):
+                self.progress = progress
+                self.activity = "writing the results"
+            case _:
+                pass
+
+    @property
+    def elapsed_s(self) -> float:
+        """Of the search, set-up not counted."""
+        return 0.0 if self.searching_since is None else time.monotonic() - self.searching_since
+
+    @property
+    def share_spent(self) -> float:
+        """Of whichever budget is closer to its end."""
+        done = self.progress.evaluations if self.progress is not None else 0
+        shares = [self.elapsed_s / self.time_s] if self.time_s else []
+        shares += [done / self.evaluations] if self.evaluations else []
+        return min(max(shares, default=0.0), 1.0)
+
+    def budget(self) -> str:
+        """`1:23 of 3:00`, and the evaluations where they are limited."""
+        parts = [clock(self.elapsed_s) + (f" of {clock(self.time_s)}" if self.time_s else "")]
+        if self.evaluations:
+            done = self.progress.evaluations if self.progress is not None else 0
+            parts.append(f"{done} of {self.evaluations} evaluations")
+        return ", ".join(parts)
+
+    def line(self) -> str:
+        """The state in one line."""
+        p = self.progress
+        if p is None:
+            return f"{clock(self.elapsed_s)}  {self.activity}"
+        best = "none yet" if p.best_ns is None else duration(p.best_ns)
+        gap = "" if p.gap is None else f", gap {percent(p.gap)}"
+        failed = sum(f.count for f in p.failures.values())
+        return (
+            f"{clock(self.elapsed_s)}  {p.evaluations} evaluations ({failed} failed), best {best}, "
+            f"bound {bound(p)}{gap}, {percent(p.share_cut)} of the space cut"
+        )
+
+    def __rich__(self) -> RenderableType:
+        width = 28
+        bar = Table.grid(padding=(0, 2))
+        bar.add_row(
+            ProgressBar(total=1.0, completed=self.share_spent, width=width),
+            self.budget(),
+            Text(self.activity),
+        )
+        return Group(bar, *([] if self.progress is None else [figures(self.progress)]))
+
+
+def figures(p: Progress) -> RenderableType:
+    """The numbers of the search in two lines, and a line for failures."""
+    grid = Table.grid(padding=(0, 1))
+    for _ in range(3):
+        grid.add_column(style="dim", justify="right")
+        grid.add_column(min_width=14)
+    best = Text("none yet") if p.best_ns is None else Text(duration(p.best_ns), style="bold green")
+    gap = "-" if p.gap is None else percent(p.gap)
+    grid.add_row("best", best, "bound", bound(p), "gap", gap)
+    grid.add_row("evaluated", str(p.evaluations), "valid", str(p.valid), "space cut", percent(p.share_cut))
+    if p.failures:
+        counts = ", ".join(f"{name} {entry.count}" for name, entry in p.failures.items())
+        return Group(grid, Text.assemble(("   failed ", "dim"), (counts, "yellow")))
+    return grid
+
+
+def bound(p: Progress) -> str:
+    """The least live bound; nothing is left to find where it is infinite."""
+    return "all explored" if p.least_bound_ns == float("inf") else duration(p.least_bound_ns)
+
+
+def clock(seconds: float) -> str:
+    """`1:23` or `1:02:03`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def watch(
+    console: Console, time_s: float | None, evaluations: int | None
+) -> Iterator[Callable[[Activity], None]]:
+    """Shows a search while the block runs; yields what is to be called with every event."""
+    board = Board(time_s, evaluations)
+    lines = Lines(console, board)
+    if console.verbosity is Verbosity.QUIET or not console.is_interactive:
+        yield lines.listen
+        return
+    lines.is_periodic = False
+    with Live(board, console=console.err, refresh_per_second=8, transient=True):
+        yield lines.listen
+
+
+@dataclass(slots=True)
+class Lines:
+    """Says what deserves a line of its own; where there is no redrawn block, also how far things are."""
+
+    console: Console
+    board: Board
+    is_periodic: bool = True
+    last_line: float = 0.0
+
+    def listen(self, event: Activity) -> None:
+        self.board.take(event)
+        at = clock(self.board.elapsed_s)
+        match event:
+            case NewBest(timing=timing, bound_ns=bound_ns):
+                self.console.say(f"{at}  new best {duration(timing.time_ns)}, bound {duration(bound_ns)}")
+            case Failed(failure=Failure.WRONG_RESULT):
+                self._wrong_result(event)
+            case Failed(failure=failure, message=message):
+                self.console.say(f"{at}  first {failure}: {first_line(message)}", style="yellow")
+            case Violation(timing=timing, bound_ns=bound_ns):
+                seen = f"{duration(timing.time_ns)} measured, {duration(bound_ns)} claimed"
+                remedy = "bounds are lowered, what they had cut is open again"
+                self.console.say(f"{at}  bound violated: {seen}; {remedy}", style="bold yellow")
+            case Evaluated(bound_ns=bound_ns, outcome=outcome, is_duplicate=False):
+                self.console.detail(f"{at}  {described(outcome)}, bound {duration(bound_ns)}")
+            case Preparing(activity) if self.is_periodic:
+                self.console.say(activity)
+            case Progress() if self.is_periodic and time.monotonic() - self.last_line >= LINE_EVERY_S:
+                self.last_line = time.monotonic()
+                self.console.say(self.board.line())
+            case _:
+                pass
+
+    def _wrong_result(self, event: Failed) -> None:
+        """Said even under -q: it is a bug of the space or of the code generator."""
+        self.console.err.print("WRONG RESULT", style="bold red", end=" ")
+        self.console.err.print(f"{first_line(event.message)} (code {event.digest[:12]})", markup=False)
+
+
+def described(outcome: Outcome) -> str:
+    if outcome.timing is not None:
+        return duration(outcome.timing.time_ns)
+    return f"{outcome.failure}: {first_line(outcome.message)}"
+
+
+def first_line(message: str) -> str:
+    return message.strip().partition("\n")[0]

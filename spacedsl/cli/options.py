@@ -1,0 +1,134 @@
+"""The flags that several commands share, and the defaults that stand in files.
+
+In: the command line, `[tool.spacedsl]` of a pyproject.toml (or `--config FILE`), the `search:` block of a
+kernel file. Out: one frozen `Settings`. The command line wins over the kernel file, the kernel file over
+the configuration, and that over the defaults below.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spacedsl.cli.faults import CommandError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="A TOML file with a \\[tool.spacedsl] table."),
+]
+
+DEFAULT_TIME_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a search is asked to do; None where the default of the search itself holds."""
+
+    target: str | None = None
+    time_s: float | None = None
+    evaluations: int | None = None
+    ordering: str | None = None
+    policy: str | None = None
+    seed: int | None = None
+    runs: Path | None = None
+
+    def over(self, other: Settings) -> Settings:
+        """These settings, and those of `other` where none is made here.
+
+        A budget replaces a budget: `--evaluations 20` is not also limited by a time from a file.
+        """
+        merged = {
+            f.name: mine if (mine := getattr(self, f.name)) is not None else getattr(other, f.name)
+            for f in fields(self)
+        }
+        if self.time_s is not None or self.evaluations is not None:
+            merged |= {"time_s": self.time_s, "evaluations": self.evaluations}
+        return Settings(**merged)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `3m`, `1h30m`, or of a plain number of seconds."""
+    from spacedsl.kernels.kernel_file import duration_s
+
+    try:
+        seconds = duration_s(float(text))
+    except ValueError:
+        seconds = duration_s(text)
+    if seconds is None:
+        raise CommandError(f"`{text}` is not a length of time", hint="write 90s, 3m or 1h30m")
+    return seconds
+
+
+def parse_sizes(items: Iterable[str]) -> dict[str, int]:
+    """The sizes of `m=97` or `m=97,n=61`. Whether the kernel has them is for its loader to say."""
+    sizes: dict[str, int] = {}
+    for item in (part for text in items for part in text.split(",")):
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*([+-]?\d[\d_]*)\s*", item)
+        if match is None:
+            raise CommandError(
+                f"`--size {item}` is not of the form NAME=NUMBER", hint="for example --size m=97"
+            )
+        name, number = match[1], int(match[2])
+        if sizes.get(name, number) != number:
+            raise CommandError(f"--size gives `{name}` twice: {sizes[name]} and {number}")
+        sizes[name] = number
+    return sizes
+
+
+def configuration(file: Path | None) -> Settings:
+    """The settings of `--config FILE`, or of the nearest pyproject.toml at or above the working folder."""
+    if file is not None:
+        return _read(file)
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        candidate = folder / "pyproject.toml"
+        if candidate.is_file():
+            return _read(candidate)
+    return Settings()
+
+
+def _read(file: Path) -> Settings:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file}: this is not TOML: {error}") from None
+    tool = document.get("tool", {})
+    table = tool.get("spacedsl", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise CommandError(f"{file}: `tool.spacedsl` must be a table")
+    return _settings(file, table)
+
+
+def _settings(file: Path, table: Mapping[str, Any]) -> Settings:
+    def wrong(key: str, wanted: str) -> CommandError:
+        return CommandError(f"{file}: [tool.spacedsl] `{key}` must be {wanted}, not {table[key]!r}")
+
+    settings: dict[str, Any] = {}
+    for key, value in table.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        match key:
+            case "time" if isinstance(value, str | float) or is_number:
+                settings["time_s"] = parse_duration(str(value))
+            case "time":
+                raise wrong(key, "a length of time such as '3m'")
+            case "evaluations" | "seed":
+                least = 1 if key == "evaluations" else 0
+                if not is_number or value < least:
+                    raise wrong(key, f"a whole number of at least {least}")
+                settings[key] = value
+            case "target" | "ordering" | "policy" | "runs":
+                if not isinstance(value, str):
+                    raise wrong(key, "text")
+                settings[key] = file.parent / value if key == "runs" else value
+            case _:
+                hint = "keys are time, evaluations, seed, target, ordering, policy, runs"
+                raise CommandError(f"{file}: [tool.spacedsl] has no key `{key}`", hint=hint)
+    return Settings(**settings)

@@ -1,0 +1,114 @@
+"""The record of one implementation, `best.json`: everything that rebuilds its code, and what was measured.
+
+In and out: a JSON file. Decisions are held by stable names, with the kernel's text and the hashes of
+everything that the code depends on, so that a replay can say what has changed since. This module
+reads and writes; `spacedsl.api` rebuilds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.engine.candidate import Decision
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KernelRecord(_Frozen):
+    name: str
+    path: str
+    """Where the text came from: what `space:` in it is relative to. The text itself is not read again."""
+    text: str
+    sizes: dict[str, int]
+
+
+class SpaceRecord(_Frozen):
+    path: str
+    digest: str
+    """SHA-256 of the text of all its files."""
+
+
+class CodeRecord(_Frozen):
+    digest: str
+    """SHA-256 of the C code."""
+    generator: str
+    """SHA-256 of the code generator's sources."""
+    compiler: str
+    flags: tuple[str, ...]
+
+
+class DecisionRecord(_Frozen):
+    choice: str
+    objects: tuple[str, ...]
+    values: tuple[str | int, ...] = Field(min_length=1)
+
+
+class Record(_Frozen):
+    """One implementation. Times are of one call, in nanoseconds."""
+
+    schema_version: Literal[1] = Field(1, alias="schema")
+    kernel: KernelRecord
+    space: SpaceRecord
+    target: Literal["cpu"]
+    device: dict[str, Any]
+    """The description that the space was instantiated with."""
+    code: CodeRecord
+    time_ns: float = Field(gt=0)
+    time_ci_ns: tuple[float, float]
+    bound_ns: float = Field(ge=0)
+    verified: Literal[True]
+    """Code is timed only after its results were compared with the reference."""
+    decisions: tuple[DecisionRecord, ...]
+
+    def as_decisions(self) -> tuple[Decision, ...]:
+        return tuple(Decision(d.choice, d.objects, d.values) for d in self.decisions)
+
+
+def read(path: Path) -> Record:
+    """The record in a file; raises `DiagnosticError` where it is not one, `OSError` where there is none."""
+    source = Source.read(path)
+    try:
+        document = json.loads(source.text)
+    except json.JSONDecodeError as error:
+        raise _wrong(source, error.pos, f"this is not JSON: {error.msg}") from None
+    except RecursionError:
+        raise _wrong(source, 0, "this is not a record: it is nested too deeply") from None
+    if not isinstance(document, dict) or "decisions" not in document:
+        raise _wrong(source, 0, "this is JSON, but not the record of an implementation (best.json)")
+    try:
+        return Record.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _wrong(source, 0, f"this record is damaged: `{where}`: {first['msg']}") from None
+
+
+def write(record: Record, path: Path) -> None:
+    """Writes the record; whoever reads the path at any moment sees an old or the new one, whole."""
+    replace_text(path, record.model_dump_json(by_alias=True, indent=1) + "\n")
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Puts a text in place of a file at once."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _wrong(source: Source, offset: int, message: str) -> DiagnosticError:
+    offset = min(offset, max(len(source.text) - 1, 0))
+    return DiagnosticError([Diagnostic("RC001", message, Span(source, offset, offset + 1))])
