@@ -90,7 +90,10 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One message about one place. `code` is stable: SP.. for spaces, KF.. for kernel files, DV.. for devices."""
+    """One message about one place.
+
+    `code` is stable: SP.. for spaces, KF.. for kernel files, DV.. for devices, RC.. for records.
+    """
 
     code: str
     message: str
@@ -122,11 +125,20 @@ def render(diagnostic: Diagnostic) -> str:
     return "\n".join(lines)
 
 
+_EXCERPT_CHARACTERS = 160
+
+
 def _excerpt(span: Span) -> Sequence[str]:
     number, column = span.source.location(span.start)
-    text = span.source.line(number)
-    width = max(1, min(span.end - span.start, len(text) - column + 1))
+    line = span.source.line(number)
+    # Of a very long line, the part around the span. What would move a terminal's cursor is replaced.
+    first = max(0, min(column - 1 - _EXCERPT_CHARACTERS // 2, len(line) - _EXCERPT_CHARACTERS))
+    text = "".join(
+        c if c.isprintable() or c == "\t" else "\ufffd" for c in line[first:][:_EXCERPT_CHARACTERS]
+    )
+    before = text[: column - 1 - first]
+    width = max(1, min(span.end - span.start, len(text) - len(before)))
     margin = " " * len(str(number))
     # Tabs are kept in front of the caret, so that it stands under the right character.
-    lead = "".join(c if c == "\t" else " " for c in text[: column - 1])
+    lead = "".join(c if c == "\t" else " " for c in before)
     return [f" {number} | {text}", f" {margin} | {lead}{'^' * width}"]
