@@ -112,7 +112,8 @@ class Store:
         connection.execute("COMMIT")
         connection.close()
         draft.rename(folder / DATABASE)
-        return cls(folder, _connect(folder), lock)
+        lock.close()
+        return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False) -> Store:
@@ -120,15 +121,26 @@ class Store:
         if not (folder / DATABASE).is_file():
             raise StoreError(f"{folder} holds no run: there is no {DATABASE} in it")
         lock = None if read_only else _locked(folder)
+        store = cls(folder, sqlite3.connect(folder / DATABASE, isolation_level=None), lock)
         try:
-            connection = _connect(folder)
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            store._check_schema()
+            # With a write-ahead log a commit survives the end of the process without waiting for the disk.
+            store._connection.execute("PRAGMA journal_mode = WAL")
+            store._connection.execute("PRAGMA synchronous = NORMAL")
+        except StoreError:
+            store.close()
+            raise
+        return store
+
+    def _check_schema(self) -> None:
+        try:
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{folder / DATABASE} is not readable: {error}") from None
+            raise StoreError(f"{self.folder / DATABASE} is not readable: {error}") from None
         if version != SCHEMA:
-            connection.close()
-            raise StoreError(f"{folder} was written in format {version}; this program reads {SCHEMA}")
-        return cls(folder, connection, lock)
+            raise StoreError(
+                f"{self.folder} was written in format {version}; this program reads format {SCHEMA}"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -201,14 +213,6 @@ def _locked(folder: Path) -> IO[str]:
         lock.close()
         raise StoreError(f"another process is writing to {folder}") from None
     return lock
-
-
-def _connect(folder: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(folder / DATABASE, isolation_level=None)
-    # With a write-ahead log a commit survives the end of the process without waiting for the disk.
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    return connection
 
 
 def _row(iteration: Iteration) -> tuple[object, ...]:

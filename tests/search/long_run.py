@@ -1,0 +1,80 @@
+"""A search whose evaluations take a moment, for a process that is to be killed.
+
+`python -m tests.search.long_run FOLDER` starts a run in the folder, or goes on with the one there, and
+prints a line for every evaluation.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from spacedsl.kernels.evaluation import Lowered, Outcome
+from spacedsl.search.events import Evaluated, Event
+from spacedsl.search.policies import ThresholdAscent
+from spacedsl.search.results import Result
+from spacedsl.search.run import Options, Search
+from spacedsl.search.store import DATABASE, About, Store
+from tests.search.toy import Constraint, ExactBound, InOrder, ToyEvaluator, ToyInstance
+
+ABOUT = About(
+    kernel="toy",
+    kernel_path="toy.yaml",
+    kernel_text="kernel: toy\n",
+    sizes={"n": 4},
+    space_path="toy.space",
+    space_digest="0" * 64,
+    space_text="",
+    target="cpu",
+    device={"name": "none"},
+    compiler="none",
+    generator_digest="1" * 64,
+    flags=("-O2",),
+    seed=3,
+    ordering=None,
+    policy="tag",
+    seconds=None,
+    evaluations=60,
+    version="0",
+)
+
+
+def rugged(values: tuple[int, ...]) -> float:
+    """No order to it, so that the search has to look around; distinct for all values."""
+    number = sum(v * [1, 5, 25, 125][i] for i, v in enumerate(values))
+    return 1000.0 + (number * 7919) % 3571 + 1e-4 * number
+
+
+class Slow(ToyEvaluator):
+    pause_s: float = 0.0
+
+    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        time.sleep(self.pause_s)
+        return super().run(lowered, best_ns)
+
+
+def run(folder: Path, *, evaluations: int = 60, pause_s: float = 0.0, is_loud: bool = False) -> Result:
+    def listen(event: Event) -> None:
+        if is_loud and isinstance(event, Evaluated):
+            print(event.iteration, flush=True)
+
+    instance = ToyInstance([5] * 4, [Constraint((0, 1), lambda a, b: a != b)])
+    evaluator = Slow(rugged, digest=lambda values: str((values[0], values[1] + values[2], values[3])))
+    evaluator.pause_s = pause_s
+    exists = (folder / DATABASE).exists()
+    with Store.open(folder) if exists else Store.create(folder, ABOUT) as store:
+        return Search(
+            instance,
+            bound=ExactBound(instance, rugged, slack=0.4),
+            evaluator=evaluator,
+            ordering=InOrder(instance),
+            policy=ThresholdAscent(),
+            options=Options(seed=3, evaluations=evaluations),
+            store=store,
+            listener=listen,
+        ).run()
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), pause_s=0.01, is_loud=True)

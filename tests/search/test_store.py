@@ -1,0 +1,162 @@
+"""Nothing that was committed is lost, and a resumed run is the run that was not interrupted."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.results import Result, Stop
+from spacedsl.search.state import Iteration, Measured
+from spacedsl.search.store import DATABASE, Store, StoreError, new_folder
+from spacedsl.search.tree import Expansion, Step
+from tests.search.long_run import ABOUT, run
+
+ROOT = Path(__file__).parents[2]
+
+ITERATION = Iteration(
+    path=(0, 3, 1),
+    expansion=Expansion((Step(4, 1 << 200),), 1.25, 7, (1, 6), (2.5, 0.1 + 0.2), 1),
+    measured=Measured(
+        (Step(7, 1), Step(9, 1 << 255)),
+        0.1 + 0.2,
+        "abc",
+        Outcome(Timing(1e6 / 3, 1e6 / 7, 1e7 / 9, 11)),
+        is_duplicate=False,
+    ),
+    proven_ns=None,
+    refused=2,
+    seconds=1.5,
+    random_state='{"state": 340282366920938463463374607431768211455}',
+)
+
+
+def recorded(folder: Path) -> list[Iteration]:
+    """The iterations without what no two runs have in common: the clock."""
+    with Store.open(folder, read_only=True) as store:
+        return [replace(iteration, seconds=0.0) for iteration in store.iterations()]
+
+
+def found(result: Result) -> list[tuple[str, float]]:
+    return [(finalist.digest, finalist.timing.time_ns) for finalist in result.finalists]
+
+
+@pytest.mark.parametrize(
+    "iteration",
+    [
+        ITERATION,
+        replace(ITERATION, measured=None, proven_ns=float("inf")),
+        replace(
+            ITERATION,
+            path=(),
+            measured=Measured((), 0.0, "", Outcome(None, Failure.CRASH, "signal 11\nat"), is_duplicate=True),
+        ),
+        replace(ITERATION, expansion=Expansion((), 0.0, None, (), (), 0), proven_ns=12.5),
+    ],
+)
+def test_an_iteration_is_read_back_as_it_was(tmp_path: Path, iteration: Iteration) -> None:
+    with Store.create(tmp_path, ABOUT) as store:
+        store.append(iteration)
+        assert list(store.iterations()) == [iteration]
+    with Store.open(tmp_path) as store:
+        assert list(store.iterations()) == [iteration]
+        assert store.about() == ABOUT
+
+
+def test_the_code_of_contenders_is_kept(tmp_path: Path) -> None:
+    result = run(tmp_path, evaluations=30)
+    with Store.open(tmp_path) as store:
+        assert len(result.finalists) == 5
+        for finalist in result.finalists:
+            assert store.code(finalist.digest) == finalist.code
+        assert store.code("unknown") is None
+
+
+def test_what_was_spent_is_what_the_run_counted(tmp_path: Path) -> None:
+    result = run(tmp_path, evaluations=30)
+    assert result.progress.duplicates > 0
+    with Store.open(tmp_path, read_only=True) as store:
+        seconds, evaluations = store.spent()
+    assert evaluations == result.progress.evaluations == 30
+    assert seconds == result.progress.seconds
+
+
+@pytest.mark.parametrize("parts", [(1, 2, 60), (17, 60), (59, 60), (60, 60)])
+def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, parts: tuple[int, ...]) -> None:
+    whole = run(tmp_path / "whole")
+    for evaluations in parts:
+        result = run(tmp_path / "parts", evaluations=evaluations)
+        assert result.progress.evaluations == evaluations
+    assert recorded(tmp_path / "parts") == recorded(tmp_path / "whole")
+    assert found(result) == found(whole)
+    assert replace(result.progress, seconds=0) == replace(whole.progress, seconds=0)
+    assert [t.digest for t in result.trials] == [t.digest for t in whole.trials]
+
+
+@pytest.mark.parametrize("lines", [1, 23])
+def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(tmp_path: Path, lines: int) -> None:
+    run(tmp_path / "whole")
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "tests.search.long_run", str(tmp_path / "killed")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert killed.stdout is not None
+    seen = [int(line) for line in itertools.islice(killed.stdout, lines)]
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    survived = recorded(tmp_path / "killed")
+    # Whatever was announced had been committed.
+    assert seen[-1] <= len(survived) < len(recorded(tmp_path / "whole"))
+    result = run(tmp_path / "killed")
+    assert result.stop is Stop.BUDGET
+    assert recorded(tmp_path / "killed") == recorded(tmp_path / "whole")
+
+
+def test_two_processes_do_not_write_to_one_run(tmp_path: Path) -> None:
+    with Store.create(tmp_path, ABOUT) as store:
+        with pytest.raises(StoreError, match="another process"):
+            Store.open(tmp_path)
+        store.append(ITERATION)
+        with Store.open(tmp_path, read_only=True) as reader:
+            assert len(list(reader.iterations())) == 1
+    Store.open(tmp_path).close()
+
+
+def test_a_run_is_not_begun_twice(tmp_path: Path) -> None:
+    Store.create(tmp_path, ABOUT).close()
+    with pytest.raises(StoreError, match="already holds a run"):
+        Store.create(tmp_path, ABOUT)
+    Store.open(tmp_path).close()
+
+
+def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="holds no run"):
+        Store.open(tmp_path)
+    with pytest.raises(StoreError, match="holds no run"):
+        Store.open(tmp_path / "nowhere")
+    (tmp_path / DATABASE).write_text("this is no database, however long the text may be " * 100)
+    with pytest.raises(StoreError, match="not readable"):
+        Store.open(tmp_path)
+    (tmp_path / DATABASE).unlink()
+    with sqlite3.connect(tmp_path / DATABASE) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="format 99"):
+        Store.open(tmp_path)
+
+
+def test_runs_of_one_second_lie_in_folders_of_their_own(tmp_path: Path) -> None:
+    now = datetime(2030, 1, 2, 3, 4, 5)
+    names = [new_folder(tmp_path / "runs", "matmul", now).name for _ in range(3)]
+    assert names == ["matmul-20300102-030405", "matmul-20300102-030405-2", "matmul-20300102-030405-3"]
