@@ -7,8 +7,7 @@ know how a computation is implemented.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.diagnostics import Diagnostic, Span
@@ -25,6 +24,7 @@ from spacedsl.kernels.expression import (
     walk,
 )
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.validation import closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,6 @@ class Computation:
     def free_indices(self) -> frozenset[str]:
         """The indices that stand on the left of some assignment."""
         return frozenset(i for a in self.assignments for i in a.target.indices)
-
-
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """A hint that names the known name nearest to a wrong one, or all of them when they are few."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean `{near[0]}`?"
-    if 0 < len(names) <= 6:
-        return "known here: " + ", ".join(f"`{n}`" for n in names)
-    return None
 
 
 def resolve(

@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
-from spacedsl.kernels.computation import Declarations, closest
+from spacedsl.kernels.computation import Declarations
 from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation, parse_size
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
+from spacedsl.kernels.validation import closest
 
 MOST_ELEMENTS = 2**40
 """Of a tensor, the gaps of strides included; and of a size."""

@@ -7,15 +7,24 @@ Rates are per nanosecond, so that a time in ns is a count divided by a rate.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
+from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.validation import closest, read_model
 from spacedsl.language.host import exposed
+
+DEVICES = Path(__file__).resolve().parent / "devices"
+"""The descriptions that are shipped."""
+
+_DTYPES = ("f32", "f64", "i32")
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class MemoryLevel(_Frozen):
@@ -23,7 +32,7 @@ class MemoryLevel(_Frozen):
 
     name: str
     """L1, L2, L3, DRAM: inner to outer."""
-    capacity_bytes: int | None
+    capacity_bytes: int | None = Field(ge=1)
     """Bytes that all cores in use keep at this level together; None for DRAM."""
     bytes_per_ns: float = Field(gt=0)
     """Most that one thread can read from here."""
@@ -39,7 +48,7 @@ class ArithmeticRate(_Frozen):
     """Most independent arithmetic instructions that one thread completes in a nanosecond."""
 
     dtype: str
-    lanes: int
+    lanes: int = Field(ge=1)
     """Elements of one instruction: 1 for scalar code."""
     instructions_per_ns: float = Field(gt=0)
     unit: Literal["multiply", "add", "any"] = "any"
@@ -51,7 +60,7 @@ class AccessRate(_Frozen):
     """Most loads or stores of one width that one thread completes in a nanosecond, all in the L1 cache."""
 
     kind: Literal["load", "store"]
-    nbytes: int
+    nbytes: int = Field(ge=1)
     instructions_per_ns: float = Field(gt=0)
 
 
@@ -68,12 +77,50 @@ class CpuDevice(_Frozen):
     name: str
     threads: int = Field(ge=1)
     """Cores that this process may use, from its affinity and cgroup."""
-    vector_bytes: int
-    vector_registers: int
-    arithmetic: tuple[ArithmeticRate, ...]
-    memory: tuple[MemoryLevel, ...]
+    vector_bytes: int = Field(ge=1)
+    vector_registers: int = Field(ge=1)
+    arithmetic: tuple[ArithmeticRate, ...] = Field(min_length=1)
+    memory: tuple[MemoryLevel, ...] = Field(min_length=1)
     """Inner to outer."""
     accesses: tuple[AccessRate, ...] = ()
     latencies: tuple[ChainLatency, ...] = ()
     compiler: str = ""
     """Version line of the compiler that the rates hold for."""
+
+
+def load_device(path: Path) -> CpuDevice:
+    """Reads and checks a description.
+
+    Raises `OSError` where the file cannot be read, `DiagnosticError` (DV..) with all that is wrong in it.
+    """
+    document = parse_document(Source.read(path), "DV")
+    device, report = read_model(CpuDevice, document, "DV")
+    if device is not None:
+        report = (*report, *_inconsistencies(device, document))
+    if device is None or report:
+        raise DiagnosticError(report)
+    return device
+
+
+def _inconsistencies(device: CpuDevice, document: Document) -> list[Diagnostic]:
+    """Memory that is not listed from inner to outer, rates of element types that there are not."""
+    report: list[Diagnostic] = []
+    inner: int | None = 0
+    for position, level in enumerate(device.memory):
+        span = document.value("memory", position, "capacity_bytes")
+        if inner is None:
+            message = f"{level.name} lies outside a level without a capacity: only the outermost has none"
+            report.append(Diagnostic("DV010", message, span))
+        elif level.capacity_bytes is not None and level.capacity_bytes < inner:
+            message = f"{level.name} is smaller than the level inside it: levels go from inner to outer"
+            report.append(Diagnostic("DV010", message, span))
+        inner = level.capacity_bytes
+    rates = [("arithmetic", n, rate.dtype) for n, rate in enumerate(device.arithmetic)]
+    rates += [("latencies", n, latency.dtype) for n, latency in enumerate(device.latencies)]
+    for key, position, dtype in rates:
+        if dtype not in _DTYPES:
+            span = document.value(key, position, "dtype")
+            report.append(
+                Diagnostic("DV011", f"unknown element type `{dtype}`", span, closest(dtype, _DTYPES))
+            )
+    return report

@@ -17,14 +17,15 @@ from typing import Literal
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.computation import Computation, Declarations, closest, resolve
+from spacedsl.kernels.computation import Computation, Declarations, resolve
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
 from spacedsl.kernels.expression import Assignment, parse_assignment
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.tiling import Levels, inferred_factors, possible_sizes
 from spacedsl.kernels.located_yaml import Document, parse_document
-from spacedsl.kernels.schema import KernelEntry, read_model
+from spacedsl.kernels.schema import KernelEntry
+from spacedsl.kernels.validation import closest, read_model
 
 LINALG_SPACE = Path(__file__).resolve().parent / "spaces" / "linalg.space"
 

@@ -1,32 +1,16 @@
 """The shape of a kernel file: which keys there are and what kind of value each takes.
 
-In: plain data from YAML. Out: a `KernelEntry`, or diagnostics with the position of the key or value that is
-wrong. From the same models comes the JSON Schema that editors use: `python -m spacedsl.kernels.schema`.
-What the values mean together is checked in `kernel_file.py`.
+In: plain data from YAML, through `validation.read_model`. Out: a `KernelEntry`. From the same models comes
+the JSON Schema that editors use: `python -m spacedsl.kernels.schema`. What the values mean together is checked
+in `kernel_file.py`.
 """
 
 from __future__ import annotations
 
 import json
-import types
-import typing
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    ValidationError,
-)
-
-from spacedsl.diagnostics import Diagnostic, Span
-from spacedsl.kernels.computation import closest
-from spacedsl.kernels.located_yaml import Document, Path
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 DTypeName = Literal["f32", "f64", "i32"]
 Extent = Annotated[
@@ -103,118 +87,6 @@ def json_schema() -> str:
     schema = KernelEntry.model_json_schema()
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     return json.dumps(schema, indent=2) + "\n"
-
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def read_model(
-    model: type[Model], document: Document, prefix: str
-) -> tuple[Model | None, tuple[Diagnostic, ...]]:
-    """The document as `model`, with unknown keys left out, and everything that is wrong with its shape.
-
-    `prefix` (KF, DV) begins the codes: 005 unknown key, 006 missing key, 007 wrong kind of value.
-    """
-    report: list[Diagnostic] = []
-    data = document.data
-    if not isinstance(data, dict):
-        message = f"expected a mapping with the keys of a {'kernel' if prefix == 'KF' else 'device'}"
-        return None, (Diagnostic(prefix + "003", message, document.value()),)
-    while True:
-        try:
-            return model.model_validate(data), tuple(report)
-        except ValidationError as error:
-            unknown = [tuple(e["loc"]) for e in error.errors() if e["type"] == "extra_forbidden"]
-            if not unknown:
-                return None, (*report, *_shape_errors(error, document, prefix))
-            report += [_unknown_key(model, path, document, prefix) for path in unknown]
-            data = _without(data, (), frozenset(unknown))
-
-
-def _without(data: object, path: Path, unknown: frozenset[Path]) -> Any:
-    if isinstance(data, dict):
-        return {k: _without(v, (*path, k), unknown) for k, v in data.items() if (*path, k) not in unknown}
-    if isinstance(data, list):
-        return [_without(v, (*path, i), unknown) for i, v in enumerate(data)]
-    return data
-
-
-def _unknown_key(model: type[BaseModel], path: Path, document: Document, prefix: str) -> Diagnostic:
-    holder = _model_at(model, path[:-1])
-    hint = closest(str(path[-1]), holder.model_fields) if holder is not None else None
-    if hint is None and holder is not None:
-        hint = "keys here: " + ", ".join(f"`{name}`" for name in holder.model_fields)
-    return Diagnostic(prefix + "005", f"unknown key `{path[-1]}`", document.key(*path), hint)
-
-
-def _model_at(annotation: Any, path: Sequence[str | int]) -> type[BaseModel] | None:
-    """The model whose keys stand at `path`."""
-    for part in path:
-        annotation = _optional(annotation)
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            annotation = annotation.model_fields[str(part)].annotation
-        elif get_origin(annotation) in (dict, Mapping, list, tuple):
-            annotation = next(a for a in reversed(get_args(annotation)) if a is not Ellipsis)
-    annotation = _optional(annotation)
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
-
-
-def _optional(annotation: Any) -> Any:
-    """`T` of `T | None`."""
-    if get_origin(annotation) in (typing.Union, types.UnionType):
-        members = [a for a in get_args(annotation) if a is not type(None)]
-        return members[0] if len(members) == 1 else annotation
-    return annotation
-
-
-def _shape_errors(error: ValidationError, document: Document, prefix: str) -> list[Diagnostic]:
-    """One diagnostic for each place; the members of a union report there separately."""
-    report: list[Diagnostic] = []
-    expected: dict[Path, list[str]] = {}
-    for item in error.errors():
-        loc = tuple(item["loc"])
-        if item["type"] == "missing":
-            holder = document.value(*loc[:-1])
-            shown = document.keys.get(loc[:-1]) or Span(holder.source, holder.start, holder.start + 1)
-            where = f" of `{loc[-2]}`" if len(loc) > 1 else ""
-            report.append(Diagnostic(prefix + "006", f"the key `{loc[-1]}`{where} is missing", shown))
-            continue
-        place = loc
-        while place not in document.values:
-            place = place[:-1]
-        words = _EXPECTED.get(item["type"], item["msg"].lower())
-        expected.setdefault(place, []).append(words.format(**item.get("ctx", {})))
-    for place, kinds in expected.items():
-        found = document.value(*place)
-        has_text = found.end > found.start
-        span = found if has_text or not place else document.key(*place)
-        name = next((f"`{p}`: " for p in reversed(place) if isinstance(p, str)), "")
-        message = f"{name}expected {' or '.join(dict.fromkeys(kinds))}"
-        report.append(
-            Diagnostic(prefix + "007", message, span, None if has_text else "nothing is given here")
-        )
-    return report
-
-
-_EXPECTED = {
-    "int_type": "an integer",
-    "int_parsing": "an integer",
-    "int_from_float": "an integer",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
-    "literal_error": "{expected}",
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt}",
-    "too_short": "at least {min_length} entry",
-    "none_required": "nothing",
-}
 
 
 if __name__ == "__main__":

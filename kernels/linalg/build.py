@@ -2,8 +2,8 @@
 
 In: a checked `Computation`, tensors and parameters, the possible tile sizes of every index. Out: a `Kernel`.
 An instruction is nested in the indices that its operands depend on; `sum[p](a * b)` becomes a MOVE of zero
-over the free indices and an FMA over free and reduced ones; `a * b + c` becomes an FMA. Indices of extent 1 are
-left out.
+over the free indices and an FMA over free and reduced ones; `a * b + c` becomes an FMA. Indices of extent 1
+are left out.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class _Builder:
         return Value(made, self.mapping(made, user))
 
     def mapping(self, made: Instruction, user: Instruction) -> tuple[tuple[Dimension, Dimension], ...]:
-        """Pairs of equal level and index: iteration i of the first makes what iteration i of the second uses."""
+        """Pairs of one level of one index: iteration i of the first makes what i of the second uses."""
         own = {d.group: d for d in user.dims}
         pairs = tuple((d, own[d.group]) for d in made.dims if not d.is_reduction)
         self.mapped.extend(pairs)

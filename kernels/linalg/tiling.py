@@ -22,7 +22,7 @@ Levels = tuple[tuple[int, ...], ...]
 
 
 def possible_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | None:
-    """Sizes of each level, outermost first, that occur in a tiling whose product is `extent`; None if none is."""
+    """Sizes of each level, outermost first, that occur in an exact tiling; None where there is none."""
     reachable = [{extent}]
     for level in factors:
         reachable.append({rest // f for rest in reachable[-1] for f in level if rest % f == 0})

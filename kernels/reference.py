@@ -1,0 +1,287 @@
+"""What a kernel should compute: its `compute:` lines evaluated with NumPy in 64 bits.
+
+In: a kernel file, arrays for its inputs, values for its parameters. Out: one array for each output. It
+follows the syntax tree and knows neither the backbone's instructions nor generated code, so that it can judge both.
+Sums of products go through `einsum` (a product of 1024 x 1024 matrices takes about 0.1 s); anything else is
+broadcast, in blocks where it is large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from spacedsl.kernels.expression import (
+    Assignment,
+    Binary,
+    Call,
+    Constant,
+    Expression,
+    Name,
+    Negation,
+    Read,
+    Reduction,
+)
+from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.linalg.backbone import DType, Tensor
+
+Array = NDArray[Any]
+
+MOST_BROADCAST = 2**22
+"""Elements of an intermediate array; what is larger is computed in blocks."""
+
+MOST_EXACT = 2**53
+"""Integers below it are exact in float64, whose products of matrices are faster than those of integers."""
+
+
+def view(tensor: Tensor, buffer: Array) -> Array:
+    """The elements of a tensor, in its shape, inside a flat buffer of at least `tensor.span` elements."""
+    if buffer.ndim != 1 or buffer.size < tensor.span:
+        raise ValueError(f"`{tensor.name}` needs a flat buffer of {tensor.span} elements, not {buffer.shape}")
+    strides = tuple(s * buffer.itemsize for s in tensor.strides)
+    step = buffer.strides[0] // buffer.itemsize if buffer.size > 1 else 1
+    return as_strided(buffer, tensor.shape, tuple(s * step for s in strides))
+
+
+def evaluate(
+    kernel: KernelFile, inputs: Mapping[str, Array], parameters: Mapping[str, float]
+) -> dict[str, Array]:
+    """The outputs, each an array of its tensor's shape: float64 for floats, int64 for integers.
+
+    An input is a flat buffer of `tensor.span` elements, or an array of the tensor's shape.
+    Integer results are those of exact arithmetic, as long as they fit 64 bits.
+    """
+    return _evaluate(kernel, inputs, parameters, None)
+
+
+def greatest_magnitude(
+    kernel: KernelFile, inputs: Mapping[str, Array], parameters: Mapping[str, float]
+) -> float:
+    """The largest that a partial result can be in any order of evaluation, for these inputs.
+
+    Evaluates with the magnitudes of all values and with additions for subtractions, so that every partial
+    sum is at most its final one. Quotients are not bounded by it.
+    """
+    largest = 0.0
+
+    def watch(values: Array) -> None:
+        nonlocal largest
+        if values.size:
+            largest = max(largest, float(values.max()))
+
+    magnitudes = {name: np.abs(array) for name, array in inputs.items()}
+    _evaluate(kernel, magnitudes, {name: abs(p) for name, p in parameters.items()}, watch)
+    return largest
+
+
+def _evaluate(
+    kernel: KernelFile,
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, float],
+    watch: Callable[[Array], None] | None,
+) -> dict[str, Array]:
+    values: dict[str, Array] = {}
+    for tensor in kernel.backbone.tensors:
+        if not tensor.is_output:
+            given = inputs[tensor.name]
+            values[tensor.name] = given if given.shape == tensor.shape else view(tensor, given)
+    dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}
+    outputs: dict[str, Array] = {}
+    for line in kernel.computation.assignments:
+        evaluator = _Evaluator(
+            values, parameters, kernel.computation.extents, dtypes[line.target.tensor], watch
+        )
+        outputs[line.target.tensor] = values[line.target.tensor] = evaluator.assignment(line)
+    return outputs
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """An array and the index that each of its axes runs over, no index twice."""
+
+    array: Array
+    indices: tuple[str, ...]
+
+
+Ranges = Mapping[str, slice]
+"""The part of an index that is being computed; all of it for those that are absent."""
+
+
+class _Evaluator:
+    """Evaluates one line. With `watch`, as magnitudes, showing every intermediate result."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Array],
+        parameters: Mapping[str, float],
+        extents: Mapping[str, int],
+        dtype: DType,
+        watch: Callable[[Array], None] | None,
+    ) -> None:
+        self.values = values
+        self.parameters = parameters
+        self.extents = extents
+        self.type = np.int64 if dtype is DType.I32 else np.float64
+        self.watch = watch
+
+    def assignment(self, line: Assignment) -> Array:
+        """The whole target, a block of its first index at a time where it is large."""
+        indices = line.target.indices
+        shape = tuple(self.extents[i] for i in indices)
+        result = np.empty(shape, self.type)
+        if not indices:
+            result[...] = self.value(line.value, {}).array
+            return result
+        rows = max(1, MOST_BROADCAST // max(1, math.prod(shape[1:])))
+        for start in range(0, shape[0], rows):
+            part = slice(start, min(start + rows, shape[0]))
+            result[part] = self.aligned(self.value(line.value, {indices[0]: part}), indices)
+        return result
+
+    def length(self, index: str, ranges: Ranges) -> int:
+        part = ranges.get(index)
+        return self.extents[index] if part is None else part.stop - part.start
+
+    def aligned(self, value: _Labelled, indices: tuple[str, ...]) -> Array:
+        """The array with one axis for each of `indices`, of length 1 where it does not depend on it."""
+        own = [i for i in indices if i in value.indices]
+        array = value.array.transpose([value.indices.index(i) for i in own])
+        lengths = iter(array.shape)
+        return array.reshape([next(lengths) if i in own else 1 for i in indices])
+
+    def value(self, node: Expression, ranges: Ranges) -> _Labelled:
+        value = self.compute(node, ranges)
+        if self.watch is not None:
+            self.watch(value.array)
+        return value
+
+    def compute(self, node: Expression, ranges: Ranges) -> _Labelled:
+        match node:
+            case Constant(value=number):
+                return self.scalar(number)
+            case Name(name=name):
+                return self.scalar(self.parameters[name])
+            case Read():
+                return self.read(node, ranges)
+            case Negation(operand=operand):
+                inner = self.value(operand, ranges)
+                return inner if self.watch is not None else _Labelled(-inner.array, inner.indices)
+            case Binary(operator=operator, left=left, right=right):
+                return self.binary(operator, self.value(left, ranges), self.value(right, ranges))
+            case Reduction():
+                return self.reduction(node, ranges)
+            case Call():
+                raise AssertionError("calls are refused by the checker")
+
+    def scalar(self, number: float) -> _Labelled:
+        value = abs(number) if self.watch is not None else number
+        return _Labelled(np.asarray(value, self.type), ())
+
+    def read(self, node: Read, ranges: Ranges) -> _Labelled:
+        array = self.values[node.tensor]
+        parts = tuple(ranges.get(i, slice(None)) for i in node.indices)
+        array = array[parts] if parts else array
+        indices = tuple(dict.fromkeys(node.indices))
+        if len(indices) < len(node.indices):
+            axes = [indices.index(i) for i in node.indices]
+            array = np.einsum(array, axes, list(range(len(indices))))
+        return _Labelled(array.astype(self.type), indices)
+
+    def binary(self, operator: str, left: _Labelled, right: _Labelled) -> _Labelled:
+        indices = tuple(dict.fromkeys((*left.indices, *right.indices)))
+        a, b = self.aligned(left, indices), self.aligned(right, indices)
+        if operator == "+" or (operator == "-" and self.watch is not None):
+            return _Labelled(a + b, indices)
+        if operator == "-":
+            return _Labelled(a - b, indices)
+        if operator == "*":
+            return _Labelled(a * b, indices)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _Labelled(a / b, indices)
+
+    def reduction(self, node: Reduction, ranges: Ranges) -> _Labelled:
+        factors = _factors(node.body)
+        largest = max(self.size(f, ranges) for f in factors)
+        if largest > MOST_BROADCAST and not all(isinstance(f, Read) for f in factors):
+            total = self.blocked_sum(node, largest, ranges)
+            if total is not None:
+                return total
+        return self.product_sum([self.value(f, ranges) for f in factors], node.indices)
+
+    def product_sum(self, factors: list[_Labelled], summed: tuple[str, ...]) -> _Labelled:
+        indices = tuple(dict.fromkeys(i for f in factors for i in f.indices))
+        free = tuple(i for i in indices if i not in summed)
+        axis = {index: number for number, index in enumerate(indices)}
+        arrays = [f.array for f in factors]
+        is_exact = self.type is np.int64 and self.bound(factors, summed) < MOST_EXACT
+        if is_exact:
+            arrays = [a.astype(np.float64) for a in arrays]
+        operands: list[Any] = []
+        for array, factor in zip(arrays, factors, strict=True):
+            operands += [array, [axis[i] for i in factor.indices]]
+        result = np.asarray(np.einsum(*operands, [axis[i] for i in free], optimize=True))
+        # An index on which no factor depends cannot occur: the checker refuses it.
+        return _Labelled(result.astype(self.type), free)
+
+    def bound(self, factors: list[_Labelled], summed: tuple[str, ...]) -> int:
+        terms = math.prod(self.extents[i] for i in summed)
+        return terms * math.prod(int(np.abs(f.array).max(initial=0)) for f in factors)
+
+    def blocked_sum(self, node: Reduction, largest: int, ranges: Ranges) -> _Labelled | None:
+        """The sum in blocks of the longest index that is summed over; None where none can be divided."""
+        index = max(node.indices, key=lambda i: self.length(i, ranges))
+        length = self.length(index, ranges)
+        if length == 1:
+            return None
+        start = ranges[index].start if index in ranges else 0
+        step = max(1, min(length // 2, length * MOST_BROADCAST // largest))
+        total: _Labelled | None = None
+        for block in range(start, start + length, step):
+            part = {**ranges, index: slice(block, min(block + step, start + length))}
+            term = self.reduction(node, part)
+            total = term if total is None else self.binary("+", total, term)
+        return total
+
+    def size(self, node: Expression, ranges: Ranges) -> int:
+        """Elements of the largest array that evaluating `node` makes."""
+        match node:
+            case Read(indices=indices):
+                return math.prod(self.length(i, ranges) for i in set(indices))
+            case Negation(operand=operand):
+                return self.size(operand, ranges)
+            case Binary(left=left, right=right):
+                both = _indices(left) | _indices(right)
+                here = math.prod(self.length(i, ranges) for i in both)
+                return max(here, self.size(left, ranges), self.size(right, ranges))
+            case Reduction():
+                return math.prod(self.length(i, ranges) for i in _indices(node))
+            case _:
+                return 1
+
+
+def _factors(node: Expression) -> list[Expression]:
+    """The factors of a product of products."""
+    if isinstance(node, Binary) and node.operator == "*":
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
+
+
+def _indices(node: Expression) -> frozenset[str]:
+    """The indices that the value of `node` depends on."""
+    match node:
+        case Read(indices=indices):
+            return frozenset(indices)
+        case Negation(operand=operand):
+            return _indices(operand)
+        case Binary(left=left, right=right):
+            return _indices(left) | _indices(right)
+        case Reduction(body=body, indices=indices):
+            return _indices(body) - frozenset(indices)
+        case _:
+            return frozenset()
