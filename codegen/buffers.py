@@ -1,0 +1,86 @@
+"""Arrays between guard pages, in which generated code runs.
+
+In: a number of bytes. Out: memory that starts at a multiple of 64 bytes and ends, but for less than 64
+bytes, at a page that cannot be touched; another such page lies before it. What is left over on the first
+and the last page holds a pattern, so that a write next to the array is seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT_BYTES = 64
+_HUGE_PAGE_BYTES = 2 << 20
+_CANARY = 0xA5
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
+]  # fmt: skip
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_MAP_FAILED = ctypes.c_void_p(-1).value
+_PROT_NONE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedBuffer:
+    """`nbytes` of memory at `address`, inside pages from `first_page` on."""
+
+    address: int
+    nbytes: int
+    first_page: int
+    page_bytes: int
+
+    @property
+    def bytes(self) -> NDArray[np.uint8]:
+        """The array itself."""
+        return _memory(self.address, self.nbytes)
+
+    def protect(self) -> None:
+        """Writing to it is a crash from now on."""
+        _check(_libc.mprotect(self.first_page, self.page_bytes, mmap.PROT_READ))
+
+    def is_intact(self) -> bool:
+        """Whether nothing has been written next to the array."""
+        return all(bool(np.all(margin == _CANARY)) for margin in self._margins())
+
+    def _margins(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        end = self.address + self.nbytes
+        before = _memory(self.first_page, self.address - self.first_page)
+        return before, _memory(end, self.first_page + self.page_bytes - end)
+
+
+def guarded_buffer(nbytes: int) -> GuardedBuffer:
+    """Raises `MemoryError` where there is not that much memory."""
+    page = mmap.PAGESIZE
+    padded = -(-max(nbytes, 1) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    page_bytes = -(-padded // page) * page
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    start = _libc.mmap(None, page_bytes + 2 * page, _PROT_NONE, flags, -1, 0)
+    if start == _MAP_FAILED:
+        raise MemoryError(f"no memory for an array of {nbytes} bytes")
+    first_page = start + page
+    _check(_libc.mprotect(first_page, page_bytes, mmap.PROT_READ | mmap.PROT_WRITE))
+    if page_bytes >= 2 * _HUGE_PAGE_BYTES:
+        # NumPy asks for the same for large arrays. A kernel without huge pages refuses, which does no harm.
+        _libc.madvise(first_page, page_bytes, mmap.MADV_HUGEPAGE)
+    buffer = GuardedBuffer(first_page + page_bytes - padded, nbytes, first_page, page_bytes)
+    for margin in buffer._margins():
+        margin[:] = _CANARY
+    return buffer
+
+
+def _memory(address: int, nbytes: int) -> NDArray[np.uint8]:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise MemoryError(f"mprotect failed with errno {ctypes.get_errno()}")

@@ -1,0 +1,44 @@
+"""The harness: the little library through which a worker calls and times implementations of one kernel.
+
+In: a kernel's signature. Out: a shared library, built once and kept in the user's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from spacedsl.codegen.build import Compiler, build_library
+from spacedsl.kernels.linalg.backbone import Kernel
+
+_SOURCE = Path(__file__).parent / "runtime" / "harness.c"
+
+
+def harness_library(kernel: Kernel, compiler: Compiler) -> Path:
+    """The library for entry points with this kernel's arguments."""
+    code = _SOURCE.read_text(encoding="utf-8") + "\n" + _call_function(kernel)
+    digest = hashlib.sha256(f"{code}\0{compiler.digest}".encode()).hexdigest()
+    library = _cache_folder() / f"harness-{digest[:24]}.so"
+    return library if library.exists() else build_library(code, library, compiler)
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(root) if root else Path.home() / ".cache") / "spacedsl"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _call_function(kernel: Kernel) -> str:
+    """Spreads an array of pointers over tensors (by address) and parameters (by value)."""
+    types = [f"{'' if t.is_output else 'const '}{t.dtype.c_name} *" for t in kernel.tensors]
+    values = [f"({kind})arguments[{n}]" for n, kind in enumerate(types)]
+    for n, parameter in enumerate(kernel.parameters, len(types)):
+        types.append(parameter.dtype.c_name)
+        values.append(f"*(const {parameter.dtype.c_name} *)arguments[{n}]")
+    return (
+        "void harness_call(void *function, void *const *arguments) {\n"
+        f"  ((void (*)({', '.join(types)}))function)({', '.join(values)});\n"
+        "}\n"
+    )

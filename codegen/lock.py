@@ -1,0 +1,31 @@
+"""One build or measurement at a time on this machine.
+
+Whoever compiles for a measurement or measures holds the lock, so that two runs do not disturb each
+other. The lock belongs to an open file: it ends with the process that holds it, however that process
+ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def lock_path() -> Path:
+    """In the user's XDG runtime folder, else in the folder of temporary files."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and os.access(runtime, os.W_OK):
+        return Path(runtime, "spacedsl.lock")
+    return Path(tempfile.gettempdir(), f"spacedsl-{os.getuid()}.lock")
+
+
+@contextmanager
+def machine_lock() -> Iterator[None]:
+    """Waits for the lock and holds it. Not re-entrant."""
+    with lock_path().open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,43 @@
+"""Statistics of repeated timings: the median, its confidence interval, and when there are enough samples.
+
+In: nanoseconds of single calls. Out: a `Timing`. Nothing is measured here. The interval assumes no
+distribution: its ends are order statistics whose ranks follow from the binomial distribution with p =
+1/2.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from spacedsl.kernels.evaluation import Timing
+
+_CONFIDENCE = 0.95
+_NORMAL_FROM = 100
+"""Samples from which the normal approximation of the ranks is used."""
+
+
+def summarise(samples_ns: Sequence[float]) -> Timing:
+    """The median and its 95 % confidence interval, or the range of fewer than six samples."""
+    ordered = sorted(samples_ns)
+    rank = max(_lower_rank(len(ordered)), 1)
+    return Timing(statistics.median(ordered), ordered[rank - 1], ordered[-rank], len(ordered))
+
+
+def _lower_rank(count: int) -> int:
+    """The largest r with P(r-th smallest sample > median) <= 2.5 %; 0 where there is none."""
+    tail = (1 - _CONFIDENCE) / 2
+    if count >= _NORMAL_FROM:
+        return math.floor((count - 1.96 * math.sqrt(count)) / 2)
+    below, rank = 0.5**count, 0
+    while below <= tail:
+        rank += 1
+        below += math.comb(count, rank) * 0.5**count
+    return rank
+
+
+def is_settled(timing: Timing, relative_error: float) -> bool:
+    """Whether the median is known to within `relative_error` of itself, either way, with 95 % confidence."""
+    width = max(timing.high_ns - timing.time_ns, timing.time_ns - timing.low_ns)
+    return _lower_rank(timing.samples) > 0 and width <= relative_error * timing.time_ns
