@@ -72,8 +72,9 @@ class Console:
 
     def fault(self, fault: Fault) -> None:
         """What stopped the command."""
-        if not fault.is_rendered:
-            self.err.print("error:", style="bold red", end=" ")
-        self.err.print(fault.message, markup=False)
+        from rich.text import Text
+
+        head = () if fault.is_rendered else (("error: ", "bold red"),)
+        self.err.print(Text.assemble(*head, fault.message))
         if fault.hint is not None:
             self.err.print(f"  {fault.hint}", markup=False)

@@ -103,14 +103,10 @@ class Board:
         )
 
     def __rich__(self) -> RenderableType:
-        width = 28
         bar = Table.grid(padding=(0, 2))
-        bar.add_row(
-            ProgressBar(total=1.0, completed=self.share_spent, width=width),
-            self.budget(),
-            Text(self.activity),
-        )
-        return Group(bar, *([] if self.progress is None else [figures(self.progress)]))
+        bar.add_row(ProgressBar(total=1.0, completed=self.share_spent, width=28), self.budget())
+        state = [] if self.progress is None else [figures(self.progress)]
+        return Group(bar, *state, Text.assemble(("      now ", "dim"), self.activity))
 
 
 def figures(p: Progress) -> RenderableType:
@@ -181,6 +177,8 @@ class Lines:
                 self.console.say(f"{at}  bound violated: {seen}; {remedy}", style="bold yellow")
             case Evaluated(bound_ns=bound_ns, outcome=outcome, is_duplicate=False):
                 self.console.detail(f"{at}  {described(outcome)}, bound {duration(bound_ns)}")
+            case Comparing() if self.is_periodic:
+                self.console.say(f"{at}  {self.board.activity}")
             case Preparing(activity) if self.is_periodic:
                 self.console.say(activity)
             case Progress() if self.is_periodic and time.monotonic() - self.last_line >= LINE_EVERY_S:
@@ -191,8 +189,8 @@ class Lines:
 
     def _wrong_result(self, event: Failed) -> None:
         """Said even under -q: it is a bug of the space or of the code generator."""
-        self.console.err.print("WRONG RESULT", style="bold red", end=" ")
-        self.console.err.print(f"{first_line(event.message)} (code {event.digest[:12]})", markup=False)
+        what = f" {first_line(event.message)} (code {event.digest[:12]})"
+        self.console.err.print(Text.assemble(("WRONG RESULT", "bold red"), what))
 
 
 def described(outcome: Outcome) -> str:
