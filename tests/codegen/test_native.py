@@ -1,0 +1,107 @@
+"""Compiled code as a function on NumPy arrays: what it accepts, converts and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.c_printer import prototype
+from spacedsl.codegen.native import Function, build_function
+from spacedsl.diagnostics import Source
+from spacedsl.kernels.kernel_file import check_kernel
+
+# Row i of x lies 8 elements after row i - 1: there are gaps.
+TEXT = """
+kernel: scale
+backbone: linalg
+sizes: {m: 3, n: 5}
+tensors:
+  x: {dtype: f32, shape: [m, n], strides: [8, 1]}
+  w: {dtype: f64, shape: [n]}
+  z: {dtype: f32, shape: [m, n], output: true}
+  v: {dtype: f64, shape: [n], output: true}
+params: {alpha: f32}
+compute:
+  - z[i, j] = alpha * x[i, j]
+  - v[j] = w[j] + w[j]
+"""
+BODY = """{
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 5; ++j)
+      z[i * 5 + j] = alpha * x[i * 8 + j];
+  for (int j = 0; j < 5; ++j)
+    v[j] = w[j] + w[j];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def scale() -> Function:
+    kernel = check_kernel(Source("scale", TEXT), Path("scale.yaml")).backbone
+    return build_function(kernel, prototype(kernel.name, kernel.tensors, kernel.parameters) + BODY)
+
+
+X = np.arange(15, dtype=np.float32).reshape(3, 5)
+W = np.linspace(0, 1, 5)
+
+
+def check(
+    outputs: object, x: np.ndarray[tuple[int, int], np.dtype[np.float32]] = X, alpha: float = 0.5
+) -> None:
+    assert isinstance(outputs, tuple)
+    z, v = outputs
+    assert (z.dtype, v.dtype) == (np.float32, np.float64)
+    np.testing.assert_array_equal(z, np.float32(alpha) * x)
+    np.testing.assert_array_equal(v, 2 * W)
+
+
+def test_inputs_and_parameters_go_by_position_or_by_name(scale: Function) -> None:
+    check(scale(X, W, 0.5))
+    check(scale(X, alpha=0.5, w=W))
+
+
+def test_an_array_with_other_strides_is_copied_and_one_with_these_is_not(scale: Function) -> None:
+    check(scale(np.asfortranarray(X), W, 0.5))
+    check(scale(X[:, ::-1], W, 0.5), X[:, ::-1])
+    wide = np.zeros((3, 8), np.float32)
+    wide[:, :5] = X
+    check(scale(wide[:, :5], W, 0.5))
+
+
+def test_other_types_of_the_same_kind_are_converted(scale: Function) -> None:
+    check(scale(X.astype(np.float64), W.astype(np.float32).astype(np.float64), np.float64(2)), alpha=2)
+    check(scale([list(row) for row in X], W, 2), alpha=2)
+
+
+def test_the_inputs_are_left_as_they_were(scale: Function) -> None:
+    x, w = X.copy(), W.copy()
+    scale(x, w, 3)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(w, W)
+
+
+def test_wrong_arguments_are_refused_before_the_code_runs(scale: Function) -> None:
+    with pytest.raises(TypeError, match=r"scale takes \(x, w, alpha\)"):
+        scale(X, W)
+    with pytest.raises(TypeError, match="takes"):
+        scale(X, W, 0.5, 0.5)
+    with pytest.raises(TypeError, match="takes"):
+        scale(X, W, 0.5, x=X)
+    with pytest.raises(TypeError, match="takes"):
+        scale(X, W, 0.5, beta=X)
+    with pytest.raises(ValueError, match=r"`x` must have the shape \(3, 5\), not \(5, 3\)"):
+        scale(X.T, W, 0.5)
+    with pytest.raises(TypeError, match="same_kind"):
+        scale(X.astype(np.complex64), W, 0.5)
+    with pytest.raises(TypeError, match="parameter of type f32"):
+        scale(X, W, 1j)
+    with pytest.raises(ValueError, match="a parameter is a number"):
+        scale(X, W, [0.5])
+
+
+def test_it_shows_itself_as_its_prototype(scale: Function) -> None:
+    assert repr(scale).startswith(
+        "<void scale(const float *restrict x, const double *restrict w, float *restrict z"
+    )
