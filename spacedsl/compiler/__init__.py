@@ -1,0 +1,50 @@
+"""The compiler: a typed space becomes propagators, which are printed as Python.
+
+typed space --clauses--> clauses, counts --relations--> relations --lower--> propagator IR --python--> text
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType
+
+from spacedsl.compiler.ir import Module
+from spacedsl.compiler.lower import lower
+from spacedsl.compiler.python import PythonModule, print_python
+from spacedsl.language.space import Space
+
+__all__ = ["CompiledSpace", "compile_space"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledSpace:
+    """A space with its propagators; nothing here depends on a kernel."""
+
+    space: Space
+    complete: Space
+    """The space with the internal counters that decide its quotients among its choices."""
+    module: Module
+    python: PythonModule
+    code: CodeType
+    """Of the Python module."""
+
+    @property
+    def python_source(self) -> str:
+        """The propagators as a Python module, each with the text of the space that it comes from."""
+        return self.python.source
+
+
+_compiled: dict[str, CompiledSpace] = {}
+
+
+def compile_space(space: Space) -> CompiledSpace:
+    """Compiles, once for each digest; raises `DiagnosticError` (SP30x) for what has no normal form."""
+    if space.digest in _compiled:
+        return _compiled[space.digest]
+    module, complete = lower(space)
+    python = print_python(module, complete)
+    code = compile(python.source, f"<propagators of {space.name}>", "exec", dont_inherit=True)
+    compiled = CompiledSpace(space, complete, module, python, code)
+    if space.digest:
+        _compiled[space.digest] = compiled
+    return compiled

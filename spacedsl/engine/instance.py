@@ -1,10 +1,23 @@
-"""A space on a kernel and a device. (INTERFACE STUB: to be implemented.)"""
+"""A space on a kernel and a device: objects, the layout of the vector, and propagation.
+
+In: a compiled space, a kernel and a device. Out: `Instance`, which gives the root candidate and makes
+candidates from candidates. It decides nothing: which decision comes next is the business of searches.
+"""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.layout import Layout, lay_out
+from spacedsl.engine.objects import Key, Objects, collect, verify
+from spacedsl.engine.propagation import Propagation
+from spacedsl.engine.static import Statics
+from spacedsl.language.space import EnumChoice, IntegerChoice, Space
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,31 +38,97 @@ class Variable:
 class Instance:
     """Built by `instantiate(compiled, kernel, device)`: objects, layout of the vector, host tables."""
 
-    variables: tuple[Variable, ...]
-    """All decision variables (not counters, not representatives), in order of declaration, then of objects."""
+    def __init__(self, compiled: CompiledSpace, objects: Objects) -> None:
+        self.compiled = compiled
+        self.space: Space = compiled.space
+        self.kernel, self.device = objects.kernel, objects.device
+        self.objects = objects
+        self.layout: Layout = lay_out(compiled.complete, objects)
+        self.propagation = Propagation(
+            compiled, objects, self.layout, Statics(objects, self.layout, {}, {}), {}
+        )
+        self.variables: tuple[Variable, ...] = _variables(self.space, objects, self.layout)
+        """All decision variables (not counters, not representatives), in order of declaration, then of objects."""
+        self._root: Candidate | None = None
+        self._by_offset = {variable.offset: variable for variable in self.variables}
+        self._by_names = {(variable.choice, variable.names): variable for variable in self.variables}
 
     def root(self) -> Candidate | None:
         """The candidate before any decision, propagated; None where the space is empty."""
-        raise NotImplementedError
+        return self._root_candidate
+
+    @cached_property
+    def _root_candidate(self) -> Candidate | None:
+        return self._candidate(self.propagation.root())
 
     def variables_of(self, choice: str) -> tuple[Variable, ...]:
-        raise NotImplementedError
+        return tuple(variable for variable in self.variables if variable.choice == choice)
 
     def variable(self, choice: str, *objects: object) -> Variable:
         """The variable of a choice on objects, in the orientation that is stored as a decision."""
-        raise NotImplementedError
+        cell = self.offset(choice, *objects)
+        return self._by_offset[min(cell, self.layout.twins.get(cell, cell))]
 
     def offset(self, choice: str, *objects: object) -> int:
         """First word of the domain (or counter) in the vector, in the orientation asked for. For fast readers."""
-        raise NotImplementedError
+        return self.layout.cells[choice][self._key(objects)]
 
     def universe(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:
-        raise NotImplementedError
+        definition = self.space.choices[choice]
+        if isinstance(definition, EnumChoice):
+            return definition.values
+        return self.layout.universes[self.offset(choice, *objects)]
+
+    def is_present(self, vector: Sequence[int], variable: Variable) -> bool:
+        """Whether the variable's objects are present for certain in a candidate with this vector."""
+        del vector, variable
+        return True
 
     def restrict(self, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
         """A new candidate in which the variable keeps only the values of `mask`, propagated; None: contradiction."""
-        raise NotImplementedError
+        return self._candidate(self.propagation.restrict(candidate.vector, variable.offset, mask))
 
     def decide(self, candidate: Candidate, decision: Decision) -> Candidate | None:
         """The same by names; raises `KeyError` for a choice, object or value that does not exist here."""
-        raise NotImplementedError
+        variable = self._by_names.get((decision.choice, decision.objects))
+        values: tuple[str | int, ...] = decision.values
+        if variable is None:
+            variable = self._by_names[decision.choice, decision.objects[::-1]]
+            choice = self.space.choices[decision.choice]
+            assert isinstance(choice, EnumChoice)
+            values = choice.names(choice.invert(choice.mask(*(str(v) for v in values))))
+        places = {value: bit for bit, value in enumerate(variable.universe)}
+        return self.restrict(candidate, variable, sum(1 << places[value] for value in dict.fromkeys(values)))
+
+    def _candidate(self, vector: array[int] | None) -> Candidate | None:
+        return None if vector is None else Candidate(self, vector)
+
+    def _key(self, objects: Sequence[object]) -> Key:
+        ids = self.objects.ids
+        return tuple(ids[id(item)] for item in objects)
+
+
+def instantiate(compiled: CompiledSpace, kernel: object, device: object) -> Instance:
+    """Evaluates sets and universes, verifies every claim, lays out the vector and propagates the root.
+
+    Raises `DiagnosticError` for what is wrong with the kernel as this space sees it.
+    """
+    objects = collect(compiled.complete, kernel, device)
+    verify(objects)
+    instance = Instance(compiled, objects)
+    instance.root()
+    return instance
+
+
+def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable, ...]:
+    found: list[Variable] = []
+    for choice in space.choices.values():
+        if not isinstance(choice, EnumChoice | IntegerChoice) or space.is_derived(choice.name):
+            continue
+        for key, cell in layout.cells[choice.name].items():
+            if layout.twins.get(cell, cell) < cell:
+                continue
+            universe = choice.values if isinstance(choice, EnumChoice) else layout.universes[cell]
+            items, names = tuple(objects.objects[k] for k in key), tuple(objects.names[k] for k in key)
+            found.append(Variable(len(found), choice.name, items, names, cell, universe))
+    return tuple(found)

@@ -1,0 +1,358 @@
+"""The propagator IR: what the compiler makes of a space, and all that a printer needs.
+
+In: built by `lower.py`. Out: printed as Python by `python.py` and, for the kinds that it knows, as C by `c.py`.
+A propagator has one body for one binding of its variables to objects, and wakes that say which bindings
+to run when the domain of a choice has changed. Nothing here depends on a kernel: whatever a kernel decides
+(members of sets, values of host expressions, universes of integers) is a table that an instance supplies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spacedsl.diagnostics import Span
+from spacedsl.language.host import HostExpression
+from spacedsl.language.space import Comparison, SetRef, Use
+
+# ---- Static values: evaluated once per instance, for each binding that asks --------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """A host expression whose variables other than `kernel` and `device`, in order, are bound to `args`."""
+
+    text: str
+    args: tuple[str, ...]
+    expression: HostExpression = field(compare=False, repr=False)
+
+
+Term = int | HostCall
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """factor * use + sum of the signed offsets; without a use, the offsets alone."""
+
+    use: Use | None
+    factor: Term
+    offsets: tuple[tuple[int, Term], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostTest:
+    """The truth of a host expression is not `negated`."""
+
+    call: HostCall
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The object lies in the set."""
+
+    variable: str
+    set: SetRef
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ascending:
+    """The id of `left` is smaller than that of `right`."""
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lower:
+    """`left` stands before `right` in the set."""
+
+    left: str
+    right: str
+    set: SetRef
+
+
+@dataclass(frozen=True, slots=True)
+class StaticCompare:
+    """A comparison of two values that are both static."""
+
+    left: Linear
+    op: Comparison
+    right: Linear
+
+
+StaticTest = HostTest | Member | Distinct | Ascending | Lower | StaticCompare
+
+# ---- Literals: conditions on the domains of one or two uses -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InMask:
+    """The enum value lies in the mask."""
+
+    use: Use
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Satisfies:
+    """The integer choice's value satisfies `value op limit`; `limit` is static, so an instance makes it a mask."""
+
+    value: Linear
+    op: Comparison
+    limit: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class SameEnum:
+    """The enum values are equal, or are not; `translate[v]` is the number in `right` of value v of `left`."""
+
+    left: Use
+    right: Use
+    equal: bool
+    translate: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SameInteger:
+    """The integers are equal, or are not: by value, whatever their universes."""
+
+    left: Linear
+    right: Linear
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """left <= right."""
+
+    left: Linear
+    right: Linear
+
+
+Literal = InMask | Satisfies | SameEnum | SameInteger | AtMost
+
+# ---- Tests and integers of a body ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MayHold:
+    """The domains do not exclude the literal."""
+
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class MustHold:
+    """The domains imply the literal."""
+
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Less:
+    left: Integer
+    right: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The object is a member of the set for certain (`certain`), or may become one. Only in spaces with triggers."""
+
+    variable: str
+    set: SetRef
+    certain: bool
+
+
+Test = MayHold | MustHold | Less | AllOf | AnyOf | Present | HostTest | StaticCompare
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The least or greatest value of an integer choice or a counter."""
+
+    use: Use
+    greatest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """op is one of + - * // (rounding down), ceil (division rounding up), min, max. Exact: no overflow."""
+
+    op: str
+    left: Integer
+    right: Integer
+
+
+Integer = int | HostCall | Local | End | Arithmetic
+
+# ---- Statements ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    test: Test
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Removes the values that contradict the literal; a contradiction where none is left."""
+
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Keeps of `target` the values that table number `table` has at the concatenated masks of `inputs`, first one highest."""
+
+    target: Use
+    table: int
+    inputs: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    local: Local
+    value: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictLow:
+    use: Use
+    bound: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictHigh:
+    use: Use
+    bound: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The interval that a counter's contributions give: like two restrictions, but it does not wake the counter."""
+
+    use: Use
+    low: Integer
+    high: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A contradiction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An integer of a counter is at least `least`; otherwise the kernel, not the space, is wrong: a located error."""
+
+    value: Integer
+    least: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """For each object of `source` that passes the tests. A reverse source: the owners p for which `member` is in source(p)."""
+
+    variable: str
+    source: SetRef
+    member: str | None
+    tests: tuple[StaticTest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    loops: tuple[Loop, ...]
+    body: tuple[Statement, ...]
+
+
+Statement = If | Make | Project | Assign | RestrictLow | RestrictHigh | Settle | Fail | Check | For
+
+# ---- Propagators --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """When the domain of `use` has changed, its arguments are bound and the body runs for every binding of the rest.
+
+    `gate`: only when this literal, on that use alone, has just become impossible; None: at every change.
+    `mirrored`: a pair of a symmetric or antisymmetric choice is bound both ways round; otherwise either way will do.
+    `tests` concern the arguments of `use` only, so an instance evaluates them once per domain.
+    """
+
+    use: Use
+    mirrored: bool
+    gate: InMask | Satisfies | None
+    tests: tuple[StaticTest, ...]
+    loops: tuple[Loop, ...]
+    name: str
+    """Of the printed function; the propagator's own where there are no loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """When membership of `variable` in `set` has become certain (or, for a counter, has changed): as in `Wake`."""
+
+    variable: str
+    set: SetRef
+    tests: tuple[StaticTest, ...]
+    loops: tuple[Loop, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Propagator:
+    """`loops` enumerate all bindings at the root; `arguments` are the variables that the body is called with.
+
+    A deferred propagator (a counter) runs once no domain change is waiting, and once for all changes before that.
+    """
+
+    name: str
+    doc: str
+    spans: tuple[Span, ...]
+    arguments: tuple[str, ...]
+    loops: tuple[Loop, ...]
+    body: tuple[Statement, ...]
+    wakes: tuple[Wake, ...]
+    entries: tuple[Entry, ...] = ()
+    deferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The allowed combinations of the values of its uses, as projections: see `Project`."""
+
+    widths: tuple[int, ...]
+    """Bits of the inputs."""
+    entries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """All propagators of a space, in the order of the requirements and counters they come from."""
+
+    propagators: tuple[Propagator, ...]
+    tables: tuple[Table, ...]

@@ -1,0 +1,419 @@
+"""Lowering: relations, clauses and counters become propagators.
+
+In: a typed space. Out: its `Module` of propagators and the space with the counters that decide its quotients
+added. Propagators are ordered as their requirements are. In spaces with triggers every body asks first
+whether its objects are present, and wakes when one becomes so; in others nothing of this is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TypeGuard
+
+from spacedsl.compiler.clauses import (
+    Clause,
+    Count,
+    Disjunct,
+    Variable,
+    complement,
+    counter_count,
+    quotient_parts,
+    requirement_clauses,
+)
+from spacedsl.compiler.ir import (
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    Ascending,
+    Assign,
+    AtMost,
+    Check,
+    End,
+    Entry,
+    Fail,
+    For,
+    HostTest,
+    If,
+    InMask,
+    Integer,
+    Less,
+    Linear,
+    Literal,
+    Local,
+    Make,
+    MayHold,
+    Module,
+    MustHold,
+    Present,
+    Project,
+    Propagator,
+    RestrictHigh,
+    RestrictLow,
+    SameEnum,
+    SameInteger,
+    Satisfies,
+    Settle,
+    Statement,
+    StaticCompare,
+    StaticTest,
+    Table,
+    Test,
+    Wake,
+)
+from spacedsl.compiler.loops import linear_variables, plan, variables_of
+from spacedsl.compiler.relations import Relation, canonical, merge, projections
+from spacedsl.compiler.uses import literal_uses
+from spacedsl.diagnostics import Span
+from spacedsl.language.space import Choice, Counter, EnumChoice, Requirement, Space, Symmetry, Use
+
+SATURATED = 2**64 - 1
+"""The greatest value of a counter, which stands for itself and everything above."""
+
+LO, HI = Local("lo"), Local("hi")
+
+
+def lower(space: Space) -> tuple[Module, Space]:
+    """The propagators of a space; raises `DiagnosticError` where a formula or quotient cannot be normalised."""
+    choices: dict[str, Choice] = dict(space.choices)
+    requirements: list[Requirement] = list(space.requirements)
+    blockers: list[Count] = []
+    for quotient in space.quotients.values():
+        declaration, count, rules = quotient_parts(space, quotient)
+        choices[declaration.name] = declaration
+        blockers.append(count)
+        requirements += rules
+    complete = replace(space, choices=choices)
+    clauses = tuple(c for r in requirements for c in requirement_clauses(complete, r))
+    counts = [counter_count(space, c) for c in space.choices.values() if isinstance(c, Counter)]
+    relations, rest = merge(complete, clauses)
+    lowering = _Lowering(complete)
+    for count in (*counts, *blockers):
+        lowering.add_count(count)
+    for relation in relations:
+        lowering.add_relation(relation)
+    for clause in rest:
+        lowering.add_clause(clause)
+    return Module(tuple(lowering.propagators), tuple(lowering.tables)), complete
+
+
+@dataclass(slots=True)
+class _Lowering:
+    """The propagators and tables so far, and the names that are taken."""
+
+    space: Space
+    propagators: list[Propagator] = field(default_factory=list)
+    tables: dict[Table, int] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def add_relation(self, relation: Relation) -> None:
+        name = self._name(relation.uses)
+        full = [_enum(self.space, use).full for use in relation.uses]
+        body: list[Statement] = []
+        if not relation.allowed:
+            body.append(Fail())
+        elif len(relation.uses) == 1:
+            body.append(Make(InMask(relation.uses[0], sum(1 << row[0] for row in relation.allowed))))
+        else:
+            for mask, (target, inputs, widths, entries) in zip(
+                full, projections(self.space, relation), strict=True
+            ):
+                if all(entry in (0, mask) for entry in entries):
+                    continue
+                table = self.tables.setdefault(Table(widths, entries), len(self.tables))
+                body.append(Project(target, table, inputs))
+        if not body:
+            return
+        symmetric = len(relation.exchanges) == _arrangements(relation.variables)
+        order = _ascending(relation.variables) if symmetric else ()
+        wakes = self._relation_wakes(relation, name) if len(relation.uses) > 1 and relation.allowed else ()
+        doc = (
+            f"Keeps the values of {_listing(relation.uses)} that occur together in an allowed combination: "
+            "complete for one binding, not for several."
+        )
+        self._add(name, doc, relation.spans, relation.variables, relation.tests, order, body, wakes)
+
+    def add_clause(self, clause: Clause) -> None:
+        uses = tuple(dict.fromkeys(u for x in clause.literals for u in literal_uses(x)))
+        name = self._name(uses)
+        wakes = []
+        for literal in clause.literals:
+            gate = literal if _is_gate(literal) else None
+            for use in literal_uses(literal):
+                wakes.append(self._wake(name, clause.variables, clause.tests, use, True, gate))
+        doc = "Unit propagation: once all conditions but one are impossible, the last one is made to hold."
+        body = _unit(clause.literals)
+        self._add(name, doc, (clause.span,), clause.variables, clause.tests, (), body, tuple(wakes))
+
+    def add_count(self, count: Count) -> None:
+        name = self._unique(f"count_{_identifier(count.use.choice)}")
+        variables = (*count.params, *count.foralls)
+        inputs = [u for clause in count.condition for d in clause for u in disjunct_uses(d)]
+        inputs += [count.value] if isinstance(count.value, Use) else []
+        wakes = [self._wake(name, variables, count.tests, use, True, None) for use in dict.fromkeys(inputs)]
+        wakes.append(self._wake(name, count.params, (), count.use, True, None))
+        arguments = tuple(v.name for v in count.params)
+        param_tests = tuple(t for t in count.tests if variables_of(t) <= set(arguments))
+        _, root_loops = plan(self.space, count.params, param_tests, ())
+        entries = self._entries(name, variables, count.tests, range(len(variables)))
+        doc = (
+            f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible; where a limit on the "
+            "result leaves no choice, turns contributions on or off and bounds their values. Each contribution is "
+            "looked at alone."
+        )
+        self.propagators.append(
+            Propagator(
+                name,
+                doc,
+                (count.span,),
+                arguments,
+                root_loops,
+                self._count_body(count),
+                tuple(wakes),
+                entries,
+                True,
+            )
+        )
+
+    # ---- Names, loops ---------------------------------------------------------------------------------------
+
+    def _add(
+        self,
+        name: str,
+        doc: str,
+        spans: tuple[Span, ...],
+        variables: tuple[Variable, ...],
+        tests: tuple[StaticTest, ...],
+        order: tuple[StaticTest, ...],
+        body: Sequence[Statement],
+        wakes: tuple[Wake, ...],
+    ) -> None:
+        _, loops = plan(self.space, variables, (*tests, *order), ())
+        entries: tuple[Entry, ...] = ()
+        statements = tuple(body)
+        if self.space.triggers:
+            present = tuple(Present(v.name, v.set, True) for v in variables)
+            statements = (If(AllOf(present), statements),) if present else statements
+            entries = self._entries(name, variables, tests, range(len(variables)))
+        arguments = tuple(v.name for v in variables)
+        self.propagators.append(Propagator(name, doc, spans, arguments, loops, statements, wakes, entries))
+
+    def _wake(
+        self,
+        name: str,
+        variables: tuple[Variable, ...],
+        tests: tuple[StaticTest, ...],
+        use: Use,
+        mirrored: bool,
+        gate: InMask | Satisfies | None,
+    ) -> Wake:
+        choice = self.space.choices[use.choice]
+        mirrored = mirrored and isinstance(choice, EnumChoice) and choice.symmetry is not Symmetry.NONE
+        first, loops = plan(self.space, variables, tests, use.args)
+        wake_name = self._unique(f"{name}_on_{_identifier(use.choice)}") if loops else name
+        return Wake(use, mirrored, gate, first, loops, wake_name)
+
+    def _entries(
+        self, name: str, variables: tuple[Variable, ...], tests: tuple[StaticTest, ...], places: Iterable[int]
+    ) -> tuple[Entry, ...]:
+        if not self.space.triggers:
+            return ()
+        entries = []
+        for place in places:
+            variable = variables[place]
+            first, loops = plan(self.space, variables, tests, (variable.name,))
+            entry_name = self._unique(f"{name}_with_{variable.name}") if loops else name
+            entries.append(Entry(variable.name, variable.set, first, loops, entry_name))
+        return tuple(entries)
+
+    def _relation_wakes(self, relation: Relation, name: str) -> tuple[Wake, ...]:
+        """One for each use that no exchange of variables turns into an earlier one."""
+        wakes: list[Wake] = []
+        covered: set[Use] = set()
+        for use in relation.uses:
+            here = canonical(self.space, use)[0]
+            if here in covered:
+                continue
+            mirrored = True
+            for exchange in relation.exchanges:
+                moved = Use(use.choice, tuple(exchange[a] for a in use.args))
+                covered.add(canonical(self.space, moved)[0])
+                if len(use.args) == 2 and moved.args == (use.args[1], use.args[0]):
+                    mirrored = False
+            wakes.append(self._wake(name, relation.variables, relation.tests, use, mirrored, None))
+        return tuple(wakes)
+
+    def _name(self, uses: Iterable[Use]) -> str:
+        names = dict.fromkeys(_identifier(use.choice) for use in uses)
+        return self._unique("_".join(("keep", *names)))
+
+    def _unique(self, name: str) -> str:
+        number, candidate = 2, name
+        while candidate in self.names:
+            candidate, number = f"{name}_{number}", number + 1
+        self.names.add(candidate)
+        return candidate
+
+    # ---- Counters -------------------------------------------------------------------------------------------
+
+    def _count_body(self, count: Count) -> tuple[Statement, ...]:
+        loops = plan(
+            self.space, (*count.params, *count.foralls), count.tests, tuple(v.name for v in count.params)
+        )[1]
+        low, high = _ends(count.value)
+        op = "*" if count.product else "+"
+        neutral = 1 if count.product else 0
+        may, must = self._conditions(count)
+        check: tuple[Statement, ...] = (
+            () if isinstance(count.value, int) else (Check(low, neutral, count.span),)
+        )
+        forward: tuple[Statement, ...] = (
+            *check,
+            Assign(HI, Arithmetic(op, HI, high)),
+            If(must, (Assign(LO, Arithmetic(op, LO, low)),))
+            if must is not None
+            else Assign(LO, Arithmetic(op, LO, low)),
+        )
+        limit = AnyOf((Less(LO, End(count.use, False)), Less(End(count.use, True), HI)))
+        return (
+            Assign(LO, count.base),
+            Assign(HI, count.base),
+            *((Check(count.base, neutral, count.span),) if not isinstance(count.base, int) else ()),
+            For(loops, (If(may, forward),) if may is not None else forward),
+            Settle(count.use, _saturated(LO), _saturated(HI)),
+            If(limit, (For(loops, self._backward(count, may, must)),)),
+        )
+
+    def _conditions(self, count: Count) -> tuple[Test | None, Test | None]:
+        """That a contribution may count, and that it must; None: always."""
+        may: list[Test] = [AnyOf(tuple(_may(d) for d in clause)) for clause in count.condition]
+        must: list[Test] = [AnyOf(tuple(_must(d) for d in clause)) for clause in count.condition]
+        if self.space.triggers:
+            may += [Present(v.name, v.set, False) for v in count.foralls]
+            must += [Present(v.name, v.set, True) for v in count.foralls]
+        return (AllOf(tuple(may)) if may else None), (AllOf(tuple(must)) if must else None)
+
+    def _backward(self, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
+        """One contribution against the limits: of those that count, the value; of the others, whether they may or must."""
+        low, high = _ends(count.value)
+        others_low, others_high = _without(count.product, LO, low), _without(count.product, HI, high)
+        with_it = Arithmetic("*" if count.product else "+", LO, low)
+        least, greatest = End(count.use, False), End(count.use, True)
+        bound: list[Statement] = []
+        if isinstance(count.value, Use):
+            limit = Arithmetic("//" if count.product else "-", greatest, others_low)
+            bound.append(If(Less(greatest, SATURATED), (RestrictHigh(count.value, limit),)))
+            bound.append(
+                RestrictLow(count.value, Arithmetic("ceil" if count.product else "-", least, others_high))
+            )
+        if must is None:
+            return tuple(bound)
+        assert may is not None
+        present = tuple(Present(v.name, v.set, True) for v in count.foralls) if self.space.triggers else ()
+        settle: Statement = If(
+            Less(greatest, _saturated(with_it)),
+            self._falsify(count.condition),
+            (If(Less(_saturated(others_high), least), tuple(s for c in count.condition for s in _unit(c))),),
+        )
+        return (If(must, tuple(bound), (If(AllOf((*present, may)), (settle,)),)),)
+
+    def _falsify(self, condition: tuple[tuple[Disjunct, ...], ...]) -> tuple[Statement, ...]:
+        """Unit propagation of the negation: where all clauses but one must hold, that one is made false."""
+        if not condition:
+            return (Fail(),)
+        statements: list[Statement] = []
+        for place, clause in enumerate(condition):
+            others = tuple(AnyOf(tuple(_must(d) for d in c)) for i, c in enumerate(condition) if i != place)
+            opposites = (complement(self.space, d) for d in clause)
+            made = tuple(Make(x) for x in opposites if not isinstance(x, HostTest | StaticCompare))
+            if not others:
+                statements += made
+            elif made:
+                statements.append(If(AllOf(others), made))
+        return tuple(statements)
+
+
+def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies]:
+    """Whether the literal is a mask of one domain, known for its arguments alone."""
+    match literal:
+        case InMask():
+            return True
+        case Satisfies(Linear(Use(_, args)) as value, _, limit):
+            return linear_variables(value) | linear_variables(limit) <= set(args)
+        case _:
+            return False
+
+
+def _unit(disjuncts: Sequence[Disjunct]) -> tuple[Statement, ...]:
+    """Straight-line unit propagation: nested tests of what may still hold."""
+    if not disjuncts:
+        return (Fail(),)
+    first, *rest = disjuncts
+    if not rest:
+        return () if isinstance(first, HostTest | StaticCompare) else (Make(first),)
+    made: tuple[Statement, ...] = () if isinstance(first, HostTest | StaticCompare) else (Make(first),)
+    others = AnyOf(tuple(_may(d) for d in rest))
+    then: tuple[Statement, ...] = (If(others, (), made),) if made else ()
+    return (If(_may(first), then, _unit(rest)),)
+
+
+def _may(disjunct: Disjunct) -> Test:
+    return disjunct if isinstance(disjunct, HostTest | StaticCompare) else MayHold(disjunct)
+
+
+def _must(disjunct: Disjunct) -> Test:
+    return disjunct if isinstance(disjunct, HostTest | StaticCompare) else MustHold(disjunct)
+
+
+def _ends(value: object) -> tuple[Integer, Integer]:
+    if isinstance(value, Use):
+        return End(value, False), End(value, True)
+    return value, value  # type: ignore[return-value]
+
+
+def _without(product: bool, total: Integer, part: Integer) -> Integer:
+    """What the other contributions make. At least 1: a part that has grown since the total was made may exceed it."""
+    return Arithmetic("max", Arithmetic("//", total, part), 1) if product else Arithmetic("-", total, part)
+
+
+def _saturated(value: Integer) -> Integer:
+    return Arithmetic("min", value, SATURATED)
+
+
+def disjunct_uses(disjunct: Disjunct) -> tuple[Use, ...]:
+    return () if isinstance(disjunct, HostTest | StaticCompare) else literal_uses(disjunct)
+
+
+def _enum(space: Space, use: Use) -> EnumChoice:
+    choice = space.choices[use.choice]
+    assert isinstance(choice, EnumChoice)
+    return choice
+
+
+def _identifier(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _listing(uses: Sequence[Use]) -> str:
+    return ", ".join(f"{u.choice}({', '.join('$' + a for a in u.args)})" for u in uses)
+
+
+def _arrangements(variables: Sequence[Variable]) -> int:
+    """The number of ways to exchange variables over the same set."""
+    count = 1
+    for _, group in groupby(sorted(str(v.set) for v in variables)):
+        for number, _ in enumerate(group, 1):
+            count *= number
+    return count
+
+
+def _ascending(variables: Sequence[Variable]) -> tuple[StaticTest, ...]:
+    """One arrangement of each: variables over the same set in order of id."""
+    latest: dict[object, str] = {}
+    tests = []
+    for variable in variables:
+        if variable.set in latest:
+            tests.append(Ascending(latest[variable.set], variable.name))
+        latest[variable.set] = variable.name
+    return tuple(tests)

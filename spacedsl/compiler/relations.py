@@ -1,0 +1,219 @@
+"""Merging of clauses over few enum uses into relations: truth tables, stronger than their clauses one by one.
+
+In: clauses. Out: `Relation` values (the combinations of values that all merged clauses allow, closed under
+the exchanges of variables that its binding allows) and the clauses that fit in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations, product
+
+from spacedsl.compiler.clauses import Clause, Variable, rename, rename_set, rename_test, rename_use
+from spacedsl.compiler.ir import InMask, Literal, SameEnum, StaticTest
+from spacedsl.diagnostics import Span
+from spacedsl.language.space import EnumChoice, Space, Symmetry, Use
+
+MOST_USES = 3
+MOST_PROJECTION_BITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """For all distinct objects that pass the tests, the values of `uses` are one of `allowed`."""
+
+    variables: tuple[Variable, ...]
+    tests: tuple[StaticTest, ...]
+    uses: tuple[Use, ...]
+    allowed: frozenset[tuple[int, ...]]
+    exchanges: tuple[Mapping[str, str], ...]
+    """The renamings of variables, the identity among them, under which the relation is itself."""
+    spans: tuple[Span, ...]
+
+
+def merge(space: Space, clauses: tuple[Clause, ...]) -> tuple[tuple[Relation, ...], tuple[Clause, ...]]:
+    """Relations in the order of their first clause, and the remaining clauses in order."""
+    groups: list[_Group] = []
+    rest: list[Clause] = []
+    order = sorted(range(len(clauses)), key=lambda i: (-len(_uses(space, clauses[i]) or ()), i))
+    for index in order:
+        clause = clauses[index]
+        if (uses := _uses(space, clause)) is None:
+            rest.append(clause)
+        elif not any(group.accept(space, clause, index) for group in groups):
+            groups.append(
+                _Group(clause.variables, clause.tests, uses, [(clause.literals, index, clause.span)])
+            )
+    groups.sort(key=lambda group: min(index for _, index, _ in group.members))
+    rest.sort(key=clauses.index)
+    return tuple(_relation(space, group) for group in groups), tuple(rest)
+
+
+@dataclass(slots=True)
+class _Group:
+    variables: tuple[Variable, ...]
+    tests: tuple[StaticTest, ...]
+    uses: tuple[Use, ...]
+    members: list[tuple[tuple[Literal, ...], int, Span]]
+
+    def accept(self, space: Space, clause: Clause, index: int) -> bool:
+        """Adds the clause, in this group's variables, where it concerns the same bindings and no further use."""
+        for renaming in _renamings(clause.variables, self.variables):
+            if {rename_test(t, renaming) for t in clause.tests} != set(self.tests):
+                continue
+            literals = tuple(_as_literal(rename(x, renaming)) for x in clause.literals)
+            uses = {canonical(space, u)[0] for x in literals for u in _uses_of(x)}
+            known = {canonical(space, u)[0] for u in self.uses}
+            if uses <= known:
+                self.members.append((literals, index, clause.span))
+                return True
+        return False
+
+
+def canonical(space: Space, use: Use) -> tuple[Use, bool]:
+    """A pair of a (anti)symmetric choice with its arguments in alphabetical order, and whether they were swapped."""
+    choice = space.choices[use.choice]
+    if isinstance(choice, EnumChoice) and choice.symmetry is not Symmetry.NONE and use.args[0] > use.args[1]:
+        return Use(use.choice, (use.args[1], use.args[0])), True
+    return use, False
+
+
+def _uses(space: Space, clause: Clause) -> tuple[Use, ...] | None:
+    """The distinct uses of a clause that fits a relation, else None."""
+    uses: list[Use] = []
+    for literal in clause.literals:
+        if not isinstance(literal, InMask | SameEnum):
+            return None
+        for use in _uses_of(literal):
+            if canonical(space, use)[0] not in (canonical(space, u)[0] for u in uses):
+                uses.append(use)
+    widths = sorted(len(_enum(space, use).values) for use in uses)
+    if len(uses) > MOST_USES or sum(widths[1:]) > MOST_PROJECTION_BITS:
+        return None
+    return tuple(uses)
+
+
+def _renamings(source: tuple[Variable, ...], target: tuple[Variable, ...]) -> Iterator[dict[str, str]]:
+    """The renamings of the source variables to the target's under which their sets agree; by position first."""
+    if len(source) != len(target):
+        return
+    sets = {v.name: v.set for v in target}
+    for names in permutations(v.name for v in target):
+        renaming = dict(zip((v.name for v in source), names, strict=True))
+        if all(rename_set(v.set, renaming) == sets[renaming[v.name]] for v in source):
+            yield renaming
+
+
+def _relation(space: Space, group: _Group) -> Relation:
+    allowed = _allowed(space, group)
+    exchanges: list[dict[str, str]] = [{v.name: v.name for v in group.variables}]
+    if not group.tests:
+        for renaming in _renamings(group.variables, group.variables):
+            moved = _moved(space, group.uses, renaming)
+            if moved is not None and renaming not in exchanges:
+                exchanges.append(renaming)
+    closed = allowed
+    for renaming in exchanges:
+        moved = _moved(space, group.uses, renaming)
+        assert moved is not None
+        # Value i of the exchanged binding is that of use `place` here, read the other way round if `swapped`.
+        closed &= {
+            row
+            for row in product(*(range(len(_enum(space, u).values)) for u in group.uses))
+            if tuple(_enum(space, group.uses[p]).inverse[row[p]] if s else row[p] for p, s in moved)
+            in allowed
+        }
+    spans = tuple(dict.fromkeys(span for _, _, span in sorted(group.members, key=lambda m: m[1])))
+    return Relation(group.variables, group.tests, group.uses, frozenset(closed), tuple(exchanges), spans)
+
+
+def _moved(space: Space, uses: tuple[Use, ...], renaming: Mapping[str, str]) -> list[tuple[int, bool]] | None:
+    """For each use, which use it becomes and whether swapped; None where it becomes none of them."""
+    places = {canonical(space, u)[0]: i for i, u in enumerate(uses)}
+    moved = []
+    for use in uses:
+        target, swapped = canonical(space, rename_use(use, renaming))
+        if target not in places:
+            return None
+        place = places[target]
+        moved.append((place, swapped != canonical(space, uses[place])[1]))
+    return moved
+
+
+def _allowed(space: Space, group: _Group) -> frozenset[tuple[int, ...]]:
+    places = {canonical(space, u)[0]: (i, canonical(space, u)[1]) for i, u in enumerate(group.uses)}
+
+    def value(use: Use, row: tuple[int, ...]) -> int:
+        target, swapped = canonical(space, use)
+        place, stored_swapped = places[target]
+        number = row[place]
+        return _enum(space, use).inverse[number] if swapped != stored_swapped else number
+
+    def holds(literal: Literal, row: tuple[int, ...]) -> bool:
+        if isinstance(literal, InMask):
+            return bool(literal.mask >> value(literal.use, row) & 1)
+        assert isinstance(literal, SameEnum)
+        return (literal.translate[value(literal.left, row)] == value(literal.right, row)) is literal.equal
+
+    rows = product(*(range(len(_enum(space, u).values)) for u in group.uses))
+    return frozenset(
+        row for row in rows if all(any(holds(x, row) for x in literals) for literals, _, _ in group.members)
+    )
+
+
+def _uses_of(literal: Literal) -> tuple[Use, ...]:
+    if isinstance(literal, InMask):
+        return (literal.use,)
+    assert isinstance(literal, SameEnum)
+    return (literal.left, literal.right)
+
+
+def _as_literal(disjunct: object) -> Literal:
+    assert isinstance(disjunct, InMask | SameEnum)
+    return disjunct
+
+
+def _enum(space: Space, use: Use) -> EnumChoice:
+    choice = space.choices[use.choice]
+    assert isinstance(choice, EnumChoice)
+    return choice
+
+
+def projections(
+    space: Space, relation: Relation
+) -> Iterator[tuple[Use, tuple[Use, ...], tuple[int, ...], tuple[int, ...]]]:
+    """For each use that the others can restrict: (use, the others, their widths, entries); see `ir.Project`."""
+    counts = [len(_enum(space, use).values) for use in relation.uses]
+    for target in range(len(relation.uses)):
+        others = [i for i in range(len(relation.uses)) if i != target]
+        entries = _projection(relation.allowed, target, others, counts)
+        yield (
+            relation.uses[target],
+            tuple(relation.uses[i] for i in others),
+            tuple(counts[i] for i in others),
+            entries,
+        )
+
+
+def _projection(
+    allowed: frozenset[tuple[int, ...]], target: int, others: list[int], counts: list[int]
+) -> tuple[int, ...]:
+    """entries[concatenated masks of the others] = mask of the target's values that some allowed row has."""
+    bits = sum(counts[i] for i in others)
+    shifts = [sum(counts[i] for i in others[n + 1 :]) for n in range(len(others))]
+    entries = [0] * (1 << bits)
+    for row in allowed:
+        index = 0
+        for i, shift in zip(others, shifts, strict=True):
+            index |= 1 << (row[i] + shift)
+        entries[index] |= 1 << row[target]
+    # Single values are filled in; a union of values has the union of entries, one input after the other.
+    for i, shift in zip(others, shifts, strict=True):
+        field = ((1 << counts[i]) - 1) << shift
+        for index in range(1 << bits):
+            mask = index & field
+            low = mask & -mask
+            if mask != low:
+                entries[index] = entries[index & ~field | low] | entries[index & ~low]
+    return tuple(entries)

@@ -1,0 +1,93 @@
+"""Which uses of choices the nodes of the IR read."""
+
+from __future__ import annotations
+
+from spacedsl.compiler.ir import (
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    Assign,
+    AtMost,
+    Check,
+    End,
+    For,
+    If,
+    InMask,
+    Integer,
+    Less,
+    Linear,
+    Literal,
+    Make,
+    MayHold,
+    MustHold,
+    Project,
+    RestrictHigh,
+    RestrictLow,
+    SameEnum,
+    SameInteger,
+    Satisfies,
+    Settle,
+    Statement,
+    Test,
+)
+from spacedsl.language.space import Use
+
+
+def literal_uses(literal: Literal) -> tuple[Use, ...]:
+    """Each use once."""
+    match literal:
+        case InMask(use, _):
+            return (use,)
+        case Satisfies(value, _, _):
+            return _linear_uses(value)
+        case SameEnum(left, right):
+            return tuple(dict.fromkeys((left, right)))
+        case SameInteger(left, right) | AtMost(left, right):
+            return tuple(dict.fromkeys((*_linear_uses(left), *_linear_uses(right))))
+
+
+def test_uses(test: Test) -> tuple[Use, ...]:
+    match test:
+        case MayHold(literal) | MustHold(literal):
+            return literal_uses(literal)
+        case Less(left, right):
+            return (*integer_uses(left), *integer_uses(right))
+        case AllOf(tests) | AnyOf(tests):
+            return tuple(u for t in tests for u in test_uses(t))
+        case _:
+            return ()
+
+
+def integer_uses(value: Integer) -> tuple[Use, ...]:
+    match value:
+        case End(use, _):
+            return (use,)
+        case Arithmetic(_, left, right):
+            return (*integer_uses(left), *integer_uses(right))
+        case _:
+            return ()
+
+
+def statement_uses(statement: Statement) -> tuple[Use, ...]:
+    """With those of the statements inside it."""
+    match statement:
+        case If(test, then, otherwise):
+            return (*test_uses(test), *(u for s in (*then, *otherwise) for u in statement_uses(s)))
+        case Make(literal):
+            return literal_uses(literal)
+        case Project(target, _, inputs):
+            return (target, *inputs)
+        case Assign(_, value) | Check(value, _, _):
+            return integer_uses(value)
+        case RestrictLow(use, bound) | RestrictHigh(use, bound):
+            return (use, *integer_uses(bound))
+        case Settle(use, low, high):
+            return (use, *integer_uses(low), *integer_uses(high))
+        case For(_, body):
+            return tuple(u for s in body for u in statement_uses(s))
+        case _:
+            return ()
+
+
+def _linear_uses(linear: Linear) -> tuple[Use, ...]:
+    return () if linear.use is None else (linear.use,)

@@ -1,0 +1,108 @@
+"""The layout of the decision vector: which word holds the domain of which choice on which objects.
+
+In: a space and its objects. Out: `Layout`, with the universes of integer choices and the domains before
+any propagation. Cells of one choice are laid out in order of the objects' positions in their sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.objects import Key, Objects
+from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, Space, Symmetry
+
+INTEGER_WORDS = 4
+WORD_BITS = 64
+SATURATED = 2**64 - 1
+LARGEST_INTEGER = 2**63 - 1
+CERTAIN = 0
+"""The word that says PRESENT of all that is there from the start."""
+ABSENT, PRESENT = 1, 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """`cells[choice][ids]` is the first word of a domain, in the orientation asked for."""
+
+    cells: Mapping[str, Mapping[Key, int]]
+    owners: Mapping[int, tuple[str, Key]]
+    """From cell to choice and ids."""
+    twins: Mapping[int, int]
+    """The other orientation of a pair of a symmetric or antisymmetric choice."""
+    universes: Mapping[int, tuple[int, ...]]
+    """Of integer choices, by cell."""
+    initial: tuple[int, ...]
+    """The vector before propagation, with the whole mask of an integer domain in its first word."""
+
+    @property
+    def wide(self) -> tuple[int, ...]:
+        """Cells of integer domains that need more than one word."""
+        return tuple(cell for cell, universe in self.universes.items() if len(universe) > WORD_BITS)
+
+
+def lay_out(space: Space, objects: Objects) -> Layout:
+    """Raises `DiagnosticError` where an integer universe is empty, too large or holds no integers."""
+    cells: dict[str, dict[Key, int]] = {}
+    owners: dict[int, tuple[str, Key]] = {}
+    twins: dict[int, int] = {}
+    universes: dict[int, tuple[int, ...]] = {}
+    initial: list[int] = [PRESENT]
+    for choice in space.choices.values():
+        places: dict[Key, int] = {}
+        cells[choice.name] = places
+        for key in objects.keys(choice.params):
+            cell = places[key] = len(initial)
+            owners[cell] = (choice.name, key)
+            match choice:
+                case EnumChoice():
+                    initial.append(choice.full)
+                    if choice.symmetry is not Symmetry.NONE and (key[1], key[0]) in places:
+                        other = places[key[1], key[0]]
+                        twins[cell], twins[other] = other, cell
+                case IntegerChoice():
+                    universes[cell] = _universe(choice, objects, key)
+                    initial += [(1 << len(universes[cell])) - 1] + [0] * (INTEGER_WORDS - 1)
+                case Counter():
+                    initial += [0, SATURATED]
+    return Layout(cells, owners, twins, universes, tuple(initial))
+
+
+def by_ids(places: Mapping[Key, int], params: tuple[Binder, ...], count: int) -> object:
+    """The cells as what generated code indexes: an integer, a list, a list of lists, or a mapping of tuples."""
+    if not params:
+        return places[()] if () in places else -1
+    if len(params) == 1:
+        row: list[int | None] = [None] * count
+        for (number,), cell in places.items():
+            row[number] = cell
+        return row
+    if len(params) == 2:
+        rows: list[list[int | None]] = [[None] * count for _ in range(count)]
+        for (left, right), cell in places.items():
+            rows[left][right] = cell
+        return rows
+    return dict(places)
+
+
+def _universe(choice: IntegerChoice, objects: Objects, key: Key) -> tuple[int, ...]:
+    environment = dict(zip((p.name for p in choice.params), key, strict=True))
+    found = objects.evaluate(choice.universe, environment)
+    label = f"{choice.name}({', '.join(objects.names[k] for k in key)})"
+    problem = None
+    values: list[int] = []
+    if not isinstance(found, Iterable) or isinstance(found, str):
+        problem = f"the universe of {label} is {found!r}, not a collection of integers"
+    else:
+        for value in found:
+            if not isinstance(value, int) or not 0 <= value <= LARGEST_INTEGER:
+                problem = f"the universe of {label} holds {value!r}, which is no integer from 0 to 2**63 - 1"
+            else:
+                values.append(int(value))
+    universe = tuple(sorted(set(values)))
+    if problem is None and not 0 < len(universe) <= INTEGER_WORDS * WORD_BITS:
+        problem = f"the universe of {label} has {len(universe)} values; 1 to {INTEGER_WORDS * WORD_BITS} are possible"
+    if problem is not None:
+        raise DiagnosticError([Diagnostic("SP411", problem, choice.universe.span)])
+    return universe

@@ -1,0 +1,195 @@
+"""The objects of an instance: ids, names, and the members of every set.
+
+In: a space, a kernel and a device. Out: `Objects`. Whatever a set claims (its supersets, what it is
+disjoint from, its type, its reverse) is verified for every object; a claim that fails is a `DiagnosticError`
+that names the object, the set and the line. What triggers add comes from `triggers.py` through `add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.language.host import HostExpression
+from spacedsl.language.space import Binder, SetDef, SetRef, Space
+
+Key = tuple[int, ...]
+"""The ids of a set's, a choice's or a binding's objects."""
+
+
+@dataclass(slots=True, eq=False)
+class Objects:
+    """`members[set][ids of its arguments]` are ids in order of position; a plain set has the one key ()."""
+
+    space: Space
+    kernel: object
+    device: object
+    objects: list[object] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    ids: dict[int, int] = field(default_factory=dict)
+    """id of a Python object to id here."""
+    members: dict[str, dict[Key, dict[int, None]]] = field(default_factory=dict)
+
+    def number(self, item: object, span: Span) -> int:
+        """The object's id, given at its first appearance."""
+        found = self.ids.get(id(item))
+        if found is not None:
+            return found
+        name = getattr(item, "name", None)
+        if not isinstance(name, str):
+            raise _error("SP401", f"{item!r} has no name, and what lies in a set needs one", span)
+        number = self.ids[id(item)] = len(self.objects)
+        self.objects.append(item)
+        self.names.append(name)
+        return number
+
+    def keys(self, params: Iterable[Binder]) -> Iterator[Key]:
+        """The bindings of parameters to distinct objects, in order of position."""
+        params = tuple(params)
+
+        def extend(bound: Key) -> Iterator[Key]:
+            if len(bound) == len(params):
+                yield bound
+                return
+            binder = params[len(bound)]
+            environment = dict(zip((p.name for p in params), bound, strict=False))
+            for item in self.of(binder.set, environment):
+                if item not in bound and self.passes(binder.where, {**environment, binder.name: item}):
+                    yield from extend((*bound, item))
+
+        return extend(())
+
+    def passes(self, where: HostExpression | None, environment: dict[str, int]) -> bool:
+        return where is None or bool(self.evaluate(where, environment))
+
+    def of(self, ref: SetRef, environment: dict[str, int]) -> tuple[int, ...]:
+        """The members of a set, or of a quotient's underlying set; without its arguments, of all its instances."""
+        while ref.name in self.space.quotients:
+            quotient = self.space.quotients[ref.name]
+            renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=False))
+            ref = SetRef(quotient.item.set.name, tuple(renaming.get(a, a) for a in quotient.item.set.args))
+        instances = self.members[ref.name]
+        if len(ref.args) == len(self.space.sets[ref.name].params):
+            return tuple(instances.get(tuple(environment[a] for a in ref.args), ()))
+        return tuple(dict.fromkeys(m for members in instances.values() for m in members))
+
+    def evaluate(self, expression: HostExpression, environment: dict[str, int]) -> object:
+        """A host expression, with ids for the objects of its variables."""
+        values: dict[str, object] = {"kernel": self.kernel, "device": self.device}
+        for name in expression.variables:
+            if name in environment:
+                values[name] = self.objects[environment[name]]
+        return expression.evaluate(values)
+
+
+def collect(space: Space, kernel: object, device: object) -> Objects:
+    """Evaluates the iterators of all sets, those that parameters range over first."""
+    objects = Objects(space, kernel, device)
+    for definition in _by_dependency(space):
+        instances: dict[Key, dict[int, None]] = {}
+        objects.members[definition.name] = instances
+        for key in objects.keys(definition.params):
+            environment = dict(zip((p.name for p in definition.params), key, strict=True))
+            found = objects.evaluate(definition.iterator, environment)
+            if not isinstance(found, Iterable) or isinstance(found, str):
+                raise _error(
+                    "SP402",
+                    f"the iterator of {definition.name} gave {found!r}, not objects",
+                    definition.iterator.span,
+                )
+            numbers = [objects.number(item, definition.iterator.span) for item in found]
+            instances[key] = dict.fromkeys(numbers)
+            if len(instances[key]) != len(numbers):
+                raise _error(
+                    "SP402",
+                    f"the iterator of {definition.name} gave an object twice",
+                    definition.iterator.span,
+                )
+    return objects
+
+
+def verify(objects: Objects) -> None:
+    """Checks every claim of every set; raises one `DiagnosticError` with all violations."""
+    found = [d for definition in objects.space.sets.values() for d in _violations(objects, definition)]
+    seen: dict[str, list[int]] = {}
+    for number, name in enumerate(objects.names):
+        seen.setdefault(name, []).append(number)
+    span = next(iter(objects.space.sets.values())).span if objects.space.sets else None
+    for name, numbers in seen.items():
+        if len(numbers) > 1 and span is not None:
+            found.append(Diagnostic("SP401", f"{len(numbers)} objects are named {name}", span))
+    if found:
+        raise DiagnosticError(found)
+
+
+def _violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
+    params = tuple(p.name for p in definition.params)
+    for key, members in objects.members[definition.name].items():
+        environment = dict(zip(params, key, strict=True))
+        label = definition.name + (f"({', '.join(objects.names[k] for k in key)})" if key else "")
+        for above in definition.supersets:
+            allowed = set(objects.of(above, environment))
+            for member in members:
+                if member not in allowed:
+                    message = f"{objects.names[member]} lies in {label} but not in its superset {above.name}"
+                    yield Diagnostic("SP403", message, definition.span)
+        for other in definition.disjoint:
+            shared = set(objects.of(SetRef(other), environment)).intersection(members)
+            for member in sorted(shared):
+                message = (
+                    f"{objects.names[member]} lies in {label} and in {other}, which are declared disjoint"
+                )
+                yield Diagnostic("SP404", message, definition.span)
+        if definition.type_name is not None:
+            for member in members:
+                type_name = type(objects.objects[member]).__name__
+                if type_name != definition.type_name:
+                    message = (
+                        f"{objects.names[member]} in {label} is a {type_name}, not a {definition.type_name}"
+                    )
+                    yield Diagnostic("SP405", message, definition.span)
+    yield from _reverse_violations(objects, definition)
+
+
+def _reverse_violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
+    if definition.reverse is None:
+        return
+    binder, expression = definition.reverse
+    instances = objects.members[definition.name]
+    for item in objects.of(binder.set, {}):
+        claimed = objects.evaluate(expression, {binder.name: item})
+        owners = {key for key, members in instances.items() if item in members}
+        found: set[Key] = set()
+        for owner in claimed if isinstance(claimed, Iterable) else (claimed,):
+            parts = owner if isinstance(owner, tuple) else (owner,)
+            numbers = tuple(objects.ids.get(id(part), -1) for part in parts)
+            found.add(numbers)
+        if found != owners:
+            message = f"the reverse of {definition.name} for {objects.names[item]} does not give the instances that hold it"
+            yield Diagnostic("SP406", message, expression.span)
+
+
+def _by_dependency(space: Space) -> list[SetDef]:
+    """The sets, each after those that its parameters range over."""
+    done: dict[str, SetDef] = {}
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        while name in space.quotients:
+            name = space.quotients[name].item.set.name
+        definition = space.sets[name]
+        if name in done:
+            return
+        if name in path:
+            raise _error("SP407", f"the parameters of {name} range over {name} itself", definition.span)
+        for param in definition.params:
+            visit(param.set.name, (*path, name))
+        done[name] = definition
+
+    for name in space.sets:
+        visit(name, ())
+    return list(done.values())
+
+
+def _error(code: str, message: str, span: Span) -> DiagnosticError:
+    return DiagnosticError([Diagnostic(code, message, span)])

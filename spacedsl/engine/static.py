@@ -1,0 +1,150 @@
+"""Static values of an instance: host expressions, masks of integers, and tests on bindings.
+
+In: the tables that a compiled space asks for, and the objects. Out: mappings from object ids to values, each
+evaluated at its first use and kept, so that a value is computed once for the variables that it depends on.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spacedsl.compiler.ir import (
+    Ascending,
+    Distinct,
+    HostCall,
+    HostTest,
+    Linear,
+    Lower,
+    Member,
+    Satisfies,
+    StaticCompare,
+    StaticTest,
+    Term,
+)
+from spacedsl.compiler.python import StaticTable, static_table
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.layout import Layout
+from spacedsl.engine.objects import Objects
+from spacedsl.language.space import Comparison, SetRef
+
+COMPARE: Mapping[Comparison, Callable[[int, int], bool]] = {
+    Comparison.EQ: operator.eq,
+    Comparison.NE: operator.ne,
+    Comparison.LT: operator.lt,
+    Comparison.LE: operator.le,
+    Comparison.GT: operator.gt,
+    Comparison.GE: operator.ge,
+}
+
+
+class Lazy(dict[Any, Any]):
+    """Values by object id, or by a tuple of ids; computed where missing."""
+
+    def __init__(self, compute: Callable[[tuple[int, ...]], object]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: int | tuple[int, ...]) -> object:
+        value = self[key] = self._compute(key if isinstance(key, tuple) else (key,))
+        return value
+
+
+@dataclass(slots=True, eq=False)
+class Statics:
+    """The tables that generated code reads, and the same values for whoever interprets a static test."""
+
+    objects: Objects
+    layout: Layout
+    hosts: dict[tuple[str, tuple[str, ...]], Any]
+    masks: dict[StaticTable, Any]
+
+    def tables(self, hosts: Sequence[HostCall], masks: Sequence[StaticTable]) -> dict[str, object]:
+        """`host_N` and `mask_N` for a namespace."""
+        found: dict[str, object] = {}
+        for number, call in enumerate(hosts):
+            found[f"host_{number}"] = self._table(call.args, lambda key, call=call: self._host(call, key))
+            self.hosts[call.text, call.args] = found[f"host_{number}"]
+        for number, table in enumerate(masks):
+            found[f"mask_{number}"] = self._table(
+                table.variables, lambda key, table=table: self._static(table, key)
+            )
+            self.masks[table] = found[f"mask_{number}"]
+        return found
+
+    def holds(self, test: StaticTest, environment: Mapping[str, int]) -> bool:
+        match test:
+            case HostTest(call, negated):
+                return bool(self.host(call, environment)) is not negated
+            case Member(variable, ref):
+                return environment[variable] in self.members(ref, environment)
+            case Distinct(left, right):
+                return environment[left] != environment[right]
+            case Ascending(left, right):
+                return environment[left] < environment[right]
+            case Lower(left, right, ref):
+                members = list(self.members(ref, environment))
+                return members.index(environment[left]) < members.index(environment[right])
+            case StaticCompare():
+                return bool(self.mask(test, environment))
+
+    def members(self, ref: SetRef, environment: Mapping[str, int]) -> Sequence[int] | Mapping[int, None]:
+        params = self.objects.space.sets[ref.name].params
+        if len(ref.args) == len(params):
+            return self.objects.members[ref.name].get(tuple(environment[a] for a in ref.args), {})
+        return self.objects.of(ref, {})
+
+    def host(self, call: HostCall, environment: Mapping[str, int]) -> object:
+        free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
+        table = self.hosts.get((call.text, free))
+        key = tuple(environment[a] for a in call.args)
+        if table is None:
+            return self._host(HostCall(call.text, free, call.expression), key)
+        return table[key[0] if len(key) == 1 else key] if key else table
+
+    def mask(self, test: Satisfies | StaticCompare, environment: Mapping[str, int]) -> int:
+        template, variables = static_table(test)
+        table = self.masks.get(template)
+        key = tuple(environment[v] for v in variables)
+        if table is None:
+            return self._static(template, key)
+        found: int = table[key[0] if len(key) == 1 else key] if key else table
+        return found
+
+    def _table(self, variables: tuple[str, ...], compute: Callable[[tuple[int, ...]], object]) -> object:
+        return Lazy(compute) if variables else compute(())
+
+    def _host(self, call: HostCall, key: tuple[int, ...]) -> object:
+        return self.objects.evaluate(call.expression, dict(zip(call.args, key, strict=True)))
+
+    def _static(self, table: StaticTable, key: tuple[int, ...]) -> int:
+        environment = dict(zip(table.variables, key, strict=True))
+        test = table.test
+        if isinstance(test, StaticCompare):
+            left, right = (self._linear(side, environment) for side in (test.left, test.right))
+            return int(COMPARE[test.op](left, right))
+        use = test.value.use
+        assert use is not None
+        cell = self.layout.cells[use.choice][tuple(environment[a] for a in use.args)]
+        factor, offset = self._term(test.value.factor, environment), self._offset(test.value, environment)
+        limit, compare = self._linear(test.limit, environment), COMPARE[test.op]
+        universe = self.layout.universes[cell]
+        return sum(1 << bit for bit, value in enumerate(universe) if compare(factor * value + offset, limit))
+
+    def _linear(self, linear: Linear, environment: Mapping[str, int]) -> int:
+        assert linear.use is None
+        return self._offset(linear, environment)
+
+    def _offset(self, linear: Linear, environment: Mapping[str, int]) -> int:
+        return sum(sign * self._term(value, environment) for sign, value in linear.offsets)
+
+    def _term(self, term: Term, environment: Mapping[str, int]) -> int:
+        if isinstance(term, int):
+            return term
+        value = self.host(term, environment)
+        if not isinstance(value, int):
+            message = f"an integer is needed here, and this is {value!r}"
+            raise DiagnosticError([Diagnostic("SP412", message, term.expression.span)])
+        return value
