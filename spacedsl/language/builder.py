@@ -1,7 +1,7 @@
-"""Lark's parse tree to the syntax tree: one method for each rule of `grammars/space.lark` that leaves a node.
+"""Lark's parse tree to the syntax tree: one method for each rule of `grammars/space.lark`.
 
-In: a tree of bounded depth. Out: `syntax` nodes with spans. Problems that the grammar cannot express (a number
-that is too large, two conditions on one line, a stray `for` in an ordering) are collected, not raised.
+In: a tree of bounded depth. Out: `syntax` nodes with spans. What the grammar cannot express (a number that
+is too large, two conditions on one line, a stray `for` in an ordering) is collected, not raised.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class Builder(Transformer[Token, syntax.File]):
                     "SP005",
                     "a second condition on the same line",
                     part.span,
-                    "join the two with `&&` or `||`, or begin a new line: all conditions under one prefix hold",
+                    "join the two with `&&` or `||`, or begin a new line: all conditions of a prefix hold",
                 )
             conditions.append(part)
         return tuple(foralls), tuple(conditions)

@@ -1,8 +1,8 @@
 """Syntax to typed space: every name is resolved, every mistake is reported in one run.
 
-In: the declarations of a file with all that it includes, in order. Out: a `space.Space`, or none where there are
-errors. The work goes in steps, so that the order of declarations does not matter: the headers of all sets, then
-of all choices, then everything that holds conditions.
+In: the declarations of a file with all that it includes, in order. Out: a `space.Space`, or none where there
+are errors. The work goes in steps, so that the order of declarations does not matter: the headers of all
+sets, then of all choices, then everything that holds conditions.
 """
 
 from __future__ import annotations

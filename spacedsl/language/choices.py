@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
+from spacedsl.language.cycles import by_need
 from spacedsl.language.host import HostExpression
 from spacedsl.language.names import ChoiceNames, CounterNames, Names, Unsupported, show
 from spacedsl.language.report import did_you_mean
@@ -47,8 +48,6 @@ def declare(names: Names, declaration: syntax.Choice, position: int) -> ChoiceNa
                 position=position,
                 span=declaration.name.span,
             )
-
-
 
 
 def _enum(
@@ -96,35 +95,24 @@ def _values(names: Names, declaration: syntax.EnumChoice) -> tuple[syntax.Value,
 def _aliases(names: Names, declaration: syntax.EnumChoice, values: tuple[str, ...]) -> dict[str, int]:
     """Masks of the aliases in order of declaration; an alias may name aliases, before or after it."""
     written = {i.name.text: i for i in declaration.items if isinstance(i, syntax.Alias)}
-    masks: dict[str, int] = {}
-    reported: set[str] = set()
-
-    def mask(name: syntax.Name, path: tuple[str, ...]) -> int:
-        if name.text in values:
-            return 1 << values.index(name.text)
-        if name.text in masks:
-            return masks[name.text]
-        if name.text in path:
-            if not reported.intersection(path):
-                loop = " -> ".join([*path[path.index(name.text) :], name.text])
-                names.report.error("SP034", f"alias `{name.text}` stands for itself", name.span, loop)
-                reported.update(path)
-            return 0
-        if name.text not in written:
-            known = [*values, *written]
-            hint = did_you_mean(name.text, known, f"it has {', '.join(known)}")
-            names.report.error(
-                "SP014", f"`{declaration.name.text}` has no value `{name.text}`", name.span, hint
-            )
-            return 0
-        bits = 0
-        for part in written[name.text].values:
-            bits |= mask(part, (*path, name.text))
-        return bits
-
-    for name, alias in written.items():
-        masks[name] = mask(alias.name, ())
-    return masks
+    masks = {value: 1 << i for i, value in enumerate(values)}
+    for alias in written.values():
+        for name in alias.values:
+            if name.text not in masks and name.text not in written:
+                known = [*values, *written]
+                hint = did_you_mean(name.text, known, f"it has {', '.join(known)}")
+                message = f"`{declaration.name.text}` has no value `{name.text}`"
+                names.report.error("SP014", message, name.span, hint)
+    needs = {name: [v.text for v in alias.values if v.text in written] for name, alias in written.items()}
+    order, cycles = by_need(needs)
+    for cycle in cycles:
+        span = written[cycle[0]].name.span
+        names.report.error("SP034", f"alias `{cycle[0]}` stands for itself", span, " -> ".join(cycle))
+    for alias_name in order:
+        masks[alias_name] = 0
+        for part in written[alias_name].values:
+            masks[alias_name] |= masks.get(part.text, 0)
+    return {name: masks[name] for name in written}
 
 
 def _symmetry(
@@ -199,8 +187,6 @@ def value_requirements(
                     either = space.Or((space.Is(use, others, item.name.span), formula))
                     requirements.append(space.Requirement(tuple(scope.values()), either, condition.span))
     return requirements
-
-
 
 
 def counter(names: Names, declaration: syntax.CounterChoice, header: CounterNames) -> space.Counter | None:

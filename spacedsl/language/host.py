@@ -1,8 +1,8 @@
-"""Host expressions: the quoted Python subset of a `.space` file, checked, compiled once, evaluated at instantiation.
+"""Host expressions: the quoted Python subset of a `.space` file, checked and compiled once.
 
-In: the text between the quotes. Out: a `HostExpression`, whose value depends only on the objects bound to
-its variables. It reaches what the classes of backbone and device objects expose and nothing else: the syntax is
-checked and rewritten by `host_syntax.py`, and what remains runs through the guards of `host_runtime.py`.
+In: the text between the quotes. Out: a `HostExpression`, evaluated at instantiation, whose value depends only
+on the objects bound to its variables. It reaches what the classes of backbone and device objects expose and
+nothing else: `host_syntax.py` checks and rewrites the text, and what it does goes through `host_runtime.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import host_runtime
-from spacedsl.language.host_runtime import Refused, Runtime, StepLimitReached
+from spacedsl.language.host_runtime import RefusedError, Runtime, StepLimitError
 from spacedsl.language.host_syntax import character, translate
 
 T = TypeVar("T", bound=type)
@@ -38,7 +38,7 @@ _GLOBALS: dict[str, object] = {
 
 
 def exposed(*attributes: str) -> Callable[[T], T]:
-    """Class decorator: host expressions may read these attributes of the class's instances, and call methods."""
+    """Class decorator: host expressions may read (and call) these attributes of the instances."""
 
     def mark(cls: T) -> T:
         setattr(cls, "__exposed__", frozenset(attributes) | getattr(cls, "__exposed__", frozenset()))  # noqa: B010
@@ -55,7 +55,7 @@ class Addition:
 
 
 def callback(method: F) -> F:
-    """Method decorator: triggers may call it. It must be a pure function of the backbone and its arguments."""
+    """Method decorator: triggers may call it. It must be a pure function of backbone and arguments."""
     setattr(method, "__callback__", True)  # noqa: B010
     return method
 
@@ -92,13 +92,13 @@ class HostExpression:
         objects = [environment[name] for name in self._parameters]
         try:
             return self._result(self._function(Runtime(), *objects))
-        except (Refused, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except (RefusedError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise DiagnosticError([self._failure(error, environment)]) from error
 
     def _result(self, value: object) -> object:
         if self.kind is HostKind.CALLBACK:
             if not isinstance(value, Addition):
-                raise Refused("the callback returned no `Addition`")
+                raise RefusedError("the callback returned no `Addition`")
             return value
         if isinstance(value, frozenset):
             elements: Any = value
@@ -106,8 +106,8 @@ class HostExpression:
         return tuple(value) if isinstance(value, list | range) else value
 
     def _failure(self, error: Exception, environment: Mapping[str, object]) -> Diagnostic:
-        code = "SP063" if isinstance(error, StepLimitReached) else "SP062"
-        message = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+        code = "SP063" if isinstance(error, StepLimitError) else "SP062"
+        message = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
         bound = [f"${name} = {environment[name]}" for name in self.variables if name not in AMBIENT]
         hint = f"for {', '.join(bound)}" if bound else None
         return Diagnostic(code, message, self._place(error.__traceback__), hint)

@@ -1,7 +1,7 @@
 """What a compiled host expression can do: the guards that its operations go through, and their limits.
 
-In: called by the code that `host_syntax.translate` writes. Out: values, or `Refused` where an operation is not
-allowed on the values that it met. No guard returns anything that could lead out of the exposed objects.
+In: called by the code that `host_syntax.translate` writes. Out: values, or `RefusedError` where an operation
+is not allowed on the values that it met. No guard returns anything that could lead out of the exposed objects.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _SEQUENCES = (tuple, list, str, range)
 _NUMBERS = (int, float)
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The operation is not allowed; the message says why."""
 
 
-class StepLimitReached(Refused):
+class StepLimitError(RefusedError):
     """The evaluation took more steps than `MOST_STEPS`."""
 
 
@@ -56,7 +56,7 @@ def call_method(value: object, name: str, *args: object) -> object:
     """`value.name(*args)`, where the value's class exposes the method."""
     _check_exposed(value, name)
     if not isinstance(getattr(type(value), name, None), FunctionType):
-        raise Refused(f"`{name}` of {_describe(value)} is not a method: leave out the parentheses")
+        raise RefusedError(f"`{name}` of {_describe(value)} is not a method: leave out the parentheses")
     return getattr(value, name)(*args)
 
 
@@ -64,21 +64,21 @@ def call_back(value: object, name: str, *args: object) -> object:
     """`value.name(*args)`, where the method is marked as a callback for triggers."""
     method = getattr(type(value), name, None)
     if not getattr(method, "__callback__", False):
-        raise Refused(f"{_describe(value)} has no callback `{name}`")
+        raise RefusedError(f"{_describe(value)} has no callback `{name}`")
     return getattr(value, name)(*args)
 
 
 def multiply(left: object, right: object) -> object:
     """A product of numbers: repeating a sequence is not allowed."""
     if not isinstance(left, _NUMBERS) or not isinstance(right, _NUMBERS):
-        raise Refused(f"`*` needs two numbers, not {_describe(left)} and {_describe(right)}")
+        raise RefusedError(f"`*` needs two numbers, not {_describe(left)} and {_describe(right)}")
     return left * right
 
 
 def remainder(left: object, right: object) -> object:
     """A remainder of numbers: formatting a string is not allowed."""
     if not isinstance(left, _NUMBERS) or not isinstance(right, _NUMBERS):
-        raise Refused(f"`%` needs two numbers, not {_describe(left)} and {_describe(right)}")
+        raise RefusedError(f"`%` needs two numbers, not {_describe(left)} and {_describe(right)}")
     return left % right
 
 
@@ -93,21 +93,21 @@ class Runtime:
     def charge(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise StepLimitReached(f"more than {MOST_STEPS:,} steps")
+            raise StepLimitError(f"more than {MOST_STEPS:,} steps")
 
     def iterate(self, values: Iterable[object]) -> Iterator[object]:
         """The values of a comprehension's source, each for one step."""
         if isinstance(values, frozenset):
-            raise Refused("a set has no order: write `sorted(..)` around it")
+            raise RefusedError("a set has no order: write `sorted(..)` around it")
         if not isinstance(values, (*_SEQUENCES, Mapping)):
-            raise Refused(f"cannot go through {_describe(values)}")
+            raise RefusedError(f"cannot go through {_describe(values)}")
         for value in values:
             self.charge(1)
             yield value
 
     def builtin(self, name: str, *args: object, **keywords: object) -> object:
         if name == "tuple" and args and isinstance(args[0], frozenset):
-            raise Refused("a set has no order: write `sorted(..)` around it")
+            raise RefusedError("a set has no order: write `sorted(..)` around it")
         for argument in args:
             if isinstance(argument, Sized):
                 self.charge(len(argument))
@@ -126,12 +126,12 @@ class Runtime:
         if isinstance(container, (tuple, list)):
             self.charge(len(container))
         elif not isinstance(container, (*_SEQUENCES, frozenset, Mapping)):
-            raise Refused(f"`in` needs a sequence or a set, not {_describe(container)}")
+            raise RefusedError(f"`in` needs a sequence or a set, not {_describe(container)}")
         return value in container
 
     def item(self, value: Any, key: Any) -> object:
         if not isinstance(value, (*_SEQUENCES, Mapping)):
-            raise Refused(f"cannot take an element of {_describe(value)}")
+            raise RefusedError(f"cannot take an element of {_describe(value)}")
         result: object = value[key]
         if isinstance(key, slice) and isinstance(result, _SEQUENCES):
             self.charge(len(result))
@@ -142,7 +142,7 @@ def _check_exposed(value: object, name: str) -> None:
     names = getattr(type(value), "__exposed__", ())
     if name not in names:
         known = f" (it has {', '.join(sorted(names))})" if names else ""
-        raise Refused(f"{_describe(value)} exposes no `{name}`{known}")
+        raise RefusedError(f"{_describe(value)} exposes no `{name}`{known}")
 
 
 def _describe(value: object) -> str:

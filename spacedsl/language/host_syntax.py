@@ -1,7 +1,7 @@
 """Which Python a host expression may contain, and its rewriting into guarded Python.
 
-In: the text of an expression. Out: the tree of a function of its variables in which every operation that could
-reach or cost too much is a call of a guard (`host_runtime.py`), and all problems with their places in the text.
+In: the text of an expression. Out: the tree of a function of its variables in which every operation that
+could reach or cost too much is a call of a guard (`host_runtime.py`), and all problems with their places.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class _Reader:
         digest = hashlib.sha256()
         for source in self.sources:
             # The length in front keeps the border between two files part of what is hashed.
-            text = source.text.encode()
+            text = source.text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(text)}\n".encode() + text)
         return check(name, self.declarations, digest.hexdigest(), tuple(s.name for s in self.sources))
 

@@ -1,7 +1,7 @@
 """The names that a file declares, and which objects a variable can stand for.
 
-In: the declarations of a file and all that it includes. Out: tables of sets and choices, `Scope`s of variables,
-and the question whether one set lies in another by what the file claims. Conditions are not looked at here.
+In: the declarations of a file and all that it includes. Out: tables of sets and choices, `Scope`s of
+variables, and whether one set lies in another by what the file claims. Conditions are not looked at here.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Names:
             "SP017",
             f"`${name}` is of {show(binder.set)}, which is not a subset of {show(expected)}",
             span,
-            f"quantify it over {show(expected)}, or declare `set {binder.set.name} subsetof {show(expected)}`",
+            f"quantify over {show(expected)}, or declare `{binder.set.name} subsetof {show(expected)}`",
             (binder.span, f"`${name}` is bound here"),
         )
 

@@ -10,12 +10,12 @@ from functools import cache
 from importlib import resources
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.language import syntax
 from spacedsl.language.builder import Builder
-from spacedsl.language.syntax_errors import explain_character, explain_token
+from spacedsl.language.syntax_errors import explain
 
 DEEPEST_NESTING = 100
 """Levels of the parse tree: more than a person writes, few enough for recursive stages."""
@@ -46,11 +46,8 @@ def parse(source: Source) -> syntax.File:
 def _parse_tree(source: Source) -> Tree[Token]:
     try:
         return grammar().parse(source.text)
-    except UnexpectedToken as error:
-        diagnostic = explain_token(source, error)
-    except UnexpectedCharacters as error:
-        diagnostic = explain_character(source, error.pos_in_stream or 0)
-    raise DiagnosticError([diagnostic]) from None
+    except UnexpectedInput:
+        raise DiagnosticError([explain(grammar(), source)]) from None
 
 
 def _check_depth(source: Source, root: Tree[Token]) -> None:

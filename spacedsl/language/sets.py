@@ -6,9 +6,10 @@ in the superset?) can only be verified on a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from spacedsl.language import space, syntax
+from spacedsl.language.cycles import by_need
 from spacedsl.language.host import HostExpression
 from spacedsl.language.names import Names, SetNames, show
 from spacedsl.language.report import did_you_mean
@@ -41,30 +42,13 @@ def header(declaration: syntax.Set | syntax.Quotient) -> SetNames:
 
 def check_cycles(names: Names, declarations: Iterable[syntax.Set | syntax.Quotient]) -> None:
     """Reports sets that lie in themselves, and sets whose parameters need the set itself."""
-    declared = list(declarations)
-    supersets = {d.name.text: [s.name for s in names.sets[d.name.text].supersets] for d in declared}
-    params = {d.name.text: [p.set.name.text for p in d.params] for d in declared}
-    for declaration in declared:
-        name = declaration.name
-        for edges, words in ((supersets, "is a subset of itself"), (params, "has itself as a parameter")):
-            path = _way_back(name.text, edges)
-            if path is not None:
-                names.report.error("SP022", f"`{name.text}` {words}", name.span, " -> ".join(path))
-
-
-def _way_back(start: str, edges: Mapping[str, list[str]]) -> list[str] | None:
-    """A path from a name over the edges to itself."""
-    stack = [[start]]
-    seen: set[str] = set()
-    while stack:
-        path = stack.pop()
-        for following in edges.get(path[-1], []):
-            if following == start:
-                return [*path, start]
-            if following not in seen:
-                seen.add(following)
-                stack.append([*path, following])
-    return None
+    declared = {d.name.text: d for d in declarations}
+    supersets = {name: [s.name for s in names.sets[name].supersets] for name in declared}
+    params = {name: [p.set.name.text for p in d.params] for name, d in declared.items()}
+    for edges, words in ((supersets, "is a subset of itself"), (params, "has itself as a parameter")):
+        for cycle in by_need(edges)[1]:
+            span = declared[cycle[0]].name.span
+            names.report.error("SP022", f"`{cycle[0]}` {words}", span, " -> ".join(cycle))
 
 
 def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
@@ -134,8 +118,8 @@ def _check_disjoint(names: Names, declaration: syntax.Set) -> None:
             continue
         mine = space.SetRef(declaration.name.text)
         if names.overlap(mine, space.SetRef(other.text)):
-            message = f"`{declaration.name.text}` cannot be disjoint from `{other.text}`: one is a subset of the other"
-            names.report.error("SP025", message, other.span)
+            message = f"`{declaration.name.text}` cannot be disjoint from `{other.text}`"
+            names.report.error("SP025", message, other.span, "one is a subset of the other")
 
 
 def _reverse(

@@ -113,7 +113,7 @@ class Visibility(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """base + sum, or base * product, of `value` over the bindings of `foralls` for which `condition` holds."""
+    """base + sum, or base * product, of `value` over the bindings of `foralls` where `condition` holds."""
 
     name: str
     params: tuple[Binder, ...]
@@ -141,7 +141,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """factor * use + offsets; without a use, the offsets alone. Offsets are signed terms: (+1 | -1, integer)."""
+    """factor * use + offsets; without a use, the offsets alone. Offsets are signed: (+1 | -1, integer)."""
 
     use: Use | None
     factor: int | HostExpression
@@ -221,7 +221,7 @@ Formula = Is | SameEnum | Compare | Host | Constant | Not | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """For all *distinct* objects bound by `foralls`, `formula` holds. `value V: requires ...` becomes one too."""
+    """For all *distinct* objects bound by `foralls`, `formula` holds. `value V: requires ..` becomes one."""
 
     foralls: tuple[Binder, ...]
     formula: Formula
@@ -252,7 +252,7 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """For each binding of distinct objects, when `condition` has become certain, what `callback` returns is added."""
+    """For each binding of distinct objects, once `condition` is certain, what `callback` returns is added."""
 
     foralls: tuple[Binder, ...]
     callback: HostExpression

@@ -1,7 +1,7 @@
 """The syntax tree of a `.space` file: one frozen class for each thing that `grammars/space.lark` names.
 
 In: built by `parser.py`. Out: read by `checker.py`. Every node knows its place in the text; no name has been
-looked up yet, and nothing has been computed but the value of a number. A variable's name stands without its `$`.
+looked up yet. A variable's name stands without its `$`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,6 @@ class Binding:
     set: SetUse
     where: Host | None
     span: Span
-
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +220,6 @@ Expression = (
 )
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Key:
     name: Name
@@ -241,8 +237,6 @@ class Set:
     keys: tuple[Key, ...]
     doc: str
     span: Span
-
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,8 +320,6 @@ class CounterChoice:
     span: Span
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Quantity:
     name: Name
@@ -384,8 +376,6 @@ class Require:
     span: Span
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Listed:
     """`choice`, `choice(args)` or `choice(args) for $v in SET`, optionally `by` groups of values."""
@@ -437,8 +427,6 @@ class View:
     items: tuple[Viewed, ...]
     doc: str
     span: Span
-
-
 
 
 @dataclass(frozen=True, slots=True)
