@@ -64,6 +64,8 @@ def _check_names(program: Program) -> None:
     for name in (*arguments, *_loop_variables(program.body)):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")
+        if not name.isidentifier() or not name.isascii():
+            raise VerificationError(f"{name!r} is not an identifier")
         taken.add(name)
 
 

@@ -1,0 +1,53 @@
+"""Decision scripts that several tests lower."""
+
+from __future__ import annotations
+
+MATMUL_SCALAR = """
+    i0 L {m}
+      j0 L {n}
+        init
+        p0 L {k}
+          load_A
+          load_B
+          fma
+        store_C
+"""
+"""For matmul with untiled indices."""
+
+MATMUL_TILED = """
+    i0 P {i0}
+      j0 L {j0}
+        i1 L {i1}
+          i2 U 8
+            j1 U 2
+              j2 V 16
+                init
+          p0 L {k}
+            i2 U 8
+              load_A
+            j1 U 2
+              j2 V 16
+                load_B
+            i2 U 8
+              j1 U 2
+                j2 V 16
+                  fma
+          i2 U 8
+            j1 U 2
+              j2 V 16
+                store_C
+"""
+"""For matmul with i in three levels and j in three; an 8 x 2 tile of vectors of 16 in registers."""
+
+AXPY_VECTOR = """
+    i0 P {i0}
+      i1 L {i1}
+        i2 V 16
+          load_x
+        i2 V 16
+          load_y
+        i2 V 16
+          fma
+        i2 V 16
+          store_z
+"""
