@@ -34,12 +34,12 @@ from spacedsl.kernels.kernel_file import KernelFile, SizeOverrideError, check_ke
 from spacedsl.kernels.linalg.backbone import Op
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
-from spacedsl.record import Record
+from spacedsl.record import CodeRecord, DecisionRecord, KernelRecord, Record, SpaceRecord
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.events import Event, NewBest, Progress
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
-from spacedsl.search.results import Finalist, Stop, best_record
+from spacedsl.search.results import Finalist, Stop
 from spacedsl.search.run import ContradictionError, Options, Search, decided
 from spacedsl.search.state import Trial
 from spacedsl.search.store import About, Store, StoreError, new_folder
@@ -340,7 +340,7 @@ class _BestFiles:
         code, header, decisions = (self.folder / f"best.{suffix}" for suffix in ("c", "h", "json"))
         record.replace_text(code, best.code)
         record.replace_text(header, print_header(name, tensors, parameters))
-        record.write(Record.model_validate(best_record(best, self.about)), decisions)
+        record.write(_record(best, self.about), decisions)
         timing = best.timing
         return Best(
             time_ns=timing.time_ns,
@@ -352,6 +352,31 @@ class _BestFiles:
             prototype=prototype(name, tensors, parameters),
             is_tied=best.is_tied,
         )
+
+
+def _record(best: Finalist, about: About) -> Record:
+    return Record(
+        kernel=KernelRecord(
+            name=about.kernel, path=about.kernel_path, text=about.kernel_text, sizes=dict(about.sizes)
+        ),
+        space=SpaceRecord(path=about.space_path, digest=about.space_digest),
+        target="cpu",
+        device=dict(about.device),
+        code=CodeRecord(
+            digest=best.digest,
+            generator=about.generator_digest,
+            compiler=about.compiler,
+            flags=about.flags,
+        ),
+        time_ns=best.timing.time_ns,
+        time_ci_ns=(best.timing.low_ns, best.timing.high_ns),
+        samples=best.timing.samples,
+        bound_ns=best.bound_ns,
+        verified=True,
+        decisions=tuple(
+            DecisionRecord(choice=d.choice, objects=d.objects, values=d.values) for d in best.decisions
+        ),
+    )
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class DecisionRecord(_Frozen):
 class Record(_Frozen):
     """One implementation. Times are of one call, in nanoseconds."""
 
-    schema_version: Literal[1] = Field(1, alias="schema")
+    schema_version: Literal[1] = Field(default=1, alias="schema")
     kernel: KernelRecord
     space: SpaceRecord
     target: Literal["cpu"]
@@ -63,6 +63,7 @@ class Record(_Frozen):
     code: CodeRecord
     time_ns: float = Field(gt=0)
     time_ci_ns: tuple[float, float]
+    samples: int = Field(ge=1)
     bound_ns: float = Field(ge=0)
     verified: Literal[True]
     """Code is timed only after its results were compared with the reference."""
