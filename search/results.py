@@ -1,6 +1,6 @@
 """What a search hands back.
 
-In: the final state of a search. Out: `Result`, and what is written from it. Nothing is written here.
+In: the final state of a search. Out: `Result`. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.kernels.evaluation import Timing
 from spacedsl.search.events import Progress
 from spacedsl.search.state import Trial
-"""Of the summary and of `best.json`."""
 
 
 class Stop(enum.StrEnum):
