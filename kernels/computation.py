@@ -7,8 +7,11 @@ know how a computation is implemented.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.kernels.expression import (
@@ -121,7 +124,8 @@ class _Checker:
                 f"`{tensor.name}` has {_count(len(tensor.shape), 'dimension')}, not {len(read.subscripts)}"
             )
             declared = ((self.declared.spans[tensor.name], "declared here"),)
-            self.error("KF022", message, read.span, related=declared)
+            hint = None if read.subscripts else f"elements are written `{tensor.name}[..]`"
+            self.error("KF022", message, read.span, hint, declared)
             tensor = None
         for position, subscript in enumerate(read.subscripts):
             if not isinstance(subscript, Name):
@@ -169,15 +173,15 @@ class _Checker:
             case Reduction():
                 return self._reduction(node, scope)
             case Call(function, arguments, span):
-                message = f"not supported yet: the function `{function.name}`"
                 if function.name in ("sum", "max"):
                     hint = f"`{function.name}` names its indices: `{function.name}[p](..)`"
                     self.error("KF020", f"`{function.name}` without indices", function.span, hint)
-                elif function.name in self.declared.tensors:
+                    return node
+                if function.name in self.declared.tensors:
                     hint = f"elements stand in brackets: `{function.name}[..]`"
                     self.error("KF020", f"`{function.name}` is a tensor", function.span, hint)
-                else:
-                    self.error("KF008", message, function.span)
+                    return node
+                self.error("KF008", f"not supported yet: the function `{function.name}`", function.span)
                 return Call(function, tuple(self._expression(a, scope) for a in arguments), span)
 
     def _name(self, node: Name, scope: Mapping[str, Span]) -> Expression:
@@ -249,9 +253,8 @@ class _Checker:
                     self._same_dtype(node.span, name, other, target)
                 case Name(name=name) if name in self.declared.parameters:
                     self._same_dtype(node.span, name, self.declared.parameters[name].dtype, target)
-                case Constant(value=number) if dtype is DType.I32:
-                    if number != int(number) or abs(number) >= 2**31:
-                        self.error("KF007", f"{number} is no {dtype.label}", node.span)
+                case Constant(value=number) if not _fits(number, dtype):
+                    self.error("KF007", f"{number} is no {dtype.label}", node.span)
                 case Binary(operator="/") if dtype is DType.I32:
                     self.error("KF008", f"not supported yet: division of {dtype.label}", node.span)
 
@@ -264,16 +267,23 @@ class _Checker:
             self.error("KF008", message, span)
 
     def unused(self) -> None:
-        """What is declared and plays no part."""
+        """What is declared and plays no part; after other mistakes, an input may only seem to play none."""
+        is_sound = not self.report
         for tensor in self.declared.tensors.values():
             span = self.declared.spans[tensor.name]
             if tensor.is_output and tensor.name not in self.written:
                 self.error("KF027", f"output `{tensor.name}` is never written", span)
-            elif not tensor.is_output and tensor.name not in self.used and tensor.name not in self.written:
+            elif is_sound and not tensor.is_output and tensor.name not in self.used:
                 self.error("KF028", f"tensor `{tensor.name}` is never read", span)
         for name in self.declared.parameters:
-            if name not in self.used:
+            if is_sound and name not in self.used:
                 self.error("KF028", f"parameter `{name}` is never used", self.declared.spans[name])
+
+
+def _fits(number: float, dtype: DType) -> bool:
+    if dtype is DType.I32:
+        return math.isfinite(number) and number == int(number) and abs(number) < 2**31
+    return abs(number) <= float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
 
 
 def _count(number: int, noun: str) -> str:

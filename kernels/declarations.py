@@ -100,17 +100,17 @@ class _Reader:
                 self.error("KF013", f"size `{name}` is larger than 2**40", span)
 
     def tensor(self, name: str, entry: TensorEntry) -> Tensor | None:
-        """The tensor, with extents of at least 1 so that what depends on it is checked as well."""
+        """The tensor; sizes below 1, which have been reported, count as 1 so that the rest is checked."""
         shape: list[int] = []
         for position, given in enumerate(entry.shape):
             place = ("tensors", name, "shape", position)
             extent = self.extent(given, *place)
-            if extent is None:
-                return None
-            # A size that is not positive is reported where it is given.
-            if extent < 1 and given not in self.known_sizes:
+            if extent is not None and extent < 1 and given not in self.known_sizes:
                 message = f"an extent must be at least 1, not {extent}"
                 self.error("KF012", message, self.document.value(*place))
+                extent = None
+            if extent is None:
+                return None
             shape.append(max(1, extent))
         strides = self.strides(name, entry, tuple(shape))
         if strides is None:
@@ -141,10 +141,11 @@ class _Reader:
             span = self.document.value("tensors", name, "strides", n)
             if stride < 1:
                 self.error("KF016", f"a stride must be at least 1, not {stride}", span)
-            elif stride < reach and extent > 1:
+                continue
+            if stride < reach and extent > 1:
                 message = f"the stride {stride} is too short: elements of `{name}` overlap"
                 self.error("KF016", message, span, f"at least {reach}")
-            reach += (extent - 1) * max(stride, 1)
+            reach += (extent - 1) * stride
         return strides
 
     def extent(self, entry: int | str, *place: str | int) -> int | None:

@@ -207,7 +207,7 @@ class _Loader:
             for at, factor in enumerate(level):
                 if factor < 1:
                     self.error("KF032", f"a factor must be at least 1, not {factor}", *place, at)
-            if not any(f >= 1 and extent % f == 0 for f in level):
+            if all(f >= 1 and extent % f for f in level):
                 self.error("KF031", f"no factor here divides {extent}, the extent of `{index}`", *place)
         if len(self.report) > before:
             return None

@@ -24,6 +24,7 @@ MOST_VALUES = 100_000
 """Aliases can make a short text stand for an endless document: expansion stops here."""
 
 _TAG = "tag:yaml.org,2002:"
+_KINDS = frozenset(("map", "seq", "str", "int", "float", "bool", "null", "timestamp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,11 @@ class _Reader:
         self.values[path] = self.span(node)
         if len(self.values) > MOST_VALUES:
             raise _error(self.prefix + "003", f"more than {MOST_VALUES} values", self.span(node))
+        if str(node.tag).removeprefix(_TAG) not in _KINDS:
+            self.report.append(
+                Diagnostic(self.prefix + "003", f"the tag `{node.tag}` is not supported", self.span(node))
+            )
+            return None
         if isinstance(node, ScalarNode):
             self.nodes[path] = node
             return self.scalar(node)

@@ -1,7 +1,8 @@
 """What a kernel should compute: its `compute:` lines evaluated with NumPy in 64 bits.
 
 In: a kernel file, arrays for its inputs, values for its parameters. Out: one array for each output. It
-follows the syntax tree and knows neither the backbone's instructions nor generated code, so that it can judge both.
+follows the syntax tree and knows neither the backbone's instructions nor generated code, so that it can judge
+both.
 Sums of products go through `einsum` (a product of 1024 x 1024 matrices takes about 0.1 s); anything else is
 broadcast, in blocks where it is large.
 """

@@ -100,7 +100,7 @@ def _shape_errors(error: ValidationError, document: Document, prefix: str) -> li
         if item["type"] == "missing":
             holder = document.value(*loc[:-1])
             shown = document.keys.get(loc[:-1]) or Span(holder.source, holder.start, holder.start + 1)
-            where = f" of `{loc[-2]}`" if len(loc) > 1 else ""
+            where = _owner(loc[:-1])
             report.append(Diagnostic(prefix + "006", f"the key `{loc[-1]}`{where} is missing", shown))
             continue
         place = loc
@@ -118,6 +118,15 @@ def _shape_errors(error: ValidationError, document: Document, prefix: str) -> li
             Diagnostic(prefix + "007", message, span, None if has_text else "nothing is given here")
         )
     return report
+
+
+def _owner(path: Path) -> str:
+    """` of ..`: whose key it is."""
+    if not path:
+        return ""
+    if isinstance(path[-1], int):
+        return f" of entry {path[-1] + 1} of `{path[-2]}`"
+    return f" of `{path[-1]}`"
 
 
 _EXPECTED = {

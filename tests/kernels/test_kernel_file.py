@@ -1,0 +1,331 @@
+"""Kernel files: what they mean, and where each mistake is reported."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacedsl.diagnostics import DiagnosticError, Source
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.kernel_file import (
+    LINALG_SPACE,
+    SizeOverrideError,
+    check_kernel,
+    duration_s,
+    load_kernel,
+)
+from spacedsl.kernels.linalg.backbone import DType
+from tests.kernels.samples import LIBRARY, MATMUL, changed, check
+
+COMPUTE = "C[i, j] = sum[p](A[i, p] * B[p, j])"
+I32 = ("f32", "i32")
+
+# name: text, then (code, line, column, a part of the message) of every diagnostic in order
+BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
+    "no YAML": ("kernel: [a, b\nfoo: }", [("KF001", 2, 4, "expected ',' or ']'")]),
+    "a tab": ("kernel: x\n\tfoo: 1\n", [("KF001", 2, 1, "cannot start any token")]),
+    "a control character": ("kernel: \x01\n", [("KF001", 1, 9, "control character")]),
+    "an undefined alias": ("kernel: *zz\n", [("KF001", 1, 9, "undefined alias")]),
+    "two documents": (MATMUL + "---\n" + MATMUL, [("KF001", 10, 1, "another document")]),
+    "nothing": ("", [("KF002", 1, 1, "empty")]),
+    "only a comment": ("# later\n", [("KF002", 1, 1, "empty")]),
+    "a list": ("- a\n", [("KF003", 1, 1, "expected a mapping")]),
+    "a word": ("hello", [("KF003", 1, 1, "expected a mapping")]),
+    "an alias of itself": ("kernel: &a [*a]\n", [("KF003", 1, 9, "refers to itself")]),
+    "deep nesting": ("a: " + "[" * 5000, [("KF003", 1, 1, "nested too deeply")]),
+    "a key that is no name": (changed(("sizes: {", "sizes: {1: 3, ")), [("KF003", 3, 9, "must be a name")]),
+    "a tag": (changed((": matmul", ": !mine matmul")), [("KF003", 1, 9, "`!mine`")]),
+    "a number of 5000 digits": (changed(("m: 64", "m: " + "9" * 5000)), [("KF003", 3, 12, "number")]),
+    "a key twice": (MATMUL + "kernel: b\n", [("KF004", 10, 1, "given twice")]),
+    "a tensor twice": (changed(("  B: {", "  A: {")), [("KF004", 6, 3, "`A` is given twice")]),
+    "an unknown key": (MATMUL + "tilling: {i: [[2]]}\n", [("KF005", 10, 1, "unknown key `tilling`")]),
+    "an unknown key within": (
+        changed(("[m, n],", "[m, n], ouput: false,")),
+        [("KF005", 7, 34, "unknown key `ouput`")],
+    ),
+    "a missing key": (changed(("kernel: matmul\n", "")), [("KF006", 1, 1, "`kernel` is missing")]),
+    "a missing key within": (
+        changed(("f32, shape: [m, k]", "f32")),
+        [("KF006", 5, 3, "`shape` of `A` is missing")],
+    ),
+    "a size that is text": (changed(("m: 64", 'm: "64"')), [("KF007", 3, 12, "an integer")]),
+    "a size that is a fraction": (changed(("m: 64", "m: 6.5")), [("KF007", 3, 12, "an integer")]),
+    "a size that is true": (changed(("m: 64", "m: true")), [("KF007", 3, 12, "an integer")]),
+    "a size without a value": (changed(("m: 64", "m: ")), [("KF007", 3, 9, "an integer")]),
+    "a shape that is no list": (changed(("shape: [m, k]", "shape: 64")), [("KF007", 5, 26, "a list")]),
+    "an unknown dtype": (changed(("A: {dtype: f32", "A: {dtype: f16")), [("KF007", 5, 14, "'f32'")]),
+    "an unknown backbone": (changed(("linalg", "linalgg")), [("KF007", 2, 11, "unknown backbone")]),
+    "compute that is no list": (changed(("\n  - C", " C")), [("KF007", 8, 10, "a list")]),
+    "no line of compute": (changed(("\n  - " + COMPUTE, " []")), [("KF007", 8, 10, "at least 1")]),
+    "a fraction among integers": (
+        changed(I32, ("sum[p]", "1.5 * sum[p]")),
+        [("KF007", 9, 15, "1.5 is no i32")],
+    ),
+    "an infinite constant": (changed(("sum[p]", "1e99 * sum[p]")), [("KF007", 9, 15, "is no f32")]),
+    "a negative tolerance": (MATMUL + "tolerance: -1\n", [("KF007", 10, 12, "at least 0")]),
+    "an unknown cache": (MATMUL + "cache: hot\n", [("KF007", 10, 8, "'warm' or 'cold'")]),
+    "a pipeline": ("kernel: blur\nbackbone: pipeline\nstages: 1\n", [("KF008", 2, 11, "not supported yet")]),
+    "max": (changed(("sum[p]", "max[p]")), [("KF008", 9, 15, "not supported yet: `max`")]),
+    "a function": (changed(("sum[p](A[i, p]", "sum[p](exp(A[i, p])")), [("KF008", 9, 22, "`exp`")]),
+    "a shifted subscript": (changed(("A[i, p]", "A[i + 1, p]")), [("KF008", 9, 24, "an index alone")]),
+    "division of integers": (changed(I32, ("] * B", "] / B")), [("KF008", 9, 22, "division of i32")]),
+    "an index as a value": (changed(("sum[p]", "i * sum[p]")), [("KF008", 9, 15, "`i` as a value")]),
+    "mixed dtypes": (changed(("A: {dtype: f32", "A: {dtype: f64")), [("KF008", 9, 22, "`A` is f64")]),
+    "wide partial sums": (MATMUL + "accumulate: f64\n", [("KF008", 10, 13, "partial sums")]),
+    "a second assignment": (
+        MATMUL + "  - C[i, j] = sum[q](A[i, q])\n",
+        [("KF008", 10, 5, "assigned to twice")],
+    ),
+    "a diagonal on the left": (
+        changed(("n: 48", "n: 64"), ("C[i, j]", "C[i, i]"), ("B[p, j]", "B[p, i]")),
+        [("KF008", 9, 10, "diagonal")],
+    ),
+    "a deep expression": (changed((COMPUTE, "C[i, j] = " + "-" * 500 + "1")), [("KF008", 9, 5, "100")]),
+    "a name with a dash": (changed(("kernel: matmul", "kernel: my-kernel")), [("KF010", 1, 9, "my-kernel")]),
+    "a word of C": (changed(("kernel: matmul", "kernel: for")), [("KF010", 1, 9, "reserved")]),
+    "a name for two things": (MATMUL + "params: {A: f32}\n", [("KF011", 10, 10, "declared twice")]),
+    "an index named as a size": (
+        changed(("C[i,", "C[m,"), ("A[i,", "A[m,")),
+        [("KF011", 9, 7, "`m` is a size"), ("KF011", 9, 24, "`m` is a size")],
+    ),
+    "a size of 0": (changed(("m: 64", "m: 0")), [("KF012", 3, 12, "at least 1, not 0")]),
+    "a negative size": (changed(("m: 64", "m: -4")), [("KF012", 3, 12, "at least 1, not -4")]),
+    "a negative extent": (changed(("shape: [m, k]", "shape: [m, k - 40]")), [("KF012", 5, 30, "not -8")]),
+    "a large tensor": (
+        changed(("m: 64", "m: 1000000"), ("k: 32", "k: 2000000")),
+        [("KF013", 5, 3, "`A` has more than 2**40 elements")],
+    ),
+    "a tensor with large gaps": (
+        changed(("[m, k]}", "[m, k], strides: [1, 1099511627776]}")),
+        [("KF013", 5, 3, "`A` has more than 2**40 elements")],
+    ),
+    "an unknown size": (changed(("shape: [m, k]", "shape: [m, q]")), [("KF014", 5, 30, "`q`")]),
+    "a divided size": (changed(("shape: [m, k]", "shape: [m, k/2]")), [("KF015", 5, 30, "whole numbers")]),
+    "a wrong number of strides": (
+        changed(("[m, k]}", "[m, k], strides: [32]}")),
+        [("KF016", 5, 43, "2 extents but 1 strides")],
+    ),
+    "a negative stride": (
+        changed(("[m, k]}", "[m, k], strides: [-32, 1]}")),
+        [("KF016", 5, 44, "at least 1, not -32")],
+    ),
+    "a short stride": (
+        changed(("[m, k]}", "[m, k], strides: [31, 1]}")),
+        [("KF016", 5, 44, "overlap")],
+    ),
+    "an open parenthesis": (changed(("j])", "j]")), [("KF020", 9, 38, "too early")]),
+    "two equals signs": (changed(("] = ", "] == ")), [("KF020", 9, 14, "unexpected `=`")]),
+    "a power": (changed((COMPUTE, "C[i, j] = A[i, j] ^ 2")), [("KF020", 9, 23, "'^'")]),
+    "no operator": (changed(("] * B", "] B")), [("KF020", 9, 30, "unexpected `B`")]),
+    "an empty line": (changed((COMPUTE, '""')), [("KF020", 9, 6, "too early")]),
+    "a sum without indices": (changed(("sum[p](", "sum(")), [("KF020", 9, 15, "`sum` without indices")]),
+    "parentheses for brackets": (changed(("A[i, p]", "A(i, p)")), [("KF020", 9, 22, "`A` is a tensor")]),
+    "an unknown tensor": (changed(("* B[p", "* D[p")), [("KF021", 9, 32, "unknown tensor `D`")]),
+    "an unknown scalar": (changed(("sum[p]", "alpha * sum[p]")), [("KF021", 9, 15, "`alpha`")]),
+    "a wrong rank": (changed(("A[i, p]", "A[p]")), [("KF022", 9, 22, "2 dimensions, not 1")]),
+    "an index with two extents": (
+        changed(("B[p, j]", "B[j, p]")),
+        [("KF023", 9, 34, "`j` runs to 48"), ("KF023", 9, 37, "`p` runs to 32")],
+    ),
+    "an index without a scope": (
+        changed(("sum[p](A[i, p] * B[p, j])", "A[i, p]"), ("  B: {dtype: f32, shape: [k, n]}\n", "")),
+        [("KF024", 8, 20, "`p` is neither")],
+    ),
+    "an index bound twice": (
+        changed(("k: 32", "k: 48"), (COMPUTE, "C[i, j] = sum[j](A[i, j] * B[j, j])")),
+        [("KF025", 9, 19, "`j` already has a meaning")],
+    ),
+    "an assignment to an input": (changed((", output: true", "")), [("KF026", 9, 5, "no output")]),
+    "an output read too early": (changed(("sum[p]", "C[i, j] + sum[p]")), [("KF027", 9, 15, "before it")]),
+    "an output never written": (
+        changed(("compute:", "  D: {dtype: f32, shape: [m], output: true}\ncompute:")),
+        [("KF027", 8, 3, "`D` is never written")],
+    ),
+    "a tensor never read": (changed((" * B[p, j]", "")), [("KF028", 6, 3, "`B` is never read")]),
+    "a parameter never used": (MATMUL + "params: {alpha: f32}\n", [("KF028", 10, 10, "never used")]),
+    "a sum over nothing": (changed(("sum[p](", "sum[p, q](")), [("KF029", 9, 22, "index `q`")]),
+    "a tiling of no index": (MATMUL + "tiling: {ii: [[2]]}\n", [("KF030", 10, 10, "`ii`")]),
+    "a tiling that divides nothing": (
+        MATMUL + "tiling: {i: [[3, 5]], j: [[2], [7]]}\n",
+        [("KF031", 10, 14, "divides 64"), ("KF031", 10, 32, "divides 48")],
+    ),
+    "factors whose products do not divide": (
+        MATMUL + "tiling: {j: [[16, 3], [16, 3], [3]]}\n",
+        [("KF031", 10, 13, "no combination")],
+    ),
+    "a level without factors": (MATMUL + "tiling: {i: [[]]}\n", [("KF031", 10, 14, "divides 64")]),
+    "a negative factor": (MATMUL + "tiling: {i: [[-2]]}\n", [("KF032", 10, 15, "at least 1, not -2")]),
+    "a factor of 0": (MATMUL + "tiling: {i: [[0]]}\n", [("KF032", 10, 15, "at least 1, not 0")]),
+    "too many levels": (MATMUL + f"tiling: {{i: {[[2]] * 7}}}\n", [("KF032", 10, 13, "at most 6")]),
+    "a decision about nothing": (
+        MATMUL + "decisions: [{choice: size, objects: [fma.i9], values: [2]}]\n",
+        [("KF040", 10, 38, "`fma.i9`")],
+    ),
+    "half a decision": (
+        MATMUL + "decisions: [{choice: size}]\n",
+        [("KF006", 10, 13, "`objects` of entry 1 of `decisions`"), ("KF006", 10, 13, "`values`")],
+    ),
+    "a space that is not there": (MATMUL + "space: nowhere.space\n", [("KF041", 10, 8, "no file")]),
+    "no span of time": (MATMUL + "search: {time: soon}\n", [("KF042", 10, 16, "span of time")]),
+    "several mistakes": (
+        changed(("m: 64", "m: 0"), ("[k, n]}", "[k, z]}"), ("j])", "j]"), ("[m, n],", "[m, n], x: 1,")),
+        [
+            ("KF005", 7, 34, "`x`"),
+            ("KF012", 3, 12, "`m`"),
+            ("KF014", 6, 30, "`z`"),
+            ("KF020", 9, 38, "too early"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_every_mistake_is_reported_at_its_place(name: str) -> None:
+    text, expected = BROKEN[name]
+    with pytest.raises(DiagnosticError) as raised:
+        check(text)
+    found = [(d.code, d.span.line, d.span.column) for d in raised.value.diagnostics]
+    assert found == [e[:3] for e in expected]
+    for diagnostic, (_, _, _, words) in zip(raised.value.diagnostics, expected, strict=True):
+        assert words in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("- |\n      C[i, j] =\n        sum[p](A[i, p]\n          * D[p, j])", (12, 13)),
+        ("- >-\n      C[i, j] =\n      sum[p](A[i, p] * D[p, j])", (11, 24)),
+        ('- "C[i, j] = \\\n      sum[p](A[i, p]   * D[p, j])"', (10, 26)),
+        ('- "C[i, j]\\t= \\x73um[p](A[i, p]\\u0020* D[p, j])"', (9, 42)),
+        ("- 'C[i, j] = sum[p](A[i, p] * D[p, j])'", (9, 33)),
+        ("- C[i, j] =\n       sum[p](A[i, p] * D[p, j])", (10, 25)),
+        ("- |2 # with an indicator\n      C[i, j] = sum[p](A[i, p] * D[p, j])", (10, 34)),
+    ],
+    ids=["literal", "folded", "joined", "escaped", "quoted", "plain", "indicator"],
+)
+def test_positions_are_right_in_every_style_of_text(line: str, place: tuple[int, int]) -> None:
+    with pytest.raises(DiagnosticError) as raised:
+        check(changed(("- " + COMPUTE, line)))
+    (diagnostic,) = raised.value.diagnostics
+    assert (diagnostic.span.line, diagnostic.span.column) == place
+    assert diagnostic.span.text == "D"
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+def test_both_line_endings_give_the_same_place(ending: str) -> None:
+    with pytest.raises(DiagnosticError) as raised:
+        check(changed(("* B[p", "* D[p")).replace("\n", ending))
+    assert str(raised.value.diagnostics[0].span) == "test.yaml:9:32"
+
+
+def test_close_matches_are_suggested() -> None:
+    with pytest.raises(DiagnosticError) as raised:
+        check(changed(("[m, n],", "[m, n], ouput: true,"), (", output: true", "")))
+    assert raised.value.diagnostics[0].hint == "did you mean `output`?"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_file_never_raises_anything_else(data: st.DataObject) -> None:
+    text = MATMUL + "tiling: {i: [[2, 4], [2]]}\nsearch: {time: 1m}\n"
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 12)))
+    new = data.draw(st.text(st.sampled_from("ABij0129[]{}()=+-*/:,&!|>'\"\\ \n\t#%@ä\x00"), max_size=6))
+    try:
+        check(text[:start] + new + text[end:])
+    except DiagnosticError as error:
+        assert error.diagnostics
+        for diagnostic in error.diagnostics:
+            assert 0 <= diagnostic.span.start <= len(text) + 6
+
+
+def test_sizes_from_outside_replace_those_of_the_file() -> None:
+    kernel = check(MATMUL, {"m": 97})
+    assert dict(kernel.sizes) == {"m": 97, "n": 48, "k": 32}
+    assert kernel.backbone.tensors[0].shape == (97, 32)
+
+
+def test_a_size_from_outside_can_mend_one_of_the_file() -> None:
+    assert check(changed(("m: 64", "m: 0")), {"m": 5}).sizes["m"] == 5
+
+
+@pytest.mark.parametrize("sizes", [{"mm": 3}, {"m": 0}, {"m": -1}, {"m": 2**41}])
+def test_a_wrong_size_from_outside_is_no_fault_of_the_file(sizes: dict[str, int]) -> None:
+    with pytest.raises(SizeOverrideError):
+        check(MATMUL, sizes)
+
+
+def test_all_keys_reach_the_kernel_file(tmp_path: Path) -> None:
+    (tmp_path / "own.space").write_text("")
+    path = tmp_path / "k.yaml"
+    path.write_text(
+        MATMUL
+        + "tolerance: 0.001\ncache: cold\nspace: own.space\naccumulate: f32\n"
+        + "search: {target: cpu, time: 1h30m, evaluations: 7, ordering: default, policy: tag, seed: 3}\n"
+        + "decisions:\n  - {choice: dim_kind, objects: [fma.j1], values: [UNROLL, VECTOR]}\n"
+        + "  - {choice: size, objects: [fma.j1], values: [8]}\n"
+    )
+    kernel = load_kernel(path)
+    assert (kernel.tolerance, kernel.cache, kernel.space) == (0.001, "cold", tmp_path / "own.space")
+    assert dataclasses.astuple(kernel.search) == ("cpu", 5400.0, 7, "default", "tag", 3)
+    assert kernel.decisions == (
+        Decision("dim_kind", ("fma.j1",), ("UNROLL", "VECTOR")),
+        Decision("size", ("fma.j1",), (8,)),
+    )
+    assert kernel.text == path.read_text()
+
+
+def test_a_file_that_says_nothing_leaves_everything_open() -> None:
+    kernel = check(MATMUL)
+    assert (kernel.tolerance, kernel.cache, kernel.space) == (None, "warm", LINALG_SPACE)
+    assert set(dataclasses.astuple(kernel.search)) == {None}
+    assert kernel.decisions == ()
+
+
+def test_strides_follow_the_sizes() -> None:
+    kernel = load_kernel(LIBRARY / "matmul_strided.yaml", {"m": 3, "k": 5})
+    tensor = kernel.backbone.tensors[0]
+    assert (tensor.strides, tensor.span) == ((160, 32), 1 + 2 * 160 + 4 * 32)
+    assert tensor.dtype is DType.F32
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load_kernel(tmp_path / "none.yaml")
+
+
+def test_a_file_that_is_not_utf8_has_a_place(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("kernel: ä".encode("latin-1"))
+    with pytest.raises(DiagnosticError) as raised:
+        load_kernel(path)
+    assert raised.value.diagnostics[0].span.column == 9
+
+
+def test_names_that_older_yaml_takes_for_booleans_are_names() -> None:
+    text = changed(("n: 48", "y: 48"), ("k, n]", "k, y]"), ("m, n]", "m, y]"))
+    assert check(text).sizes["y"] == 48
+
+
+def test_a_billion_laughs_are_cut_short() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    with pytest.raises(DiagnosticError, match="more than 100000 values"):
+        check_kernel(Source("laughs", "\n".join(lines)), Path("laughs"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10m", 600), ("90s", 90), ("1h30m", 5400), ("1.5s", 1.5), (30, 30), ("2h 1s", 7201)],
+)
+def test_spans_of_time_are_read(text: str | int, seconds: float) -> None:
+    assert duration_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "10", "m", "0s", 0, -1, "1m1h", float("inf"), float("nan")])
+def test_what_is_no_span_of_time_is_refused(text: str | float) -> None:
+    assert duration_s(text) is None
