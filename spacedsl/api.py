@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     import pandas
 
 __all__ = [
-    "Best", "ChangedError", "EmptySpaceError", "EnvironmentLack", "Preparing", "Replay", "Result",
-    "SizeOverrideError", "StoreError", "UnknownNameError", "device_files", "emit", "explore", "load",
+    "Best", "ChangedError", "EmptySpaceError", "EnvironmentLack", "Planned", "Preparing", "Replay", "Result",
+    "SizeOverrideError", "Stop", "StoreError", "UnknownNameError", "device_files", "emit", "explore", "load",
     "load_device", "load_kernel", "load_space", "local_device", "replay", "resume",
 ]  # fmt: skip
 
@@ -78,7 +78,15 @@ class Preparing:
     activity: str
 
 
-Activity = Event | Preparing
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The budget of the whole run, over all its resumptions; None: no limit."""
+
+    time_s: float | None
+    evaluations: int | None
+
+
+Activity = Event | Preparing | Planned
 Listener = Callable[[Activity], None]
 
 
@@ -306,6 +314,7 @@ def _search(problem: _Problem, about: About, store: Store, on_event: Listener) -
         store=store,
         listener=listen,
     )
+    on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search):
         found = search.run()
     best = None if found.best is None else files.write(found.best)

@@ -94,7 +94,10 @@ def read(path: Path) -> Record:
 
 def write(record: Record, path: Path) -> None:
     """Writes the record; whoever reads the path at any moment sees an old or the new one, whole."""
-    replace_text(path, record.model_dump_json(by_alias=True, indent=1) + "\n")
+    document = record.model_dump(mode="json", by_alias=True)
+    decisions = ",\n".join(f"  {json.dumps(decision)}" for decision in document.pop("decisions"))
+    head = json.dumps(document, indent=1).removesuffix("\n}")
+    replace_text(path, f'{head},\n "decisions": [\n{decisions}\n ]\n}}\n')
 
 
 def replace_text(path: Path, text: str) -> None:

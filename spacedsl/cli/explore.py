@@ -91,7 +91,7 @@ def explore(
     )
     defaults = Settings(time_s=DEFAULT_TIME_S, runs=Path("runs"))
     settings = given.over(from_kernel).over(configuration(config)).over(defaults)
-    with watch(console, settings.time_s, settings.evaluations) as on_event:
+    with watch(console) as on_event:
         result = api.explore(
             loaded,
             space=space,
@@ -124,13 +124,15 @@ def resume(
 
     console = Console.of(verbose=verbose, quiet=quiet)
     time_s = None if time is None else parse_duration(time)
-    with watch(console, time_s, evaluations) as on_event:
+    with watch(console) as on_event:
         result = api.resume(run, time_s=time_s, evaluations=evaluations, on_event=on_event)
+    if time_s is None and evaluations is None and result.stop is api.Stop.BUDGET:
+        console.say("the budget of this run is spent; --time or --evaluations give it more")
     return _finish(console, result, json=json)
 
 
 def _finish(console: Console, result: Result, *, json: bool) -> ExitCode:
-    from spacedsl.search.results import Stop
+    from spacedsl.api import Stop
 
     if json:
         console.document(summary.document(result))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spacedsl.api import Activity, Preparing
+from spacedsl.api import Activity, Planned, Preparing
 from spacedsl.cli.console import Console, Verbosity
 from spacedsl.cli.summary import duration, percent
 from spacedsl.kernels.evaluation import Failure, Outcome
@@ -44,22 +44,24 @@ LINE_EVERY_S = 10.0
 class Board:
     """What is known of the search by now; knows how to draw itself."""
 
-    time_s: float | None
-    evaluations: int | None
-    started: float = field(default_factory=time.monotonic)
-    searching_since: float | None = None
+    time_s: float | None = None
+    evaluations: int | None = None
     activity: str = "starting"
     progress: Progress | None = None
+    heard_at: float | None = None
+    """When the search began here, or last said how far it is."""
 
     def take(self, event: Activity) -> None:
         match event:
             case Preparing(activity):
                 self.activity = activity
+            case Planned(time_s, evaluations):
+                self.time_s, self.evaluations = time_s, evaluations
             case Started():
-                self.searching_since = time.monotonic()
+                self.heard_at = time.monotonic()
                 self.activity = "searching"
             case Progress():
-                self.progress = event
+                self.progress, self.heard_at = event, time.monotonic()
             case Comparing(contenders):
                 self.activity = f"measuring the last {contenders} contenders side by side"
             case Finished(progress=progress):
@@ -70,8 +72,9 @@ class Board:
 
     @property
     def elapsed_s(self) -> float:
-        """Of the search, set-up not counted."""
-        return 0.0 if self.searching_since is None else time.monotonic() - self.searching_since
+        """Of the whole search, set-up not counted, what was done before it was resumed counted."""
+        before = 0.0 if self.progress is None else self.progress.seconds
+        return before if self.heard_at is None else before + time.monotonic() - self.heard_at
 
     @property
     def share_spent(self) -> float:
@@ -138,11 +141,9 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def watch(
-    console: Console, time_s: float | None, evaluations: int | None
-) -> Iterator[Callable[[Activity], None]]:
+def watch(console: Console) -> Iterator[Callable[[Activity], None]]:
     """Shows a search while the block runs; yields what is to be called with every event."""
-    board = Board(time_s, evaluations)
+    board = Board()
     lines = Lines(console, board)
     if console.verbosity is Verbosity.QUIET or not console.is_interactive:
         yield lines.listen

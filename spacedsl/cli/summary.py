@@ -77,13 +77,13 @@ def _best(result: Result, best: Best) -> list[str]:
 
 
 def _bound(result: Result, best: Best) -> Iterator[str]:
-    progress = result.progress
-    own = f"this implementation's is {duration(best.bound_ns)}"
-    if progress.least_bound_ns == float("inf"):
+    least_ns = result.progress.least_bound_ns
+    own = f"this implementation's own is {duration(best.bound_ns)}"
+    if least_ns >= best.time_ns:
         yield f"bound      nothing faster is left in the space; {own}"
     else:
-        gap = "" if progress.gap is None else f", gap {percent(progress.gap)}"
-        yield f"bound      {duration(progress.least_bound_ns)} for what is left{gap}; {own}"
+        gap = percent((best.time_ns - least_ns) / best.time_ns)
+        yield f"bound      {duration(least_ns)}: nothing that is left is faster (gap {gap}); {own}"
 
 
 def _counts(result: Result) -> Iterator[str]:
