@@ -111,6 +111,20 @@ def _reads(*parts: _Meaning[int] | _Meaning[bool]) -> frozenset[int]:
     return frozenset[int]().union(*(p.reads for p in parts))
 
 
+def _remembered(meaning: _Meaning[T]) -> _Meaning[T]:
+    """The same function, computed once for each combination of the values that it reads."""
+    positions = sorted(meaning.reads)
+    known: dict[tuple[int | None, ...], T] = {}
+
+    def of(assignment: Assignment) -> T:
+        values = tuple(assignment[p] for p in positions)
+        if values not in known:
+            known[values] = meaning.of(assignment)
+        return known[values]
+
+    return _Meaning(meaning.reads, of)
+
+
 def _all(parts: Sequence[_Meaning[bool]]) -> _Meaning[bool]:
     """All hold, looked at in this order up to the first that does not."""
     tests = tuple(p.of for p in parts)
@@ -312,7 +326,7 @@ class _Instance:
             chosen = [v.of(assignment) for c, v in zip(counted, values, strict=True) if c.of(assignment)]
             return base * math.prod(chosen) if counter.product else base + sum(chosen)
 
-        return _Meaning(_reads(*counted, *values), of)
+        return _remembered(_Meaning(_reads(*counted, *values), of))
 
     def _represents(self, quotient: Quotient, objects: tuple[object, ...]) -> _Meaning[bool]:
         """Whether the last object is present and qualifies, and no lower one that does is equivalent."""
@@ -324,7 +338,7 @@ class _Instance:
             present = self._all_present(memberships)
             qualifies = _all((present, self._holds(quotient.condition, binding)))
             if candidate is item:
-                return _all((qualifies, *(_not(other) for other in lower)))
+                return _remembered(_all((qualifies, *(_not(other) for other in lower))))
             relation = self._value(
                 Use(quotient.equivalence, ("lower", "item")), {"lower": candidate, "item": item}
             )
@@ -349,15 +363,17 @@ class _Instance:
             meaning = self._represents(
                 self._space.quotients[membership.set], (*membership.args, membership.object)
             )
+        elif any(not r.memberships and r.trigger is None for r in membership.reasons):
+            meaning = _constant(True)
         else:
-            reasons = []
+            reasons: list[_Meaning[bool]] = []
             for reason in membership.reasons:
                 present = self._all_present(reason.memberships)
                 if reason.trigger is None:
                     reasons.append(present)
                 else:
                     reasons.append(_all((present, self._holds(reason.trigger.condition, reason.binding))))
-            meaning = _any(reasons)
+            meaning = _remembered(_any(reasons))
         self._present[membership] = meaning
         return meaning
 

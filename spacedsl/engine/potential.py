@@ -119,7 +119,8 @@ class PotentialSets:
         is_new = id(item) not in instance
         if is_new:
             instance[id(item)] = Membership(name, tuple(args), item)
-        if reason is not None:
+        # What is a member already, or there would be no such reason, needs no further reason.
+        if reason is not None and instance[id(item)] not in reason.memberships:
             instance[id(item)].reasons.append(reason)
         return is_new
 

@@ -1,0 +1,217 @@
+"""What has to be true of the engine on an instance whose solutions are all known.
+
+In: an instance of the engine, the enumerator's solutions of it, a source of random choices. Each function
+raises `AssertionError` with the decisions that led there; nothing here knows how the engine works.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.enumerate import Key, Solution
+from spacedsl.engine.instance import Instance, Variable
+from spacedsl.language.space import Counter, Space, Visibility
+
+Step = tuple[Variable, int]
+"""A decision: the variable keeps only the values of the mask."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been tried, so that a test can show that it tried something."""
+
+    decisions: int = 0
+    leaves: int = 0
+    contradictions: int = 0
+    vectors: int = 0
+
+
+@dataclass(slots=True)
+class Agreement:
+    """Compares candidates of `instance` with `solutions`, which are all that the space has."""
+
+    space: Space
+    instance: Instance
+    solutions: Sequence[Solution]
+    objects: Mapping[str, object]
+    """By name."""
+    tally: Tally = field(default_factory=Tally)
+
+    # ---- Walks ----
+
+    def check_root(self) -> Candidate | None:
+        """No value of a solution is missing from the root, and it exists if there is a solution."""
+        root = self.instance.root()
+        self._check(root, self.solutions, [])
+        return root
+
+    def check_descent(self, rng: random.Random) -> None:
+        """Decide open variables in random order until none is left, looking at each candidate."""
+        candidate = self.check_root()
+        alive, path = list(self.solutions), list[Step]()
+        while candidate is not None and not candidate.is_complete:
+            variable, mask = random_step(candidate, rng)
+            path.append((variable, mask))
+            alive = [s for s in alive if _allows(variable, mask, s)]
+            self.tally.decisions += 1
+            child = self.instance.restrict(candidate, variable, mask)
+            self._check(child, alive, path)
+            if child is None:
+                self.tally.contradictions += 1
+                # Refuted: go on with the other values, as a search does.
+                path.pop()
+                rest = candidate.mask(variable) & ~mask
+                alive = [
+                    s for s in self.solutions if all(_allows(v, m, s) for v, m in [*path, (variable, rest)])
+                ]
+                child = self.instance.restrict(candidate, variable, rest)
+                path.append((variable, rest))
+                self._check(child, alive, path)
+            if child is not None:
+                assert _is_within(child, candidate), f"a domain has grown: {_show(path)}"
+            candidate = child
+        if candidate is not None:
+            self._check_leaf(candidate, alive, path)
+
+    def check_exhaustively(self) -> None:
+        """A search that decides one value after the other finds every solution once and nothing else."""
+        root = self.instance.root()
+        leaves = list(self._leaves(root)) if root is not None else []
+        found = [_by_name(leaf) for leaf in leaves]
+        assert len(found) == len(self.solutions), f"{len(found)} leaves, {len(self.solutions)} solutions"
+        expected = {frozenset(s.decisions.items()) for s in self.solutions}
+        assert {frozenset(leaf.items()) for leaf in found} == expected
+
+    def check_order(self, rng: random.Random) -> None:
+        """The same decisions lead to the same vector, in whatever order they are taken."""
+        root = self.instance.root()
+        if root is None or root.is_complete:
+            return
+        steps: list[Step] = []
+        for variable in rng.sample(self.instance.variables, min(4, len(self.instance.variables))):
+            if root.is_open(variable):
+                kept = [b for b in range(len(variable.universe)) if rng.random() < 0.6]
+                mask = sum(1 << b for b in kept) & root.mask(variable)
+                steps.append((variable, mask or root.mask(variable)))
+        forwards, backwards = self._follow(root, steps), self._follow(root, steps[::-1])
+        self.tally.vectors += 1
+        assert (forwards is None) == (backwards is None), f"a contradiction in one order only: {_show(steps)}"
+        if forwards is not None and backwards is not None:
+            assert forwards.vector == backwards.vector, f"the order of decisions matters: {_show(steps)}"
+
+    def check_monotone(self, rng: random.Random) -> None:
+        """Whatever a decision removes at the root, it removes further down too."""
+        root = self.instance.root()
+        if root is None or root.is_complete:
+            return
+        first, second = random_step(root, rng), random_step(root, rng)
+        high = self._follow(root, [second])
+        low = self._follow(root, [first, second])
+        self.tally.vectors += 1
+        if low is not None:
+            assert high is not None, f"less was possible, and is no contradiction: {_show([first, second])}"
+            assert _is_within(low, high), f"deciding more has left more: {_show([first, second])}"
+
+    def _follow(self, candidate: Candidate, steps: Sequence[Step]) -> Candidate | None:
+        current: Candidate | None = candidate
+        for variable, mask in steps:
+            if current is not None:
+                current = self.instance.restrict(current, variable, mask)
+        return current
+
+    def _leaves(self, candidate: Candidate) -> Iterator[Candidate]:
+        if candidate.is_complete:
+            yield candidate
+            return
+        variable = next(v for v in self.instance.variables if candidate.is_open(v))
+        for bit in _bits(candidate.mask(variable)):
+            child = self.instance.restrict(candidate, variable, 1 << bit)
+            if child is not None:
+                yield from self._leaves(child)
+
+    # ---- Looks at one candidate ----
+
+    def _check(self, candidate: Candidate | None, alive: Sequence[Solution], path: Sequence[Step]) -> None:
+        if candidate is None:
+            assert not alive, f"a contradiction, but {alive[0]} remains: {_show(path)}"
+            return
+        for variable in self.instance.variables:
+            key = (variable.choice, variable.names)
+            mask = candidate.mask(variable)
+            for value in {s.decisions[key] for s in alive if key in s.decisions}:
+                kept = mask >> tuple[str | int, ...](variable.universe).index(value) & 1
+                assert kept, f"{key} has lost {value}, which has a solution: {_show(path)}"
+            if candidate.is_open(variable):
+                assert all(key in s.decisions for s in alive), (
+                    f"{key} is open, but may be absent: {_show(path)}"
+                )
+        for solution in alive:
+            for key, value in solution.derived.items():
+                self._check_derived(candidate, key, value, path)
+
+    def _check_derived(self, candidate: Candidate, key: Key, value: str | int, path: Sequence[Step]) -> None:
+        objects = [self.objects[name] for name in key[1]]
+        choice = self.space.choices[key[0]]
+        if isinstance(choice, Counter):
+            low, high = candidate.interval(key[0], *objects)
+            assert low <= int(value), f"{key} is {value}, its least value {low}: {_show(path)}"
+            if choice.visibility is not Visibility.HALF:
+                assert int(value) <= high, f"{key} is {value}, its greatest value {high}: {_show(path)}"
+        else:
+            possible = candidate.possible(key[0], *objects)
+            assert value in possible, f"{key} is {value}, but only {possible} is left: {_show(path)}"
+
+    def _check_leaf(self, leaf: Candidate, alive: Sequence[Solution], path: Sequence[Step]) -> None:
+        self.tally.leaves += 1
+        decided = _by_name(leaf)
+        matching = [s for s in alive if s.decisions == decided]
+        assert matching, f"a leaf is no solution: {decided} after {_show(path)}"
+        for key, value in matching[0].derived.items():
+            objects = [self.objects[name] for name in key[1]]
+            choice = self.space.choices[key[0]]
+            if isinstance(choice, Counter):
+                low, high = leaf.interval(key[0], *objects)
+                assert low == value, f"{key} is {value}, the leaf says {low}"
+                assert high == value or choice.visibility is Visibility.HALF, f"{key}: {high} is not {value}"
+            else:
+                assert leaf.possible(key[0], *objects) == (value,), f"{key} is not {value} at the leaf"
+
+
+def random_step(candidate: Candidate, rng: random.Random) -> Step:
+    """A decision on an open variable: mostly one value, sometimes several."""
+    open_variables = [v for v in candidate.instance.variables if candidate.is_open(v)]
+    variable = open_variables[rng.randrange(len(open_variables))]
+    bits = _bits(candidate.mask(variable))
+    count = 1 if rng.randrange(3) else rng.randint(1, len(bits) - 1)
+    return variable, sum(1 << b for b in rng.sample(bits, count))
+
+
+def _bits(mask: int) -> list[int]:
+    return [b for b in range(mask.bit_length()) if mask >> b & 1]
+
+
+def _allows(variable: Variable, mask: int, solution: Solution) -> bool:
+    value = solution.decisions.get((variable.choice, variable.names))
+    return value is not None and bool(mask >> tuple[str | int, ...](variable.universe).index(value) & 1)
+
+
+def _by_name(leaf: Candidate) -> dict[Key, str | int]:
+    """The decisions of a complete candidate."""
+    decided: dict[Key, str | int] = {}
+    for decision in leaf.decisions():
+        (value,) = decision.values
+        decided[decision.choice, decision.objects] = value
+    return decided
+
+
+def _is_within(lower: Candidate, upper: Candidate) -> bool:
+    return all(lower.mask(v) & ~upper.mask(v) == 0 for v in lower.instance.variables)
+
+
+def _show(path: Sequence[Step]) -> str:
+    return ", ".join(
+        f"{v.choice}({', '.join(v.names)}) := {[v.universe[b] for b in _bits(mask)]}" for v, mask in path
+    )

@@ -1,0 +1,54 @@
+"""From a generated space to everything a comparison needs: its solutions, and the engine's instance of it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.engine.enumerate import Solution, enumerate_solutions
+from spacedsl.engine.instance import instantiate
+from spacedsl.language import load_space
+from spacedsl.language.space import Space
+from tests.engine.agreement import Agreement
+from tests.engine.generated_spaces import GeneratedSpace, Machine, Plain
+
+MOST_VALUES_TRIED = 200_000
+"""What the enumerator may spend on one example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A generated space with the objects that it was made for, and all of its solutions."""
+
+    generated: GeneratedSpace
+    space: Space
+    kernel: Plain
+    solutions: tuple[Solution, ...]
+
+    def compile(self) -> CompiledSpace:
+        return compile_space(self.space)
+
+    def agreement(self, compiled: CompiledSpace | None = None) -> Agreement:
+        """Ready to compare; raises `DiagnosticError` where the engine refuses the instance."""
+        instance = instantiate(compiled or self.compile(), self.kernel, Machine())
+        copies = [item.copy for item in self.kernel.items if item.copy is not None]
+        objects: dict[str, object] = {item.name: item for item in (*self.kernel.items, *copies)}
+        return Agreement(self.space, instance, self.solutions, objects)
+
+
+def load_text(text: str) -> Space:
+    """Loads the text of a `.space` file; raises `DiagnosticError`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "generated.space"
+        path.write_text(text)
+        return load_space(path)
+
+
+def example_of(generated: GeneratedSpace, most_values_tried: int = MOST_VALUES_TRIED) -> Example:
+    """Raises `DiagnosticError` where the text is refused, `EnumerationLimitError` where it holds too much."""
+    space = load_text(generated.text)
+    kernel = generated.backbone.build()
+    solutions = tuple(enumerate_solutions(space, kernel, Machine(), limit=most_values_tried))
+    return Example(generated, space, kernel, solutions)

@@ -1,0 +1,454 @@
+"""Random small spaces with the objects to try them on.
+
+In: a source of random choices (`random.Random`, or hypothesis's, which shrinks). Out: the text of a `.space`
+file that uses any of the language's constructs, and a backbone of plain objects, so small that all of its
+solutions can be listed. What the text means is not known here.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.language.host import Addition, callback, exposed
+
+MOST_ASSIGNMENTS = 3000
+"""Of the decisions alone, before any requirement and any trigger."""
+
+
+@exposed("id", "name", "sizes", "weight", "is_odd", "near")
+@dataclass(slots=True, eq=False, repr=False)
+class Item:
+    id: int
+    name: str
+    sizes: tuple[int, ...]
+    weight: int
+    is_odd: bool
+    near: tuple[Item, ...] = ()
+    copy: Item | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """What a kernel consists of, as plain data: its text can be pasted into a test."""
+
+    sizes: tuple[tuple[int, ...], ...]
+    """One item for each; the integers that are offered for it."""
+    weights: tuple[int, ...]
+    reds: tuple[int, ...]
+    blues: tuple[int, ...]
+    near: tuple[tuple[int, ...], ...]
+
+    def build(self) -> Plain:
+        items = tuple(
+            Item(i, f"item{i}", sizes, weight, i % 2 == 1)
+            for i, (sizes, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
+        )
+        for item, near in zip(items, self.near, strict=True):
+            item.near = tuple(items[i] for i in near)
+            item.copy = Item(item.id + len(items), f"{item.name}copy", item.sizes, 1, False, (item,))
+        return Plain(items, tuple(items[i] for i in self.reds), tuple(items[i] for i in self.blues))
+
+
+@exposed("items", "reds", "blues", "few", "add_copy", "add_red_copy", "paint_blue", "add_near")
+@dataclass(frozen=True, slots=True, eq=False)
+class Plain:
+    """What can be added: a copy of an item (of which there are no copies), or an item to a set."""
+
+    items: tuple[Item, ...]
+    reds: tuple[Item, ...]
+    blues: tuple[Item, ...]
+    few: int = 2
+
+    @callback
+    def add_copy(self, item: Item) -> Addition:
+        return Addition(() if item.copy is None else (("Items", (), item.copy),))
+
+    @callback
+    def add_red_copy(self, item: Item) -> Addition:
+        if item.copy is None:
+            return Addition(())
+        return Addition((("Items", (), item.copy), ("Reds", (), item.copy)))
+
+    @callback
+    def paint_blue(self, item: Item) -> Addition:
+        return Addition((("Blues", (), item),))
+
+    @callback
+    def add_near(self, item: Item, other: Item) -> Addition:
+        return Addition((("Near", (item,), other),))
+
+
+@exposed("limit")
+@dataclass(frozen=True, slots=True)
+class Machine:
+    limit: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSpace:
+    text: str
+    backbone: Backbone
+
+    def __str__(self) -> str:
+        return f"{self.backbone}\n{self.text}"
+
+
+def generate_space(rng: random.Random) -> GeneratedSpace:
+    """A space whose decisions alone have at most `MOST_ASSIGNMENTS` assignments on its backbone."""
+    return _Author(rng).write()
+
+
+SETS = """\
+set Items: iterator = "$kernel.items" end
+set Reds subsetof Items: iterator = "$kernel.reds" end
+set Blues subsetof Items: iterator = "$kernel.blues" end
+set Near($centre in Items) subsetof Items: iterator = "$centre.near" end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    name: str
+    params: tuple[str, ...]
+    """The sets of its parameters."""
+    values: tuple[str, ...] = ()
+    """Empty: an integer."""
+    visible: bool = True
+    """False for counters that show only that they stay below something."""
+    is_sum: bool = False
+    is_product: bool = False
+    symmetry: str = ""
+
+
+@dataclass(slots=True)
+class _Author:
+    rng: random.Random
+    lines: list[str] = field(default_factory=list)
+    choices: list[_Choice] = field(default_factory=list)
+    quotients: list[str] = field(default_factory=list)
+    room: float = math.log(MOST_ASSIGNMENTS)
+    backbone: Backbone = field(init=False)
+    within: dict[str, set[str]] = field(
+        default_factory=lambda: {
+            "Items": {"Items"},
+            "Reds": {"Items", "Reds"},
+            "Blues": {"Items", "Blues"},
+            "Near": {"Items"},
+        }
+    )
+    """The sets that a parameter may range over to take a variable of this set."""
+
+    def write(self) -> GeneratedSpace:
+        triggers = self._between(1, 2) if self._chance(30) else 0
+        self.backbone = self._backbone(triggers)
+        if triggers:
+            self.room = math.log(MOST_ASSIGNMENTS) / 2
+        for _ in range(self._between(1, 4)):
+            self._pick([self._unary, self._unary, self._binary, self._binary, self._integer, self._integer])()
+        if not self.choices:
+            self._unary(sure=True)
+        for _ in range(triggers):
+            self._trigger()
+        for _ in range(self._between(0, 3)):
+            self._pick([self._counter, self._quotient])()
+        for _ in range(self._between(0, 3)):
+            self._requirement()
+        return GeneratedSpace(SETS + "\n" + "\n\n".join(self.lines) + "\n", self.backbone)
+
+    # ---- Chance ----
+
+    def _between(self, low: int, high: int) -> int:
+        return self.rng.randint(low, high)
+
+    def _pick(self, options: Sequence[Callable[..., None]]) -> Callable[..., None]:
+        return options[self.rng.randrange(len(options))]
+
+    def _one(self, options: Sequence[str]) -> str:
+        return options[self.rng.randrange(len(options))]
+
+    def _chance(self, percent: int) -> bool:
+        return self.rng.randrange(100) < percent
+
+    def _some(self, count: int, percent: int = 60) -> tuple[int, ...]:
+        return tuple(i for i in range(count) if self._chance(percent))
+
+    # ---- Objects ----
+
+    def _backbone(self, triggers: int) -> Backbone:
+        count = self._between(2, 3 if triggers else 4)
+        universe = self._one(["0 1 2", "1 2 4", "1 2 3", "2 4", "1 2 3 6", "0 5"])
+        numbers = tuple(int(n) for n in universe.split())
+        sizes = tuple(
+            tuple(n for n in numbers if self._chance(80)) or (numbers[self.rng.randrange(len(numbers))],)
+            for _ in range(count)
+        )
+        reds = self._some(count)
+        blues = tuple(i for i in range(count) if i not in reds) if self._chance(50) else self._some(count)
+        near = tuple(tuple(j for j in self._some(count, 50) if j != i) for i in range(count))
+        weights = tuple(self._between(1, 3) for _ in range(count))
+        return Backbone(sizes, weights, reds, blues, near)
+
+    def _members(self, name: str) -> tuple[int, ...]:
+        everything = tuple(range(len(self.backbone.sizes)))
+        return {"Reds": self.backbone.reds, "Blues": self.backbone.blues}.get(name, everything)
+
+    def _pairs(self, left: str, right: str) -> int:
+        return sum(a != b for a in self._members(left) for b in self._members(right))
+
+    def _set(self) -> str:
+        return self._one(["Items", "Items", "Items", "Reds", "Blues"])
+
+    # ---- Choices ----
+
+    def _fits(self, assignments: float) -> bool:
+        """Whether so many times more assignments still fit; takes the room if so."""
+        if math.log(assignments) > self.room:
+            return False
+        self.room -= math.log(assignments)
+        return True
+
+    def _values(self, count: int) -> tuple[str, ...]:
+        return ("P", "Q", "R", "S", "T")[:count]
+
+    def _unary(self, sure: bool = False) -> None:
+        over = self._set()
+        values = self._values(self._between(2, 3))
+        if not sure and not self._fits(float(len(values)) ** len(self._members(over))):
+            return
+        name = f"kind{len(self.choices)}"
+        body = [f"choice enum {name}($x in {over}):"]
+        choice = _Choice(name, (over,), values)
+        for value in values:
+            body.append(f"  value {value}:")
+            if self._chance(20):
+                body.append(f"    requires {self._formula({'x': over}, depth=1)}")
+        if len(values) > 2 and self._chance(40):
+            body.append("  alias PQ = P | Q:")
+            choice = _Choice(name, (over,), (*values, "PQ"))
+        self.lines.append("\n".join([*body, "end"]))
+        self.choices.append(choice)
+
+    def _binary(self) -> None:
+        symmetry = self._one(["", "symmetric", "symmetric", "antisymmetric"])
+        left = self._set()
+        right = left if symmetry else self._set()
+        values = self._values(self._between(2, 4 if symmetry == "antisymmetric" else 3))
+        pairs = self._pairs(left, right) // (2 if symmetry else 1)
+        if not self._fits(float(len(values)) ** pairs):
+            return
+        name = f"pair{len(self.choices)}"
+        body = [f"choice enum {name}($x in {left}, $y in {right}):"]
+        if symmetry == "symmetric":
+            body.append("  symmetric")
+        elif symmetry:
+            body += ["  antisymmetric:", "    P -> Q"] + (["    R -> S"] if len(values) > 3 else [])
+        body += [f"  value {value}:" for value in values]
+        self.lines.append("\n".join([*body, "end"]))
+        self.choices.append(_Choice(name, (left, right), values, symmetry=symmetry or "none"))
+
+    def _integer(self) -> None:
+        over = self._set()
+        universe = self._one(["$x.sizes", "$x.sizes", "$x.sizes", "range(1, $x.weight + 2)", "[1, 2, 3]"])
+        offered = {
+            "$": [len(sizes) for sizes in self.backbone.sizes],
+            "r": [weight + 1 for weight in self.backbone.weights],
+            "[": [3 for _ in self.backbone.sizes],
+        }[universe[0]]
+        if not self._fits(math.prod(float(offered[i]) for i in self._members(over))):
+            return
+        name = f"size{len(self.choices)}"
+        self.lines.append(f'choice integer {name}($x in {over}): "{universe}" end')
+        self.choices.append(_Choice(name, (over,)))
+
+    # ---- What follows from choices ----
+
+    def _counter(self) -> None:
+        variables: dict[str, str] = {}
+        params = ""
+        over = self._set()
+        if self._chance(60):
+            variables["p"] = over
+            params = f"$p in {over}"
+        head = f"({params}):"
+        foralls = ""
+        for index in range(self._between(1, 2)):
+            near = "p" in variables and self._chance(40)
+            binder = "Near($p)" if near else self._one(["Items", "Reds", "Blues", *self.quotients])
+            variables[f"v{index}"] = "Near" if near else binder if binder not in self.quotients else "Items"
+            where = f' where "$v{index}.is_odd"' if self._chance(15) else ""
+            foralls += f"  forall $v{index} in {binder}{where}:\n"
+        kind = self._one(["", "", "half ", "internal "])
+        product = self._chance(40)
+        value = self._amount(variables, product, hidden=kind == "half ")
+        if value is None:
+            return
+        base = f"  base {self._one(['0', '1', '2', chr(34) + '$kernel.few' + chr(34)])}\n"
+        base = base if self._chance(30) and not (product and "base 0" in base) else ""
+        conditions = [self._formula(variables, depth=1) for _ in range(self._between(0, 2))]
+        when = "".join(f"\n    {c}" for c in conditions)
+        name = f"count{len(self.choices)}"
+        operation = "mul" if product else "sum"
+        self.lines.append(
+            f"choice {kind}counter {name}{head}\n{base}{foralls}  {operation} {value} when:{when}\nend"
+        )
+        counted = _Choice(
+            name, (over,) if params else (), visible=not kind, is_sum=not product, is_product=product
+        )
+        self.choices.append(counted)
+        if self._chance(80):
+            self._limit(counted)
+
+    def _limit(self, counter: _Choice) -> None:
+        prefix = f"forall $p in {counter.params[0]}: " if counter.params else ""
+        use = f"{counter.name}({'$p' if counter.params else ''})"
+        operator = self._one(["<=", "<=", "<", ">=", "!=", "!="] if counter.visible else ["<=", "<"])
+        bounds = ["2", "3"] if operator in ("==", ">=") else ["3", "4", "6", "9", '"$kernel.few * 3"']
+        bound = self._one([*bounds, '"$device.limit"'])
+        self.lines.append(f"require {prefix}{use} {operator} {bound}")
+
+    def _amount(self, variables: dict[str, str], product: bool, hidden: bool) -> str | None:
+        """What a counter adds up: a number, a host value, an integer choice or a counter that fits."""
+        options = ["1", "2"] if not product else ["2", "3"]
+        options += [f'"${v}.weight"' for v in variables]
+        for choice in self.choices:
+            if choice.values or (choice.is_sum and product) or (not choice.visible and not hidden):
+                continue
+            if product and not choice.is_product and self._may_be_zero(choice):
+                continue
+            options += [u for u in [self._use(choice, variables)] if u is not None] * 2
+        return self._one(options)
+
+    def _may_be_zero(self, choice: _Choice) -> bool:
+        return any(0 in self.backbone.sizes[i] for i in self._members(choice.params[0]))
+
+    def _quotient(self) -> None:
+        relations = [c for c in self.choices if c.symmetry == "symmetric" and len(c.values) > 1]
+        if not relations:
+            return
+        relation = relations[self.rng.randrange(len(relations))]
+        over = relation.params[0]
+        name = f"Classes{len(self.quotients)}"
+        condition = self._formula({"q": over}, depth=1) if self._chance(80) else "true"
+        self.lines.append(
+            f"quotient {name} of $q in {over}:\n"
+            f"  is_class{len(self.quotients)} = {condition} / {relation.name} "
+            f"is {self._one(relation.values)}\nend"
+        )
+        self.choices.append(_Choice(f"is_class{len(self.quotients)}", (over,), ("FALSE", "TRUE")))
+        self.quotients.append(name)
+        self.within[name] = {"Items", over, name}
+
+    # ---- Triggers ----
+
+    def _trigger(self) -> None:
+        """Its condition speaks of decisions alone, so that it depends on nothing that it adds to."""
+        over = self._set()
+        variables = {"t": over}
+        prefix = f"forall $t in {over}: "
+        if self._chance(30):
+            variables["u"] = "Items"
+            prefix += "forall $u in Items: "
+        actions = ["add_copy($t)", "add_copy($t)", "add_red_copy($t)", "paint_blue($t)"]
+        action = "add_near($t, $u)" if "u" in variables else self._one(actions)
+        condition = self._formula(variables, depth=2)
+        self.lines.append(f'trigger {prefix}\n  "$kernel.{action}" when {condition}')
+
+    # ---- Requirements ----
+
+    def _requirement(self) -> None:
+        variables: dict[str, str] = {}
+        prefix = ""
+        for index in range(self._between(1, 3)):
+            near = [v for v in variables if self._chance(25)]
+            over = (
+                f"Near(${near[0]})"
+                if near
+                else self._one(["Items", "Items", "Reds", "Blues", *self.quotients])
+            )
+            variables[f"a{index}"] = over.split("(")[0]
+            where = f' where "$a{index}.weight > 1"' if self._chance(8) else ""
+            prefix += f"forall $a{index} in {over}{where}: "
+        formulas = [self._formula(variables, depth=3, limits=True) for _ in range(1 + self._chance(20))]
+        self.lines.append(f"require {prefix}\n  " + "\n  ".join(formulas))
+
+    def _formula(self, variables: dict[str, str], depth: int, limits: bool = False) -> str:
+        """Mostly disjunctions: many of the others together leave no solution.
+
+        `limits`: whether counters that show only that they stay below something may be used here.
+        """
+        shape = self.rng.randrange(20)
+        if depth <= 1 or shape < 3:
+            return self._literal(variables, limits)
+        if shape < 15:
+            operands = [self._formula(variables, depth - 1, limits) for _ in range(self._between(2, 3))]
+            return " || ".join(self._bracketed(o) for o in operands)
+        positive = self._formula(variables, depth - 1, limits)
+        if shape == 19:
+            return f"!({self._formula(variables, depth - 1)})"
+        other = self._formula(variables, depth - 1)
+        if shape < 17:
+            return f"{self._bracketed(other)} => {self._bracketed(positive)}"
+        return f"{self._bracketed(other)} && {self._bracketed(positive)}"
+
+    @staticmethod
+    def _bracketed(formula: str) -> str:
+        return f"({formula})" if " || " in formula or " && " in formula or " => " in formula else formula
+
+    def _literal(self, variables: dict[str, str], limits: bool) -> str:
+        allowed = [c for c in self.choices if c.visible or limits]
+        usable = [(c, u) for c in allowed for u in [self._use(c, variables)] if u is not None]
+        if not usable or self._chance(8):
+            variable = self._one(sorted(variables))
+            tests = [
+                f'"${variable}.is_odd"',
+                f'"${variable}.weight < 3"',
+                f'"${variable}.weight != 2"',
+                "true",
+            ]
+            return self._one(tests if usable else tests[1:])
+        choice, use = usable[self.rng.randrange(len(usable))]
+        return self._test(choice, use) if choice.values else self._comparison(choice, use, variables)
+
+    def _test(self, choice: _Choice, use: str) -> str:
+        values = self._one(choice.values)
+        if self._chance(30):
+            values += f" | {self._one(choice.values)}"
+        return f"{use} is {'not ' if self._chance(40) else ''}{values}"
+
+    def _comparison(self, choice: _Choice, use: str, variables: dict[str, str]) -> str:
+        if not choice.visible:
+            return f"{use} {self._one(['<', '<='])} {self._between(1, 5)}"
+        operator = self._one(["==", "!=", "<", "<=", ">", ">="])
+        others = [
+            u for c in self.choices if not c.values and c.visible for u in [self._use(c, variables)] if u
+        ]
+        left = f"{self._between(2, 3)} * {use}" if self._chance(20) else use
+        if self._chance(20):
+            left += f" + {self._between(1, 2)}"
+        right = str(self._between(0, 6))
+        if others and self._chance(50):
+            right = self._one(others)
+            if self._chance(30):
+                right += self._one([" + 1", ' + "$kernel.few"', " - 1"])
+        elif self._chance(30):
+            right = f'"${self._one(sorted(variables))}.weight + 1"'
+        return f"{left} {operator} {right}"
+
+    def _use(self, choice: _Choice, variables: dict[str, str]) -> str | None:
+        """The choice on distinct variables whose sets lie in those of its parameters, if there are such."""
+        free = sorted(variables)
+        self.rng.shuffle(free)
+        args = []
+        for param in choice.params:
+            fitting = [v for v in free if param in self.within[variables[v]]]
+            if not fitting:
+                return None
+            free.remove(fitting[0])
+            args.append(f"${fitting[0]}")
+        return f"{choice.name}({', '.join(args)})"

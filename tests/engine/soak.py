@@ -1,0 +1,120 @@
+"""Tries new random spaces for as long as wanted: `SOAK_MINUTES=60 python -m tests.engine.soak [SEED]`.
+
+Out: how much was tried; for the first disagreement its smallest form found, as text to make a test of, and
+exit status 1.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.engine.enumerate import EnumerationLimitError
+from tests.engine.agreement import Tally
+from tests.engine.cp_sat import CpSatModel
+from tests.engine.examples import example_of
+from tests.engine.generated_spaces import Backbone, GeneratedSpace, Machine, generate_space
+
+DESCENTS = 6
+MOST_SOLUTIONS_TO_SEARCH = 1000
+
+
+def disagreement(generated: GeneratedSpace, tally: Tally, seed: int = 0) -> str | None:
+    """What the engine and the oracles disagree on for one space. Other errors pass through."""
+    example = example_of(generated)
+    compared = example.agreement()
+    compared.tally = tally
+    try:
+        for number in range(DESCENTS):
+            rng = random.Random(f"{seed} {number}")
+            compared.check_descent(rng)
+            compared.check_order(rng)
+            compared.check_monotone(rng)
+        if len(compared.solutions) <= MOST_SOLUTIONS_TO_SEARCH:
+            compared.check_exhaustively()
+            if not example.space.triggers:
+                count = CpSatModel(example.space, example.kernel, Machine()).count()
+                assert count == len(compared.solutions), f"CP-SAT counts {count}"
+    except AssertionError as error:
+        return str(error)
+    return None
+
+
+def shrink(generated: GeneratedSpace, seed: int) -> GeneratedSpace:
+    """Drops declarations, lines and objects for as long as the oracles still disagree with the engine."""
+    for smaller in _smaller(generated):
+        try:
+            if disagreement(smaller, Tally(), seed) is not None:
+                return shrink(smaller, seed)
+        except (DiagnosticError, EnumerationLimitError):
+            continue
+    return generated
+
+
+def _smaller(generated: GeneratedSpace) -> Iterator[GeneratedSpace]:
+    blocks = generated.text.split("\n\n")
+    for index in range(len(blocks)):
+        yield replace(generated, text="\n\n".join(blocks[:index] + blocks[index + 1 :]))
+    lines = generated.text.split("\n")
+    for index in range(len(lines)):
+        yield replace(generated, text="\n".join(lines[:index] + lines[index + 1 :]))
+    backbone = generated.backbone
+    last = len(backbone.sizes) - 1
+    if last > 0:
+        yield replace(generated, backbone=_without(backbone, last))
+    for index, sizes in enumerate(backbone.sizes):
+        if len(sizes) > 1:
+            fewer = (*backbone.sizes[:index], sizes[:-1], *backbone.sizes[index + 1 :])
+            yield replace(generated, backbone=replace(backbone, sizes=fewer))
+
+
+def _without(backbone: Backbone, last: int) -> Backbone:
+    return Backbone(
+        backbone.sizes[:last],
+        backbone.weights[:last],
+        tuple(i for i in backbone.reds if i != last),
+        tuple(i for i in backbone.blues if i != last),
+        tuple(tuple(j for j in near if j != last) for near in backbone.near[:last]),
+    )
+
+
+def main() -> int:
+    minutes = float(os.environ.get("SOAK_MINUTES", "5"))
+    first = int(sys.argv[1]) if len(sys.argv) > 1 else random.SystemRandom().randrange(1 << 32)
+    end = time.monotonic() + 60 * minutes
+    tally, outcomes = Tally(), Counter[str]()
+    seed = first
+    print(f"seeds from {first}", flush=True)
+    while time.monotonic() < end:
+        generated = generate_space(random.Random(seed))
+        try:
+            found = disagreement(generated, tally, seed)
+        except DiagnosticError as error:
+            outcomes[f"refused {error.diagnostics[0].code}"] += 1
+        except EnumerationLimitError:
+            outcomes["too large"] += 1
+        except Exception:
+            print(f"seed {seed}\n{generated}", flush=True)
+            raise
+        else:
+            outcomes["compared"] += 1
+            if found is not None:
+                print(f"seed {seed}: {found}\nthe smallest form found:\n{shrink(generated, seed)}")
+                return 1
+        seed += 1
+    print(f"{seed - first} spaces: {dict(outcomes)}")
+    print(
+        f"{tally.decisions} decisions, {tally.contradictions} contradictions, {tally.leaves} leaves, "
+        f"{tally.vectors} pairs of vectors compared"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
