@@ -248,8 +248,16 @@ class _Checker:
         if scope is None:
             return
         for condition in conditions:
-            formula = Conditions(self.names, scope).formula(condition)
+            translator = Conditions(self.names, scope)
+            formula = translator.formula(condition)
             if formula is not None:
+                holds = translator.truth(formula)
+                if holds:
+                    self.report.note("SP103", "this always holds", condition.span, "remove it")
+                elif holds is False:
+                    self.report.warning(
+                        "SP104", "this never holds", condition.span
+                    )
                 self.requirements.append(space.Requirement(tuple(scope.values()), formula, condition.span))
 
     def _check_trigger(self, declaration: syntax.Trigger) -> None:

@@ -7,6 +7,7 @@ steps: `declare` what other declarations can ask of a choice, then, with all cho
 
 from __future__ import annotations
 
+from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.cycles import by_need
@@ -184,9 +185,21 @@ def value_requirements(
             for condition in requires.conditions:
                 formula = conditions.formula(condition)
                 if formula is not None:
+                    _remark(conditions, item, formula, condition.span)
                     either = space.Or((space.Is(use, others, item.name.span), formula))
                     requirements.append(space.Requirement(tuple(scope.values()), either, condition.span))
     return requirements
+
+
+def _remark(
+    conditions: Conditions, item: syntax.Value | syntax.Alias, formula: space.Formula, span: Span
+) -> None:
+    holds = conditions.truth(formula)
+    if holds:
+        conditions.report.note("SP103", "this always holds", span, "remove it")
+    elif holds is False:
+        message = f"`{item.name.text}` can never be taken: this never holds"
+        conditions.report.warning("SP105", message, span)
 
 
 def counter(names: Names, declaration: syntax.CounterChoice, header: CounterNames) -> space.Counter | None:

@@ -13,6 +13,7 @@ from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.host import HostExpression
 from spacedsl.language.names import ChoiceNames, CounterNames, Names, Scope
+from spacedsl.language.remarks import truth
 from spacedsl.language.report import Report
 
 _MIRRORED = {
@@ -47,6 +48,11 @@ class Conditions:
     @property
     def report(self) -> Report:
         return self.names.report
+
+    def truth(self, formula: space.Formula) -> bool | None:
+        """Whether the condition holds, or fails, for all kernels."""
+        enums = {n: c.full for n, c in self.names.choices.items() if isinstance(c, space.EnumChoice)}
+        return truth(formula, enums)
 
     def formula(self, expression: syntax.Expression, negated: bool = False) -> space.Formula | None:
         """`negated`: whether an odd number of negations stands around it."""

@@ -8,6 +8,7 @@ nothing else: `host_syntax.py` checks and rewrites the text, and what it does go
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -145,7 +146,7 @@ def host_expression(text: str, span: Span, kind: HostKind = HostKind.VALUE) -> H
     code = compile(translation.function, _FILE_NAME, "eval", dont_inherit=True)
     parameters = tuple(_SYNONYMS.get(name, name) for name in translation.parameters)
     return HostExpression(
-        text=text.replace("$fun.", "$kernel."),
+        text=re.sub(r"\$fun\b", "$kernel", text),
         variables=tuple(sorted(set(parameters))),
         kind=kind,
         span=span,

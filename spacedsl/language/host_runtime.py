@@ -1,7 +1,7 @@
 """What a compiled host expression can do: the guards that its operations go through, and their limits.
 
 In: called by the code that `host_syntax.translate` writes. Out: values, or `RefusedError` where an operation
-is not allowed on the values that it met. No guard returns anything that could lead out of the exposed objects.
+is not allowed on the values that it met. No guard returns anything that leads out of the exposed objects.
 """
 
 from __future__ import annotations

@@ -106,8 +106,9 @@ def _parse(text: str) -> ast.expr | Problem:
             # The blanks in front would be an indentation; a parenthesis would move everything by one.
             tree = ast.parse(python[blanks:], mode="eval").body
     except SyntaxError as error:
-        start = min(blanks + max((error.offset or 1) - 1, 0), len(text) - 1)
-        return Problem(f"not a Python expression: {error.msg}", start, start + 1)
+        # Python gives no column for what is missing at the end.
+        start = min(blanks + error.offset - 1, len(text)) if error.offset else len(text)
+        return Problem(f"not a Python expression: {error.msg}", start, min(start + 1, len(text)))
     except (ValueError, MemoryError, RecursionError):
         return Problem("not a Python expression", 0, len(text))
     _move(tree, len(text[:blanks].encode()))

@@ -67,6 +67,8 @@ def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
             )
     reverse = _reverse(names, declaration, keys.get("reverse"), [s for s in supersets if s is not None])
     if "iterator" not in keys:
+        if any(key.name.text not in (*KEYS, *IGNORED_KEYS) for key in declaration.keys):
+            return None  # most likely the key that was meant, and reported
         hint = 'add `iterator = "$kernel.objects"`, an expression for the objects of the set'
         names.report.error(
             "SP020", f"`{declaration.name.text}` has no `iterator`", declaration.name.span, hint

@@ -116,7 +116,7 @@ def _before(grammar: Lark, tokens: list[Token], position: int) -> tuple[Interact
 
 
 def _copied(parser: InteractiveParser) -> InteractiveParser:
-    """A parser that reads on by itself. What it builds is never looked at, so it may share what has been built."""
+    """A parser that reads on by itself. What it builds is never looked at, so trees may be shared."""
     copied: InteractiveParser = parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
     return copied
 
