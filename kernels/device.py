@@ -61,6 +61,8 @@ class AccessRate(_Frozen):
 
     kind: Literal["load", "store"]
     nbytes: int = Field(ge=1)
+    dtype: str | None = None
+    """Elements in the kind of register that their arithmetic uses; None: whatever they are."""
     instructions_per_ns: float = Field(gt=0)
 
 

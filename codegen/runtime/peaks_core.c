@@ -1,5 +1,5 @@
 /* What one core can do at most: independent arithmetic instructions, loads and stores in the L1 cache, and
- * the latency of a chain of accumulations. Built with the flags that candidates are built with, and
+ * the latency of a chain of accumulations, on the CPU that the argument names. Built with the flags that candidates are built with, and
  * -DVECTOR_BYTES. Prints one line for each measurement:
  *
  *     arithmetic <dtype> <lanes> <unit> <instructions per ns>
@@ -7,8 +7,11 @@
  *     load|store <dtype> <bytes> - <instructions per ns>
  *
  * Each figure is the best of many short samples: between interruptions, at the highest clock seen. */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { SAMPLES = 300, STEPS = 1000, CHAINS = 12, BUFFER_BYTES = 8192 };
@@ -159,7 +162,15 @@ static void report_access(const char *kind, const char *dtype, int nbytes, void 
   report_access("store", dtype, nbytes, tag##_store);                                             \
   fflush(stdout);
 
-int main(void) {
+int main(int argc, char **argv) {
+  cpu_set_t set;
+  if (argc != 2) {
+    fprintf(stderr, "usage: peaks_core CPU\n");
+    return 2;
+  }
+  CPU_ZERO(&set);
+  CPU_SET(atoi(argv[1]), &set);
+  sched_setaffinity(0, sizeof set, &set);
   for (int s = 0; s < 20; s++) best_ns(f32_fma); /* until the clock has risen */
   REPORT(f32, "f32", 4, 4)
   REPORT(f64, "f64", 8, 8)

@@ -7,8 +7,8 @@
  *
  *     read|mixed <threads> <bytes> <bytes per ns>
  *
- * `read` only loads; `mixed` is the best of all mixtures of loads and stores, counting the bytes that the
- * program names. Stores are tried through the caches and around them. Best of many samples. */
+ * `read` counts loads, `mixed` loads and stores, each at the best of several mixtures and counting the bytes
+ * that the program names. Stores are tried through the caches and around them. Best of many samples. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -92,8 +92,11 @@ static void read_all(Vector *base, size_t n) {
 WRITERS(plain, PLAIN)
 WRITERS(stream, STREAM)
 
-static Pattern *const PATTERNS[] = {read_all,   fill_plain,  copy_plain,  triad_plain,
-                                    fill_stream, copy_stream, triad_stream};
+static const struct {
+  Pattern *run;
+  double loaded; /* share of the bytes */
+} PATTERNS[] = {{read_all, 1},       {fill_plain, 0},        {copy_plain, 1.0 / 2},   {triad_plain, 2.0 / 3},
+                {fill_stream, 0},    {copy_stream, 1.0 / 2}, {triad_stream, 2.0 / 3}};
 enum { PATTERN_COUNT = sizeof PATTERNS / sizeof *PATTERNS };
 
 /* A sense-reversing barrier: it spins, because a sleeping thread would wake up too late. */
@@ -117,11 +120,13 @@ typedef struct {
   double start_ns, end_ns;
 } Worker;
 static Worker workers[MAX_THREADS];
-static Pattern *pattern; /* what all workers run next; null: stop */
-static size_t share_vectors, passes;
 
-static void *work(void *argument) {
-  Worker *me = argument;
+/* What all workers do between two meetings. Atomic, although the barrier orders it: compilers move plain
+ * loads across a call of a function that does not change the variable. */
+static _Atomic(Pattern *) pattern; /* null: end */
+static atomic_size_t share_vectors, passes;
+
+static void take_place(Worker *me) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(me->cpu, &set);
@@ -135,12 +140,22 @@ static void *work(void *argument) {
   madvise(me->arena, me->arena_bytes, MADV_HUGEPAGE);
 #endif
   memset(me->arena, 1, me->arena_bytes);
+}
+
+static void sample(Worker *me) {
+  Pattern *run = pattern;
+  size_t vectors = share_vectors, count = passes;
+  me->start_ns = now_ns();
+  for (size_t p = 0; p < count; p++) run(me->arena, vectors);
+  me->end_ns = now_ns();
+}
+
+static void *work(void *argument) {
+  take_place(argument);
   for (;;) {
     meet();
     if (!pattern) return 0;
-    me->start_ns = now_ns();
-    for (size_t p = 0; p < passes; p++) pattern(me->arena, share_vectors);
-    me->end_ns = now_ns();
+    sample(argument);
     meet();
   }
 }
@@ -152,11 +167,9 @@ static double best_rate(Pattern *run, size_t share_bytes) {
   size_t moved = share_vectors * sizeof(Vector);
   passes = moved >= SAMPLE_BYTES ? 1 : SAMPLE_BYTES / moved;
   double best = 0, began = now_ns();
-  for (int sample = 0; sample < MAX_SAMPLES; sample++) {
+  for (int taken = 0; taken < MAX_SAMPLES; taken++) {
     meet();
-    workers[0].start_ns = now_ns();
-    for (size_t p = 0; p < passes; p++) run(workers[0].arena, share_vectors);
-    workers[0].end_ns = now_ns();
+    sample(&workers[0]);
     meet();
     double start = workers[0].start_ns, end = workers[0].end_ns;
     for (int t = 1; t < threads; t++) {
@@ -165,8 +178,8 @@ static double best_rate(Pattern *run, size_t share_bytes) {
     }
     double rate = (double)(moved * passes * (size_t)threads) / (end - start);
     /* The first sample of a size brings it into the caches. */
-    if (sample > 0 && rate > best) best = rate;
-    if (sample >= MIN_SAMPLES && now_ns() - began > BUDGET_NS) break;
+    if (taken > 0 && rate > best) best = rate;
+    if (taken >= MIN_SAMPLES && now_ns() - began > BUDGET_NS) break;
   }
   return best;
 }
@@ -186,42 +199,28 @@ int main(int argc, char **argv) {
   size_t unit = 48 * sizeof(Vector);
   for (int t = 0; t < threads; t++) workers[t].arena_bytes = (largest / unit + 1) * unit;
 
-  /* Worker 0 is this thread; it fills its arena as the others do, then leads. */
   pthread_t ids[MAX_THREADS];
   for (int t = 1; t < threads; t++)
     if (pthread_create(&ids[t], 0, work, &workers[t])) {
       fprintf(stderr, "peaks_memory: cannot start a thread\n");
       return 1;
     }
-  int leader_threads = threads;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(workers[0].cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
-  workers[0].arena = mmap(0, workers[0].arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (workers[0].arena == MAP_FAILED) {
-    perror("peaks_memory: mmap");
-    return 1;
-  }
-#ifdef MADV_HUGEPAGE
-  madvise(workers[0].arena, workers[0].arena_bytes, MADV_HUGEPAGE);
-#endif
-  memset(workers[0].arena, 1, workers[0].arena_bytes);
+  take_place(&workers[0]); /* this thread is worker 0 and leads the others */
 
   for (int a = 2; a < argc; a++) {
-    size_t total = strtoull(argv[a], 0, 10), share = total / (size_t)leader_threads;
+    size_t total = strtoull(argv[a], 0, 10), share = total / (size_t)threads;
     if (share < unit) share = unit;
-    double mixed = 0;
+    double read = 0, mixed = 0;
     for (int p = 0; p < PATTERN_COUNT; p++) {
-      double rate = best_rate(PATTERNS[p], share);
-      if (p == 0) printf("read %d %zu %.4f\n", leader_threads, total, rate);
+      double rate = best_rate(PATTERNS[p].run, share);
+      if (rate * PATTERNS[p].loaded > read) read = rate * PATTERNS[p].loaded;
       if (rate > mixed) mixed = rate;
     }
-    printf("mixed %d %zu %.4f\n", leader_threads, total, mixed);
+    printf("read %d %zu %.4f\nmixed %d %zu %.4f\n", threads, total, read, threads, total, mixed);
     fflush(stdout);
   }
   pattern = 0;
   meet();
-  for (int t = 1; t < leader_threads; t++) pthread_join(ids[t], 0);
+  for (int t = 1; t < threads; t++) pthread_join(ids[t], 0);
   return 0;
 }

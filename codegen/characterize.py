@@ -1,0 +1,121 @@
+"""The description of this machine: measured once, kept in the user's data folder.
+
+In: this machine and its compiler. Out: a `CpuDevice`. It is measured again when the processor, the CPUs that
+may be used, the compiler or the measuring itself has changed, since each of them has a file of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from spacedsl.codegen import processor
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.peaks import (
+    CORE_MARGIN,
+    CORE_SOURCE,
+    MEMORY_SOURCE,
+    SHARED_MARGIN,
+    measure_core,
+    measure_memory,
+    probed_caches,
+)
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.device import CpuDevice, load_device
+
+_HEADER = """\
+Measured here by `spacedsl device characterize`. Rates are the best of many samples and raised by a margin
+({core} for one core, {shared} for what cores share): bounds must not be above what is possible."""
+
+
+def local_device(force: bool = False, progress: Callable[[str], None] | None = None) -> CpuDevice:
+    """This machine's description, measured where there is none yet, or in any case if `force`.
+
+    Measuring takes some seconds. Raises `EnvironmentLack` without a compiler, or on a processor whose
+    vectors are not known.
+    """
+    path = device_path()
+    if not force and path.exists():
+        try:
+            return load_device(path)
+        except DiagnosticError:
+            pass  # Written by another version: measured again.
+    with machine_lock():
+        device = _measure(progress or (lambda activity: None))
+    _write(device, path)
+    return device
+
+
+def devices_folder() -> Path:
+    """Where descriptions that were measured here lie."""
+    root = os.environ.get("XDG_DATA_HOME")
+    return (Path(root) if root else Path.home() / ".local" / "share") / "spacedsl" / "devices"
+
+
+def device_path() -> Path:
+    """Where this machine's description lies, or will lie."""
+    return devices_folder() / f"{_key()}.yaml"
+
+
+def _key() -> str:
+    """Equal for equal processors, CPUs in use, compilers, flags and measuring programs."""
+    parts = [processor.identity(), repr(processor.usable_cpus()), find_compiler().digest]
+    parts += [source.read_text(encoding="utf-8") for source in (CORE_SOURCE, MEMORY_SOURCE)]
+    parts += [repr((CORE_MARGIN, SHARED_MARGIN))]
+    slug = re.sub(r"[^a-z0-9]+", "-", processor.model_name().lower()).strip("-")
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return f"{slug}-{digest[:12]}"
+
+
+def _measure(progress: Callable[[str], None]) -> CpuDevice:
+    compiler, cpus = find_compiler(), processor.usable_cpus()
+    vectors = processor.vectors(compiler)
+    with tempfile.TemporaryDirectory(prefix="spacedsl-") as name:
+        folder = Path(name)
+        progress("measuring the arithmetic of one core")
+        core = measure_core(compiler, vectors, cpus[0], folder)
+        caches = processor.caches(cpus)
+        if not caches:
+            progress("looking for the sizes of caches")
+            caches = probed_caches(compiler, vectors, cpus, folder)
+        progress("measuring caches and memory")
+        memory = measure_memory(compiler, vectors, cpus, caches, folder)
+    return CpuDevice(
+        name=_key(),
+        threads=len(cpus),
+        vector_bytes=vectors.nbytes,
+        vector_registers=vectors.registers,
+        arithmetic=core.arithmetic,
+        memory=memory,
+        accesses=core.accesses,
+        latencies=core.latencies,
+        compiler=compiler.version,
+    )
+
+
+def _write(device: CpuDevice, path: Path) -> None:
+    """Whole or not at all: another process may read at the same time."""
+    yaml = YAML()
+    yaml.default_flow_style = None
+    yaml.width = 160
+    text = io.StringIO()
+    header = _HEADER.format(core=CORE_MARGIN, shared=SHARED_MARGIN)
+    text.write("".join(f"# {line}\n" for line in header.splitlines()))
+    yaml.dump(device.model_dump(mode="json"), text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=path.stem, suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text.getvalue())
+        Path(temporary).replace(path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise

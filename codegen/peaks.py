@@ -1,0 +1,280 @@
+"""Micro-benchmarks: what this machine's cores and memory can do at most.
+
+In: a compiler, CPUs, the caches that they have. Out: measured rates as the records of a `CpuDevice`. Two C
+programs measure, each in a process of its own; their lines are read here. A rate is the best of many
+samples and raised by a margin: a bound must hold for runs at moments that nobody measured.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spacedsl.codegen.build import BuildError, Compiler, EnvironmentLack, build_library
+from spacedsl.codegen.processor import Cache, Vectors
+from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, MemoryLevel
+
+CORE_SOURCE = Path(__file__).parent / "runtime" / "peaks_core.c"
+MEMORY_SOURCE = Path(__file__).parent / "runtime" / "peaks_memory.c"
+
+CORE_MARGIN = 1.1
+"""Of all that belongs to one core: the clock may rise above what was seen."""
+
+SHARED_MARGIN = 1.3
+"""Of caches and memory that other cores, of other processes or other tenants, take part of."""
+
+_TIMEOUT_S = 60.0
+_CORE_ROUNDS = 10
+_MEMORY_ROUNDS = 3
+"""Apart in time, so that one disturbance does not spoil them all."""
+
+_LARGEST_BYTES = 1 << 30
+_RUN = """
+import ctypes, sys
+arguments = [text.encode() for text in sys.argv[1:]]
+sys.exit(ctypes.CDLL(sys.argv[1]).main(len(arguments), (ctypes.c_char_p * (len(arguments) + 1))(*arguments)))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Rates of one core."""
+
+    arithmetic: tuple[ArithmeticRate, ...]
+    accesses: tuple[AccessRate, ...]
+    latencies: tuple[ChainLatency, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Bytes per ns that threads move: loads alone, loads and stores together."""
+
+    read: float
+    mixed: float
+
+
+# ---- One core ------------------------------------------------------------------------------------------
+
+
+def measure_core(compiler: Compiler, vectors: Vectors, cpu: int, folder: Path) -> Core:
+    """Builds and runs `peaks_core.c` in `folder`; raises `EnvironmentLack`."""
+    rounds = range(_CORE_ROUNDS)
+    return read_core(
+        line for _ in rounds for line in _output(CORE_SOURCE, compiler, vectors, folder, [str(cpu)])
+    )
+
+
+def read_core(lines: Iterable[str]) -> Core:
+    """The records that the lines of `peaks_core.c` make."""
+    rates: dict[tuple[str, int, str], float] = {}
+    accesses: dict[tuple[str, str, int], float] = {}
+    latencies: dict[str, float] = {}
+    for line in lines:
+        kind, dtype, width, unit, value = line.split()
+        figure = float(value)
+        match kind:
+            case "arithmetic":
+                rates[dtype, int(width), unit] = max(figure, rates.get((dtype, int(width), unit), 0.0))
+            case "load" | "store":
+                key = kind, dtype, int(width)
+                accesses[key] = max(figure, accesses.get(key, 0.0))
+            case "chain":
+                latencies[dtype] = min(figure, latencies.get(dtype, figure))
+    return Core(
+        tuple(
+            ArithmeticRate(
+                dtype=dtype, lanes=lanes, unit=unit, instructions_per_ns=_raised(rate, CORE_MARGIN)
+            )
+            for (dtype, lanes), of_units in sorted(_by_width(rates).items())
+            for unit, rate in (
+                ("multiply", of_units["multiply"]),
+                ("add", of_units["add"]),
+                ("any", _any_rate(of_units)),
+            )
+        ),
+        tuple(
+            AccessRate(
+                kind="load" if kind == "load" else "store",
+                dtype=dtype,
+                nbytes=nbytes,
+                instructions_per_ns=_raised(rate, CORE_MARGIN),
+            )
+            for (kind, dtype, nbytes), rate in sorted(accesses.items())
+        ),
+        tuple(
+            ChainLatency(dtype=dtype, latency_ns=round(latency / CORE_MARGIN, 4))
+            for dtype, latency in sorted(latencies.items())
+        ),
+    )
+
+
+def _by_width(rates: Mapping[tuple[str, int, str], float]) -> dict[tuple[str, int], dict[str, float]]:
+    grouped: dict[tuple[str, int], dict[str, float]] = {}
+    for (dtype, lanes, unit), rate in rates.items():
+        grouped.setdefault((dtype, lanes), {})[unit] = rate
+    return grouped
+
+
+def _any_rate(rates: Mapping[str, float]) -> float:
+    """The best rate of any mixture.
+
+    Where a mixture was faster than either alone, there are separate units. Which mixture suits them best was
+    not measured; none is faster than both together.
+    """
+    alone = max(rates["multiply"], rates["add"])
+    return rates["multiply"] + rates["add"] if rates["any"] > 1.1 * alone else max(alone, rates["any"])
+
+
+# ---- Memory --------------------------------------------------------------------------------------------
+
+
+def measure_memory(
+    compiler: Compiler, vectors: Vectors, cpus: Sequence[int], caches: Sequence[Cache], folder: Path
+) -> tuple[MemoryLevel, ...]:
+    """Builds and runs `peaks_memory.c` for one thread and for all; raises `EnvironmentLack`."""
+    single = working_sets([c.one_cpu_bytes for c in caches])
+    together = working_sets([c.all_cpus_bytes for c in caches])
+    one: list[Bandwidth] = []
+    every: list[Bandwidth] = []
+    for _ in range(_MEMORY_ROUNDS):
+        one = _better(one, _bandwidths(compiler, vectors, cpus[:1], single, folder))
+        if len(cpus) > 1:
+            every = _better(every, _bandwidths(compiler, vectors, cpus, together, folder))
+    return levels(caches, one, every or one)
+
+
+def _better(a: list[Bandwidth], b: list[Bandwidth]) -> list[Bandwidth]:
+    pairs = zip(a, b, strict=True) if a else [(bandwidth, bandwidth) for bandwidth in b]
+    return [Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed)) for x, y in pairs]
+
+
+def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """For each cache, and for memory behind them, the sizes in bytes to measure there.
+
+    A set does not fit into the caches inside. Memory gets two, since a cache that keeps part of a
+    smaller set makes it faster, never slower.
+    """
+    sets: list[tuple[int, ...]] = []
+    inner = 0
+    for capacity in capacities:
+        sets.append(tuple(int(1.2 * inner + share * capacity) for share in (0.25, 0.5, 0.75)))
+        inner += capacity
+    most = max(min(_LARGEST_BYTES, _memory_bytes() // 4), 1 << 20)
+    return (*sets, tuple(min(factor * inner, most) for factor in (2, 4)))
+
+
+def levels(
+    caches: Sequence[Cache], one: Sequence[Bandwidth], every: Sequence[Bandwidth]
+) -> tuple[MemoryLevel, ...]:
+    """The records, with margins; no level is slower than the one outside it."""
+    found: list[MemoryLevel] = []
+    outer = [0.0] * 4
+    for position in reversed(range(len(one))):
+        is_memory = position == len(caches)
+        cache = None if is_memory else caches[position]
+        is_shared = cache is None or cache.one_cpu_bytes == cache.all_cpus_bytes
+        margin = SHARED_MARGIN if is_shared else CORE_MARGIN
+        threads = one[position], every[position]
+        rates = [_raised(rate, margin) for b in threads for rate in (b.read, b.mixed)]
+        # All threads can do what one can.
+        rates[2:] = [max(pair) for pair in zip(rates[:2], rates[2:], strict=True)]
+        outer = [max(pair) for pair in zip(rates, outer, strict=True)]
+        found.append(
+            MemoryLevel(
+                name="DRAM" if cache is None else cache.name,
+                capacity_bytes=None if cache is None else cache.all_cpus_bytes,
+                bytes_per_ns=outer[0],
+                mixed_per_ns=outer[1],
+                bytes_per_ns_all=outer[2],
+                mixed_per_ns_all=outer[3],
+            )
+        )
+    return tuple(reversed(found))
+
+
+def _bandwidths(
+    compiler: Compiler,
+    vectors: Vectors,
+    cpus: Sequence[int],
+    sets: Sequence[Sequence[int]],
+    folder: Path,
+) -> list[Bandwidth]:
+    """For each group of working sets, the best of its sizes."""
+    sizes = [nbytes for group in sets for nbytes in group]
+    arguments = [",".join(map(str, cpus)), *map(str, sizes)]
+    measured: dict[tuple[str, int], float] = {}
+    for line in _output(MEMORY_SOURCE, compiler, vectors, folder, arguments):
+        kind, _, nbytes, rate = line.split()
+        measured[kind, int(nbytes)] = float(rate)
+    return [
+        Bandwidth(*(max(measured[kind, nbytes] for nbytes in group) for kind in ("read", "mixed")))
+        for group in sets
+    ]
+
+
+def probed_caches(
+    compiler: Compiler, vectors: Vectors, cpus: Sequence[int], folder: Path
+) -> tuple[Cache, ...]:
+    """The caches as seen from outside, where the operating system says nothing: steps in the bandwidth.
+
+    Too large a capacity makes a bound weaker, too small a one makes it wrong; so a level reaches up to
+    the first size that is clearly slower.
+    """
+    most = min(_LARGEST_BYTES, _memory_bytes() // 4)
+    sizes = [1 << n for n in range(14, most.bit_length())]
+    rates = [b.read for b in _bandwidths(compiler, vectors, cpus[:1], [(n,) for n in sizes], folder)]
+    return steps(sizes, rates, len(cpus))
+
+
+def steps(sizes: Sequence[int], rates: Sequence[float], cpus: int) -> tuple[Cache, ...]:
+    """A level ends where less than 0.7 of its best rate is left."""
+    found: list[Cache] = []
+    best = 0.0
+    for nbytes, rate in zip(sizes, rates, strict=True):
+        if best and rate < 0.7 * best:
+            found.append(Cache(f"L{len(found) + 1}", nbytes, nbytes * cpus))
+            best = rate
+        best = max(best, rate)
+    return tuple(found)
+
+
+# ---- Running -------------------------------------------------------------------------------------------
+
+
+def _output(
+    source: Path,
+    compiler: Compiler,
+    vectors: Vectors,
+    folder: Path,
+    arguments: Sequence[str],
+) -> list[str]:
+    """The lines that a program of `runtime/` prints, built with the flags of candidates."""
+    library = folder / f"{source.stem}.so"
+    try:
+        if not library.exists():
+            flags = (f"-DVECTOR_BYTES={vectors.nbytes}",)
+            build_library(source.read_text(encoding="utf-8"), library, compiler, extra_flags=flags)
+        answer = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _RUN, str(library), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
+    except BuildError as error:
+        raise EnvironmentLack(f"the C compiler cannot build {source.name}: {error}") from None
+    except (subprocess.SubprocessError, OSError) as error:
+        raise EnvironmentLack(f"{source.name} does not run here: {error}") from None
+    return answer.stdout.splitlines()
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+
+
+def _raised(rate: float, margin: float) -> float:
+    return round(rate * margin, 3)
