@@ -18,10 +18,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from spacedsl import record
+from spacedsl import kernels, record
 from spacedsl.codegen.build import EnvironmentLack, find_compiler
 from spacedsl.codegen.c_printer import print_header, prototype
-from spacedsl.codegen.characterize import local_device
+from spacedsl.codegen.characterize import devices_folder, local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.compiler import compile_space
@@ -470,7 +470,8 @@ def generator_digest() -> str:
 
 def device_files() -> tuple[Path, ...]:
     """Descriptions of machines: those shipped, then those measured here."""
-    raise NotImplementedError
+    shipped = Path(kernels.__file__).parent / "devices"
+    return (*sorted(shipped.glob("*.yaml")), *sorted(devices_folder().glob("*.yaml")))
 
 
 def _device(on_event: Listener) -> CpuDevice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,20 +74,34 @@ def _present(console: Console, device: CpuDevice, *, json: bool) -> None:
     if json:
         console.document({"schema": 1, "device": device.model_dump(mode="json")})
         return
-    lines = [
+    console.data("\n".join(described(device)))
+
+
+def described(device: CpuDevice) -> Iterator[str]:
+    """The description, a kind of instruction or a level of memory a line."""
+    yield (
         f"{device.name}: {device.threads} threads, vectors of {device.vector_bytes} bytes "
-        f"in {device.vector_registers} registers",
-        *([f"  compiler    {device.compiler}"] if device.compiler else []),
-    ]
-    for rate in device.arithmetic:
-        gflops = 2 * rate.lanes * rate.instructions_per_ns
-        lines.append(
-            f"  {rate.dtype:4} x {rate.lanes:<4} {gflops:9.1f} GFLOP/s for each thread (fused multiply-add)"
-        )
+        f"in {device.vector_registers} registers"
+    )
+    if device.compiler:
+        yield f"rates are those of {device.compiler}"
+    yield "one thread, instructions/ns"
+    yield from _rows((f"{r.dtype} x {r.lanes}", r.unit, r.instructions_per_ns) for r in device.arithmetic)
+    yield from _rows((f"{a.nbytes} bytes", a.kind, a.instructions_per_ns) for a in device.accesses)
+    if device.latencies:
+        yield "from one accumulation to the next"
+        yield from _rows((latency.dtype, "ns", latency.latency_ns) for latency in device.latencies)
+    yield "memory"
     for level in device.memory:
-        room = "" if level.capacity_bytes is None else f", {level.capacity_bytes / 1024:,.0f} KiB"
-        lines.append(
-            f"  {level.name:11} {level.bytes_per_ns:9.1f} GB/s for one thread, "
-            f"{level.bytes_per_ns_all:.1f} GB/s for all{room}"
-        )
-    console.data("\n".join(lines))
+        room = "" if level.capacity_bytes is None else f"   {level.capacity_bytes / 1024:,.0f} KiB"
+        one, every = level.bytes_per_ns, level.bytes_per_ns_all
+        yield f"  {level.name:10} one thread {one:.1f} GB/s   all {every:.1f} GB/s{room}"
+
+
+def _rows(figures: Iterable[tuple[str, str, float]]) -> Iterator[str]:
+    """A line for each row name, with all its figures."""
+    rows: dict[str, list[str]] = {}
+    for row, column, value in figures:
+        rows.setdefault(row, []).append(f"{column} {value:.2f}")
+    for row, cells in rows.items():
+        yield f"  {row:10} " + "   ".join(cells)

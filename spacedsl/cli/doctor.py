@@ -71,14 +71,19 @@ def _compiler() -> Finding:
 
 
 def _device() -> Finding:
-    from spacedsl.api import device_files, measured_device_file
+    from spacedsl.codegen.build import EnvironmentLack
+    from spacedsl.codegen.characterize import device_path
+    from spacedsl.codegen.processor import model_name, usable_cpus
 
-    threads = len(os.sched_getaffinity(0))
-    measured = measured_device_file()
-    if measured is None or measured not in device_files():
-        detail = f"{threads} threads, not measured yet: the first exploration does it"
+    machine = f"{model_name()}, {len(usable_cpus())} threads"
+    try:
+        path = device_path()
+    except EnvironmentLack:
+        return Finding("device", "note", f"{machine}, not measured: this needs a compiler")
+    if not path.exists():
+        detail = f"{machine}, not measured yet: the first exploration does it"
         return Finding("device", "note", detail, "spacedsl device characterize")
-    return Finding("device", "ok", f"{threads} threads, described in {measured}")
+    return Finding("device", "ok", f"{machine}, described in {path}")
 
 
 def _clocks() -> Finding:
