@@ -100,7 +100,7 @@ class _Reader:
                 self.error("KF013", f"size `{name}` is larger than 2**40", span)
 
     def tensor(self, name: str, entry: TensorEntry) -> Tensor | None:
-        """The tensor; sizes below 1, which have been reported, count as 1 so that the rest is checked."""
+        """The tensor, with sizes below 1, which have been reported, as they are: the rest is checked too."""
         shape: list[int] = []
         for position, given in enumerate(entry.shape):
             place = ("tensors", name, "shape", position)
@@ -111,7 +111,7 @@ class _Reader:
                 extent = None
             if extent is None:
                 return None
-            shape.append(max(1, extent))
+            shape.append(extent)
         strides = self.strides(name, entry, tuple(shape))
         if strides is None:
             return None
@@ -145,7 +145,7 @@ class _Reader:
             if stride < reach and extent > 1:
                 message = f"the stride {stride} is too short: elements of `{name}` overlap"
                 self.error("KF016", message, span, f"at least {reach}")
-            reach += (extent - 1) * stride
+            reach += max(0, extent - 1) * stride
         return strides
 
     def extent(self, entry: int | str, *place: str | int) -> int | None:

@@ -186,6 +186,8 @@ class _Loader:
         free = computation.free_indices
         found: dict[str, Levels] = {}
         for index, extent in computation.extents.items():
+            if extent < 1:  # reported where the size is given
+                continue
             levels = self.entry.tiling.get(index)
             if levels is None:
                 factors = inferred_factors(extent, index not in free)

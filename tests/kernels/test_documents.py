@@ -1,0 +1,63 @@
+"""What is written down about kernel files is true: the page, the codes in it, the JSON Schema."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from pathlib import Path
+
+from spacedsl.diagnostics import DiagnosticError, Source, render
+from spacedsl.kernels.kernel_file import check_kernel
+from spacedsl.kernels.schema import KernelEntry, json_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "kernel-files.md").read_text(encoding="utf-8")
+
+
+def outcome(text: str) -> str:
+    try:
+        check_kernel(Source("matmul.yaml", text), Path("matmul.yaml"))
+    except DiagnosticError as error:
+        return "\n".join(map(render, error.diagnostics)) + "\n"
+    return ""
+
+
+def test_every_example_of_the_page_loads_or_fails_as_shown() -> None:
+    blocks = [(m[1], m[2]) for m in re.finditer(r"```(yaml|text)\n(.*?)```", PAGE, re.S)]
+    examples = [text for kind, text in blocks if kind == "yaml"]
+    shown = {
+        a: b for (kind, a), (after, b) in itertools.pairwise(blocks) if (kind, after) == ("yaml", "text")
+    }
+    assert len(examples) >= 5
+    assert len(shown) == 1
+    for text in examples:
+        assert outcome(text) == shown.get(text, "")
+
+
+def test_every_key_is_in_the_table_of_the_page() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.M) == list(KernelEntry.model_fields)
+
+
+def test_every_code_that_is_reported_is_on_the_page_and_in_a_test() -> None:
+    sources = [*ROOT.glob("kernels/*.py")]
+    literals = [
+        node.value
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    reported = {text for text in literals if re.fullmatch(r"KF\d{3}", text)}
+    reported |= {f"KF{text}" for text in literals if re.fullmatch(r"00\d", text)}
+    listed: set[str] = set()
+    for row in re.findall(r"^\| (KF[^|]*)\|", PAGE, re.M):
+        codes = [int(n) for n in re.findall(r"KF(\d+)", row)]
+        listed |= {f"KF{n:03}" for n in (range(codes[0], codes[1] + 1) if "\u2013" in row else codes)}
+    assert reported == listed
+    tested = (ROOT / "tests" / "kernels" / "test_kernel_file.py").read_text(encoding="utf-8")
+    assert sorted(code for code in reported if f'"{code}"' not in tested) == []
+
+
+def test_the_json_schema_is_that_of_the_models() -> None:
+    path = ROOT / "kernels" / "kernel-file.schema.json"
+    assert path.read_text(encoding="utf-8") == json_schema(), "run python -m spacedsl.kernels.schema"

@@ -1,0 +1,74 @@
+"""Inputs that tests and runs feed to kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spacedsl.kernels.inputs import adversarial_inputs, integer_inputs, random_inputs
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.kernels.reference import evaluate, greatest_magnitude
+from tests.kernels.samples import LIBRARY, MATMUL, changed, check
+
+
+def test_the_same_seed_gives_the_same_inputs() -> None:
+    first, second = (random_inputs(check(MATMUL), np.random.default_rng(7)) for _ in range(2))
+    for name, array in first.inputs.items():
+        np.testing.assert_array_equal(array, second.inputs[name])
+
+
+def test_gaps_between_elements_hold_nan_and_no_element_does() -> None:
+    kernel = load_kernel(LIBRARY / "matmul_strided.yaml", {"m": 3, "n": 2, "k": 4})
+    arguments = random_inputs(kernel, np.random.default_rng(0))
+    buffer = arguments.inputs["A"]
+    assert np.isnan(buffer).sum() == buffer.size - 12
+    assert np.isfinite(evaluate(kernel, arguments.inputs, {})["C"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+def test_integer_inputs_stay_exact_and_are_no_trivial_ones(dtype: str) -> None:
+    kernel = check(changed(("f32", dtype)), {"k": 2000})
+    arguments = integer_inputs(kernel, np.random.default_rng(0))
+    assert arguments.is_exact
+    assert (
+        greatest_magnitude(kernel, arguments.inputs, {}) < {"f32": 2**24, "f64": 2**53, "i32": 2**31}[dtype]
+    )
+    assert all(len(np.unique(a)) > 10 and not (a == 0).all() for a in arguments.inputs.values())
+
+
+def test_a_very_long_sum_gets_mostly_zeros() -> None:
+    text = (
+        "kernel: total\nbackbone: linalg\nsizes: {n: 20000000}\n"
+        "tensors:\n  x: {dtype: f32, shape: [n]}\n  s: {dtype: f32, shape: [], output: true}\n"
+        "compute: ['s = sum[p](x[p])']\n"
+    )
+    arguments = integer_inputs(check(text), np.random.default_rng(0))
+    assert arguments.is_exact
+    assert 0 < np.count_nonzero(arguments.inputs["x"]) < 20_000_000
+
+
+def test_quotients_and_fractions_are_not_called_exact() -> None:
+    for value in ("x[i] / 3", "0.5 * x[i]"):
+        text = (
+            "kernel: k\nbackbone: linalg\nsizes: {n: 4}\n"
+            "tensors:\n  x: {dtype: f32, shape: [n]}\n  y: {dtype: f32, shape: [n], output: true}\n"
+            f"compute: ['y[i] = {value}']\n"
+        )
+        assert not integer_inputs(check(text), np.random.default_rng(0)).is_exact
+
+
+def test_random_floats_are_not_called_exact() -> None:
+    assert not random_inputs(check(MATMUL), np.random.default_rng(0)).is_exact
+
+
+def test_adversarial_inputs_are_exact_and_cover_the_known_weaknesses() -> None:
+    kernel = load_kernel(LIBRARY / "axpy.yaml", {"n": 300})
+    found = {a.name: a for a in adversarial_inputs(kernel, np.random.default_rng(0))}
+    assert list(found) == ["integers", "zeros", "signs", "mixed magnitudes", "last element", "one element"]
+    assert all(a.is_exact for a in found.values())
+    assert not found["zeros"].inputs["x"].any()
+    assert set(found["signs"].inputs["x"]) == {-1, 1}
+    assert np.flatnonzero(found["last element"].inputs["x"]).tolist() == [299]
+    assert np.count_nonzero(found["one element"].inputs["y"]) == 1
+    assert len(set(found["mixed magnitudes"].inputs["x"])) == 2
+    assert found["one element"].parameters["alpha"] == 1.0
