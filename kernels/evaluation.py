@@ -1,4 +1,4 @@
-"""What a search asks of whoever builds, checks and times implementations: data and a protocol, no implementation.
+"""What a search asks of whoever builds, checks and times implementations: data and a protocol alone.
 
 It lies here because `search` and `codegen` both know it and never import each other.
 """
@@ -28,7 +28,7 @@ class Failure(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Nanoseconds of one call: the median, a 95 % confidence interval of the median, the number of samples."""
+    """Nanoseconds of one call: the median, a 95 % confidence interval of it, the number of samples."""
 
     time_ns: float
     low_ns: float
@@ -58,7 +58,7 @@ class Lowered:
 
 
 class Evaluator(Protocol):
-    """Builds, checks and times. `open` before the first use, `close` after the last; both may be called again.
+    """Builds, checks and times. `open` before the first use, `close` after the last; both may recur.
 
     No method raises because of what a candidate does: whatever goes wrong with one is a `Failure` of it.
     """

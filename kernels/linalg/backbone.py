@@ -4,8 +4,8 @@ In: built by `build.py` from a kernel file's computation. Out: the objects that 
 read by bounds and by code generation. Nothing here decides anything: sizes, order, nesting and kinds of
 dimensions are choices of the space.
 
-The address of a memory access is `offset + sum(index(l) * stride for l, stride in strides)` in elements, where
-the index of a logical dimension with levels d0, d1, .. (outermost first) in the access's own nest is
+The address of a memory access is `offset + sum(index(l) * stride for l, stride in strides)` in elements,
+where the index of a logical dimension with levels d0, d1, .. (outermost first) in the access's own nest is
 `sum(i(d_j) * size(d_j+1) * size(d_j+2) * ..)`.
 """
 
@@ -83,8 +83,8 @@ class Op(enum.Enum):
     FMA = "fma"
 
 
-@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "twins", "mapped_to", "instruction",
-         "is_reduction", "is_vectorizable", "item_bytes")  # fmt: skip
+@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "twins", "mapped_to",
+         "instruction", "is_reduction", "is_vectorizable", "item_bytes")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -99,7 +99,7 @@ class Dimension:
     possible_sizes: tuple[int, ...]
     is_reduction: bool
     is_vectorizable: bool
-    """Whether the instruction's own access is contiguous along it (innermost level only), or is arithmetic."""
+    """Innermost level only: whether the instruction's own access is contiguous along it, or is arithmetic."""
     item_bytes: int
     instruction: Instruction
     inner_levels: tuple[Dimension, ...] = ()
@@ -137,7 +137,7 @@ class ParameterValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """The value that `instruction` made at the mapped iteration: pairs (dimension of it, dimension of the user)."""
+    """What `instruction` made at the mapped iteration: pairs (dimension of it, dimension of the user)."""
 
     instruction: Instruction
     mapping: tuple[tuple[Dimension, Dimension], ...]
@@ -206,11 +206,11 @@ class UnevenSize:
     value: int
 
 
-@exposed("name", "statements", "instructions", "loads", "singular", "reductions", "dimensions", "logical_dims",
-         "uneven_sizes")  # fmt: skip
+@exposed("name", "statements", "instructions", "loads", "singular", "reductions", "dimensions",
+         "logical_dims", "uneven_sizes")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """The backbone of one kernel. `statements` are the instructions and then the dimensions; ids are positions there."""
+    """The backbone of one kernel. `statements`: instructions, then dimensions; ids are positions there."""
 
     name: str
     tensors: tuple[Tensor, ...]
