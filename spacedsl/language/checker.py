@@ -255,9 +255,7 @@ class _Checker:
                 if holds:
                     self.report.note("SP103", "this always holds", condition.span, "remove it")
                 elif holds is False:
-                    self.report.warning(
-                        "SP104", "this never holds", condition.span
-                    )
+                    self.report.warning("SP104", "this never holds", condition.span)
                 self.requirements.append(space.Requirement(tuple(scope.values()), formula, condition.span))
 
     def _check_trigger(self, declaration: syntax.Trigger) -> None:

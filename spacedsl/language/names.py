@@ -6,7 +6,7 @@ variables, and whether one set lies in another by what the file claims. Conditio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import DiagnosticError, Span
@@ -26,6 +26,8 @@ class SetNames:
 
     name: syntax.Name
     params: tuple[str, ...]
+    param_sets: tuple[space.SetRef, ...]
+    """Of each parameter, over the names of those before it."""
     supersets: tuple[space.SetRef, ...]
     """Over the names of the parameters."""
 
@@ -94,7 +96,27 @@ class Names:
         if args and len(args) != len(header.params):
             self._wrong_count(use.name, len(header.params), len(args), use.span)
             return None
+        if args and not self._fit(header.params, header.param_sets, use.args, scope):
+            return None
         return space.SetRef(use.name.text, args)
+
+    def _fit(
+        self,
+        params: Sequence[str],
+        sets: Sequence[space.SetRef],
+        args: Sequence[syntax.Argument],
+        scope: Scope,
+    ) -> bool:
+        """Whether each argument, a variable in scope, can only stand for objects of its parameter's set."""
+        variables = [a for a in args if isinstance(a, syntax.Variable)]
+        actual = {param: v.name for param, v in zip(params, variables, strict=True)}
+        ok = True
+        for of, variable in zip(sets, variables, strict=True):
+            expected = space.SetRef(of.name, tuple(actual[a] for a in of.args if a in actual))
+            if not self.includes(scope[variable.name].set, expected):
+                self._outside(variable.name, scope[variable.name], expected, variable.span)
+                ok = False
+        return ok
 
     def find_set(self, name: syntax.Name) -> SetNames | None:
         if name.text not in self.sets:
@@ -182,13 +204,8 @@ class Names:
         if len(args) != len(choice.params):
             self._wrong_count(use.name, len(choice.params), len(args), use.span)
             return None
-        formal = {p.name: arg for p, arg in zip(choice.params, args, strict=True)}
-        ok = True
-        for param, arg, written in zip(choice.params, args, use.args, strict=True):
-            expected = space.SetRef(param.set.name, tuple(formal[a] for a in param.set.args))
-            if not self.includes(scope[arg].set, expected):
-                self._outside(arg, scope[arg], expected, written.span)
-                ok = False
+        params = choice.params
+        ok = self._fit([p.name for p in params], [p.set for p in params], use.args, scope)
         if len(set(args)) < len(args):
             message = f"`{use.name.text}` is used twice on one object"
             self.report.error("SP016", message, use.span, "the objects of a choice are distinct")

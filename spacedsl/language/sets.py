@@ -31,13 +31,17 @@ IGNORED_KEYS = (
 
 def header(declaration: syntax.Set | syntax.Quotient) -> SetNames:
     """The set's name, parameters and supersets as they are written; nothing is looked up."""
-    params = tuple(p.variable.name for p in declaration.params)
     uses = declaration.supersets if isinstance(declaration, syntax.Set) else (declaration.item.set,)
-    supersets = tuple(
-        space.SetRef(use.name.text, tuple(a.name for a in use.args if isinstance(a, syntax.Variable)))
-        for use in uses
+    return SetNames(
+        name=declaration.name,
+        params=tuple(p.variable.name for p in declaration.params),
+        param_sets=tuple(_as_written(p.set) for p in declaration.params),
+        supersets=tuple(_as_written(use) for use in uses),
     )
-    return SetNames(declaration.name, params, supersets)
+
+
+def _as_written(use: syntax.SetUse) -> space.SetRef:
+    return space.SetRef(use.name.text, tuple(a.name for a in use.args if isinstance(a, syntax.Variable)))
 
 
 def check_cycles(names: Names, declarations: Iterable[syntax.Set | syntax.Quotient]) -> None:

@@ -27,6 +27,7 @@ _REMOVED = frozenset({":", ",", ";", ")", "end"})
 
 _REPLACED = {
     "=": "==",
+    "not": "!",
     "|": "||",
     "==": "=",
     ";": ":",
@@ -37,7 +38,7 @@ _REPLACED = {
 }
 """What a person writes for something else."""
 
-_PYTHON = {"and": "&&", "or": "||", "not": "!"}
+_PYTHON = {"and": "&&", "or": "||"}
 """Names to the parser, which stumbles over what follows them."""
 
 _OPENERS = frozenset({"set", "choice", "define", "quotient", "ordering", "view"})
