@@ -1,16 +1,20 @@
 """The shape of a kernel file: which keys there are and what kind of value each takes.
 
 In: plain data from YAML, through `validation.read_model`. Out: a `KernelEntry`. From the same models comes
-the JSON Schema that editors use: `python -m spacedsl.kernels.schema`. What the values mean together is
+the JSON Schema that editors use, written by `python -m spacedsl.kernels.schema`. What the values mean together is
 checked in `kernel_file.py`.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+SCHEMA = Path(__file__).resolve().parent / "kernel-file.schema.json"
+"""Written by running this module."""
 
 DTypeName = Literal["f32", "f64", "i32"]
 Extent = Annotated[
@@ -90,4 +94,4 @@ def json_schema() -> str:
 
 
 if __name__ == "__main__":
-    print(json_schema(), end="")
+    SCHEMA.write_text(json_schema(), encoding="utf-8")

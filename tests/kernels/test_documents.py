@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spacedsl.diagnostics import DiagnosticError, Source, render
 from spacedsl.kernels.kernel_file import check_kernel
-from spacedsl.kernels.schema import KernelEntry, json_schema
+from spacedsl.kernels.schema import SCHEMA, KernelEntry, json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kernel-files.md").read_text(encoding="utf-8")
@@ -59,5 +59,4 @@ def test_every_code_that_is_reported_is_on_the_page_and_in_a_test() -> None:
 
 
 def test_the_json_schema_is_that_of_the_models() -> None:
-    path = ROOT / "kernels" / "kernel-file.schema.json"
-    assert path.read_text(encoding="utf-8") == json_schema(), "run python -m spacedsl.kernels.schema"
+    assert SCHEMA.read_text(encoding="utf-8") == json_schema(), "run python -m spacedsl.kernels.schema"
