@@ -50,6 +50,7 @@ from spacedsl.language.space import (
     Requirement,
     SetRef,
     Space,
+    Trigger,
     Use,
     Visibility,
 )
@@ -96,6 +97,16 @@ class Count:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A trigger's variables, and its condition as a conjunction of disjunctions."""
+
+    variables: tuple[Variable, ...]
+    tests: tuple[StaticTest, ...]
+    condition: tuple[tuple[Disjunct, ...], ...]
+    span: Span
+
+
 def requirement_clauses(space: Space, requirement: Requirement) -> tuple[Clause, ...]:
     """The clauses of one requirement; raises `DiagnosticError` (SP301) where there are more than `MOST_CLAUSES`."""
     variables, tests, guards = _bind(space, requirement.foralls)
@@ -124,6 +135,13 @@ def counter_count(space: Space, counter: Counter) -> Count:
         (*members, *condition),
         counter.span,
     )
+
+
+def trigger_firing(space: Space, trigger: Trigger) -> Firing:
+    variables, tests, guards = _bind(space, trigger.foralls)
+    members = tuple((InMask(use, TRUE),) for use in guards)
+    condition = conjunction(space, trigger.condition, trigger.span)
+    return Firing(variables, tests, (*members, *condition), trigger.span)
 
 
 def quotient_parts(space: Space, quotient: Quotient) -> tuple[Counter, Count, tuple[Requirement, ...]]:

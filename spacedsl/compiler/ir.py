@@ -260,6 +260,15 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Fire:
+    """Trigger number `trigger` fires on these objects for certain, or never."""
+
+    trigger: int
+    args: tuple[str, ...]
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """A contradiction."""
 
@@ -289,7 +298,7 @@ class For:
     body: tuple[Statement, ...]
 
 
-Statement = If | Make | Project | Assign | RestrictLow | RestrictHigh | Settle | Fail | Check | For
+Statement = If | Make | Project | Assign | RestrictLow | RestrictHigh | Settle | Fire | Fail | Check | For
 
 # ---- Propagators --------------------------------------------------------------------------------------------
 
@@ -314,10 +323,14 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """When membership of `variable` in `set` has become certain (or, for a counter, has changed): as in `Wake`."""
+    """When membership of `variable` in an instance of `set` has changed: as in `Wake`.
+
+    Where `certain`, only a membership that has become certain runs the body.
+    """
 
     variable: str
     set: SetRef
+    certain: bool
     tests: tuple[StaticTest, ...]
     loops: tuple[Loop, ...]
     name: str

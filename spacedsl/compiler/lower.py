@@ -16,11 +16,13 @@ from spacedsl.compiler.clauses import (
     Clause,
     Count,
     Disjunct,
+    Firing,
     Variable,
     complement,
     counter_count,
     quotient_parts,
     requirement_clauses,
+    trigger_firing,
 )
 from spacedsl.compiler.ir import (
     AllOf,
@@ -28,11 +30,11 @@ from spacedsl.compiler.ir import (
     Arithmetic,
     Ascending,
     Assign,
-    AtMost,
     Check,
     End,
     Entry,
     Fail,
+    Fire,
     For,
     HostTest,
     If,
@@ -51,8 +53,6 @@ from spacedsl.compiler.ir import (
     Propagator,
     RestrictHigh,
     RestrictLow,
-    SameEnum,
-    SameInteger,
     Satisfies,
     Settle,
     Statement,
@@ -95,6 +95,8 @@ def lower(space: Space) -> tuple[Module, Space]:
         lowering.add_relation(relation)
     for clause in rest:
         lowering.add_clause(clause)
+    for number, trigger in enumerate(space.triggers):
+        lowering.add_trigger(number, trigger_firing(complete, trigger))
     return Module(tuple(lowering.propagators), tuple(lowering.tables)), complete
 
 
@@ -156,7 +158,7 @@ class _Lowering:
         arguments = tuple(v.name for v in count.params)
         param_tests = tuple(t for t in count.tests if variables_of(t) <= set(arguments))
         _, root_loops = plan(self.space, count.params, param_tests, ())
-        entries = self._entries(name, variables, count.tests, range(len(variables)))
+        entries = self._entries(name, variables, count.tests, certain=False)
         doc = (
             f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible; where a limit on the "
             "result leaves no choice, turns contributions on or off and bounds their values. Each contribution is "
@@ -174,6 +176,20 @@ class _Lowering:
                 entries,
                 True,
             )
+        )
+
+    def add_trigger(self, number: int, firing: Firing) -> None:
+        name = self._unique(f"trigger_{number}")
+        arguments = tuple(v.name for v in firing.variables)
+        may, must = _conditions(firing.variables, firing.condition)
+        body = If(must, (Fire(number, arguments, True),), (If(may, (), (Fire(number, arguments, False),)),))
+        uses = dict.fromkeys(u for clause in firing.condition for d in clause for u in disjunct_uses(d))
+        wakes = tuple(self._wake(name, firing.variables, firing.tests, use, True, None) for use in uses)
+        entries = self._entries(name, firing.variables, firing.tests, certain=False)
+        _, loops = plan(self.space, firing.variables, firing.tests, ())
+        doc = "Fires once its condition is certain on objects that are present, and never once it is impossible."
+        self.propagators.append(
+            Propagator(name, doc, (firing.span,), arguments, loops, (body,), wakes, entries)
         )
 
     # ---- Names, loops ---------------------------------------------------------------------------------------
@@ -195,7 +211,7 @@ class _Lowering:
         if self.space.triggers:
             present = tuple(Present(v.name, v.set, True) for v in variables)
             statements = (If(AllOf(present), statements),) if present else statements
-            entries = self._entries(name, variables, tests, range(len(variables)))
+            entries = self._entries(name, variables, tests, certain=True)
         arguments = tuple(v.name for v in variables)
         self.propagators.append(Propagator(name, doc, spans, arguments, loops, statements, wakes, entries))
 
@@ -215,16 +231,15 @@ class _Lowering:
         return Wake(use, mirrored, gate, first, loops, wake_name)
 
     def _entries(
-        self, name: str, variables: tuple[Variable, ...], tests: tuple[StaticTest, ...], places: Iterable[int]
+        self, name: str, variables: tuple[Variable, ...], tests: tuple[StaticTest, ...], certain: bool
     ) -> tuple[Entry, ...]:
         if not self.space.triggers:
             return ()
         entries = []
-        for place in places:
-            variable = variables[place]
+        for variable in variables:
             first, loops = plan(self.space, variables, tests, (variable.name,))
             entry_name = self._unique(f"{name}_with_{variable.name}") if loops else name
-            entries.append(Entry(variable.name, variable.set, first, loops, entry_name))
+            entries.append(Entry(variable.name, variable.set, certain, first, loops, entry_name))
         return tuple(entries)
 
     def _relation_wakes(self, relation: Relation, name: str) -> tuple[Wake, ...]:
@@ -287,12 +302,9 @@ class _Lowering:
 
     def _conditions(self, count: Count) -> tuple[Test | None, Test | None]:
         """That a contribution may count, and that it must; None: always."""
-        may: list[Test] = [AnyOf(tuple(_may(d) for d in clause)) for clause in count.condition]
-        must: list[Test] = [AnyOf(tuple(_must(d) for d in clause)) for clause in count.condition]
-        if self.space.triggers:
-            may += [Present(v.name, v.set, False) for v in count.foralls]
-            must += [Present(v.name, v.set, True) for v in count.foralls]
-        return (AllOf(tuple(may)) if may else None), (AllOf(tuple(must)) if must else None)
+        if not count.condition and not self.space.triggers:
+            return None, None
+        return _conditions(count.foralls if self.space.triggers else (), count.condition)
 
     def _backward(self, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
         """One contribution against the limits: of those that count, the value; of the others, whether they may or must."""
@@ -332,6 +344,18 @@ class _Lowering:
             elif made:
                 statements.append(If(AllOf(others), made))
         return tuple(statements)
+
+
+def _conditions(
+    variables: tuple[Variable, ...], condition: tuple[tuple[Disjunct, ...], ...]
+) -> tuple[Test, Test]:
+    """That the objects may be present and the condition may hold, and that both must."""
+    may = (Present(v.name, v.set, False) for v in variables)
+    must = (Present(v.name, v.set, True) for v in variables)
+    return (
+        AllOf((*may, *(AnyOf(tuple(_may(d) for d in clause)) for clause in condition))),
+        AllOf((*must, *(AnyOf(tuple(_must(d) for d in clause)) for clause in condition))),
+    )
 
 
 def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies]:

@@ -7,6 +7,7 @@ An instance executes the module in a namespace that holds its tables:
     v                 the vector: a domain is the word at its cell; a counter is two words, low and high
     at_CHOICE         cells by object ids
     set_, in_, union_, owners_, rank_, present_SET    members, the same as a set, of all instances, and so on
+    fired_N           what says whether trigger N fires, by object ids
     host_N, mask_N    values of host expressions, and masks of integers, by object ids
     later             counters to be computed once no other change is waiting
 """
@@ -31,6 +32,7 @@ from spacedsl.compiler.ir import (
     Distinct,
     End,
     Fail,
+    Fire,
     For,
     HostCall,
     HostTest,
@@ -68,10 +70,9 @@ from spacedsl.diagnostics import Span
 from spacedsl.language.space import Counter, EnumChoice, SetRef, Space, Use
 
 RUNTIME = frozenset(
-    "v later narrow raise_low lower_high keep_from keep_to least greatest settle cap_integer cap_counter make_same make_other translate may_be_equal "
-    "may_differ make_equal make_different too_small Contradiction lo hi min max".split()
+    ["v", "later", "narrow", "raise_low", "lower_high", "keep_from", "keep_to", "least", "greatest", "settle", "cap_integer", "cap_counter", "make_same", "make_other", "translate", "may_be_equal", "may_differ", "make_equal", "make_different", "too_small", "Contradiction", "lo", "hi", "min", "max"]
 )
-TABLES = re.compile(r"(at|set|in|union|owners|rank|present|host|mask|table|keep|count)_")
+TABLES = re.compile(r"(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger)_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +287,9 @@ class _Body:
                 return [f"{name}({self.cell(use)}, {self.integer(bound)})"]
             case Settle(use, low, high):
                 return [f"settle({self.cell(use)}, {self.integer(low)}, {self.integer(high)})"]
+            case Fire(trigger, args, certain):
+                cell, mask = f"fired_{trigger}{_index(args)}", 2 if certain else 1
+                return [f"if v[{cell}] != {mask}:", f"    narrow({cell}, v[{cell}] & {mask})"]
             case Fail():
                 return ["raise Contradiction"]
             case Check(value, least, _):
@@ -523,7 +527,7 @@ def _identifier(name: str) -> str:
 
 
 def _is_atom(text: str) -> bool:
-    return " " not in text or text.count("(") == 1 and text.startswith("(") and text.endswith(")")
+    return " " not in text or (text.count("(") == 1 and text.startswith("(") and text.endswith(")"))
 
 
 def _indent(lines: Iterable[str], levels: int = 1) -> list[str]:

@@ -13,11 +13,12 @@ from functools import cached_property
 
 from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.engine.layout import Layout, lay_out
+from spacedsl.engine.cycles import refuse_cycles
+from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
 from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
-from spacedsl.engine.static import Statics
-from spacedsl.language.space import EnumChoice, IntegerChoice, Space
+from spacedsl.engine.triggers import Expansion, expand
+from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Space
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,18 +39,16 @@ class Variable:
 class Instance:
     """Built by `instantiate(compiled, kernel, device)`: objects, layout of the vector, host tables."""
 
-    def __init__(self, compiled: CompiledSpace, objects: Objects) -> None:
+    def __init__(self, compiled: CompiledSpace, objects: Objects, expansion: Expansion) -> None:
         self.compiled = compiled
         self.space: Space = compiled.space
         self.kernel, self.device = objects.kernel, objects.device
         self.objects = objects
-        self.layout: Layout = lay_out(compiled.complete, objects)
-        self.propagation = Propagation(
-            compiled, objects, self.layout, Statics(objects, self.layout, {}, {}), {}
-        )
+        self.layout: Layout = lay_out(compiled.complete, objects, expansion)
+        self.propagation = Propagation(compiled, objects, expansion, self.layout)
         self.variables: tuple[Variable, ...] = _variables(self.space, objects, self.layout)
         """All decision variables (not counters, not representatives), in order of declaration, then of objects."""
-        self._root: Candidate | None = None
+        self._presence = _presence(self.space, objects, self.layout)
         self._by_offset = {variable.offset: variable for variable in self.variables}
         self._by_names = {(variable.choice, variable.names): variable for variable in self.variables}
 
@@ -81,8 +80,8 @@ class Instance:
 
     def is_present(self, vector: Sequence[int], variable: Variable) -> bool:
         """Whether the variable's objects are present for certain in a candidate with this vector."""
-        del vector, variable
-        return True
+        cells = self._presence.get(variable.offset)
+        return cells is None or all(vector[cell] == PRESENT for cell in cells)
 
     def restrict(self, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
         """A new candidate in which the variable keeps only the values of `mask`, propagated; None: contradiction."""
@@ -114,8 +113,12 @@ def instantiate(compiled: CompiledSpace, kernel: object, device: object) -> Inst
     Raises `DiagnosticError` for what is wrong with the kernel as this space sees it.
     """
     objects = collect(compiled.complete, kernel, device)
-    verify(objects)
-    instance = Instance(compiled, objects)
+    verify(objects, reverse=True)
+    expansion = expand(objects)
+    if expansion.firings:
+        verify(objects, reverse=False)
+        refuse_cycles(compiled.complete, objects, expansion)
+    instance = Instance(compiled, objects, expansion)
     instance.root()
     return instance
 
@@ -132,3 +135,15 @@ def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable
             items, names = tuple(objects.objects[k] for k in key), tuple(objects.names[k] for k in key)
             found.append(Variable(len(found), choice.name, items, names, cell, universe))
     return tuple(found)
+
+
+def _presence(space: Space, objects: Objects, layout: Layout) -> dict[int, tuple[int, ...]]:
+    """By cell of a decision variable: what says that its objects are present; no entry where they always are."""
+    found: dict[int, tuple[int, ...]] = {}
+    for choice in space.choices.values():
+        if not isinstance(choice, Counter):
+            for key, cell in layout.cells[choice.name].items():
+                cells = presence_cells(layout, objects, choice.params, key)
+                if cells:
+                    found[cell] = cells
+    return found

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.objects import Key, Objects
-from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, Space, Symmetry
+from spacedsl.engine.triggers import Expansion, Fact, binder_facts
+from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, SetRef, Space, Symmetry
 
 INTEGER_WORDS = 4
 WORD_BITS = 64
@@ -33,6 +34,10 @@ class Layout:
     """The other orientation of a pair of a symmetric or antisymmetric choice."""
     universes: Mapping[int, tuple[int, ...]]
     """Of integer choices, by cell."""
+    presence: Mapping[Fact, int]
+    """Of memberships that are not there from the start: a word, `ABSENT`, `PRESENT` or both."""
+    firings: Mapping[tuple[int, Key], int]
+    """Of triggers on objects, by number: the same of whether they fire."""
     initial: tuple[int, ...]
     """The vector before propagation, with the whole mask of an integer domain in its first word."""
 
@@ -42,7 +47,7 @@ class Layout:
         return tuple(cell for cell, universe in self.universes.items() if len(universe) > WORD_BITS)
 
 
-def lay_out(space: Space, objects: Objects) -> Layout:
+def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     """Raises `DiagnosticError` where an integer universe is empty, too large or holds no integers."""
     cells: dict[str, dict[Key, int]] = {}
     owners: dict[int, tuple[str, Key]] = {}
@@ -66,7 +71,30 @@ def lay_out(space: Space, objects: Objects) -> Layout:
                     initial += [(1 << len(universes[cell])) - 1] + [0] * (INTEGER_WORDS - 1)
                 case Counter():
                     initial += [0, SATURATED]
-    return Layout(cells, owners, twins, universes, tuple(initial))
+    first = len(initial)
+    presence = {fact: first + number for number, fact in enumerate(expansion.reasons)}
+    first += len(presence)
+    firings = {(f.trigger, f.key): first + number for number, f in enumerate(expansion.firings)}
+    initial += [ABSENT | PRESENT] * (len(presence) + len(firings))
+    return Layout(cells, owners, twins, universes, presence, firings, tuple(initial))
+
+
+def presence_cells(
+    layout: Layout, objects: Objects, binders: tuple[Binder, ...], key: Key
+) -> tuple[int, ...]:
+    """The words that all say `PRESENT` once a binding's objects are members for certain, of quotients too."""
+    environment = dict(zip((b.name for b in binders), key, strict=True))
+    cells = [layout.presence.get(fact, CERTAIN) for fact in binder_facts(objects, binders, environment)]
+    for binder in binders:
+        ref, member = binder.set, environment[binder.name]
+        while ref.name in objects.space.quotients:
+            quotient = objects.space.quotients[ref.name]
+            ids = tuple(environment[a] for a in ref.args)
+            cells.append(layout.cells[quotient.representative][(*ids, member)])
+            renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
+            below = quotient.item.set
+            ref = SetRef(below.name, tuple(renaming[a] for a in below.args))
+    return tuple(dict.fromkeys(cell for cell in cells if cell != CERTAIN))
 
 
 def by_ids(places: Mapping[Key, int], params: tuple[Binder, ...], count: int) -> object:

@@ -30,6 +30,8 @@ class Objects:
     ids: dict[int, int] = field(default_factory=dict)
     """id of a Python object to id here."""
     members: dict[str, dict[Key, dict[int, None]]] = field(default_factory=dict)
+    iterated: set[tuple[str, Key]] = field(default_factory=set)
+    """The instances of sets whose iterators have been evaluated."""
 
     def number(self, item: object, span: Span) -> int:
         """The object's id, given at its first appearance."""
@@ -65,14 +67,33 @@ class Objects:
 
     def of(self, ref: SetRef, environment: dict[str, int]) -> tuple[int, ...]:
         """The members of a set, or of a quotient's underlying set; without its arguments, of all its instances."""
-        while ref.name in self.space.quotients:
-            quotient = self.space.quotients[ref.name]
-            renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=False))
-            ref = SetRef(quotient.item.set.name, tuple(renaming.get(a, a) for a in quotient.item.set.args))
+        ref = self.plain(ref)
         instances = self.members[ref.name]
         if len(ref.args) == len(self.space.sets[ref.name].params):
             return tuple(instances.get(tuple(environment[a] for a in ref.args), ()))
         return tuple(dict.fromkeys(m for members in instances.values() for m in members))
+
+    def plain(self, ref: SetRef) -> SetRef:
+        """The set itself, or the one that a quotient's members are taken from."""
+        while ref.name in self.space.quotients:
+            quotient = self.space.quotients[ref.name]
+            renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=False))
+            below = quotient.item.set
+            ref = SetRef(below.name, tuple(renaming.get(a, a) for a in below.args) if ref.args else ())
+        return ref
+
+    def iterate(self, definition: SetDef, key: Key) -> list[int]:
+        """The ids of what an instance's iterator gives; not yet its members."""
+        self.iterated.add((definition.name, key))
+        environment = dict(zip((p.name for p in definition.params), key, strict=True))
+        found = self.evaluate(definition.iterator, environment)
+        span = definition.iterator.span
+        if not isinstance(found, Iterable) or isinstance(found, str):
+            raise _error("SP402", f"the iterator of {definition.name} gave {found!r}, not objects", span)
+        numbers = [self.number(item, span) for item in found]
+        if len(set(numbers)) != len(numbers):
+            raise _error("SP402", f"the iterator of {definition.name} gave an object twice", span)
+        return numbers
 
     def evaluate(self, expression: HostExpression, environment: dict[str, int]) -> object:
         """A host expression, with ids for the objects of its variables."""
@@ -90,28 +111,18 @@ def collect(space: Space, kernel: object, device: object) -> Objects:
         instances: dict[Key, dict[int, None]] = {}
         objects.members[definition.name] = instances
         for key in objects.keys(definition.params):
-            environment = dict(zip((p.name for p in definition.params), key, strict=True))
-            found = objects.evaluate(definition.iterator, environment)
-            if not isinstance(found, Iterable) or isinstance(found, str):
-                raise _error(
-                    "SP402",
-                    f"the iterator of {definition.name} gave {found!r}, not objects",
-                    definition.iterator.span,
-                )
-            numbers = [objects.number(item, definition.iterator.span) for item in found]
-            instances[key] = dict.fromkeys(numbers)
-            if len(instances[key]) != len(numbers):
-                raise _error(
-                    "SP402",
-                    f"the iterator of {definition.name} gave an object twice",
-                    definition.iterator.span,
-                )
+            instances[key] = dict.fromkeys(objects.iterate(definition, key))
     return objects
 
 
-def verify(objects: Objects) -> None:
-    """Checks every claim of every set; raises one `DiagnosticError` with all violations."""
+def verify(objects: Objects, reverse: bool) -> None:
+    """Checks every claim of every set; raises one `DiagnosticError` with all violations.
+
+    `reverse` claims speak of the backbone, so they are checked before triggers add to it.
+    """
     found = [d for definition in objects.space.sets.values() for d in _violations(objects, definition)]
+    if reverse:
+        found += [d for each in objects.space.sets.values() for d in _reverse_violations(objects, each)]
     seen: dict[str, list[int]] = {}
     for number, name in enumerate(objects.names):
         seen.setdefault(name, []).append(number)
@@ -149,7 +160,6 @@ def _violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
                         f"{objects.names[member]} in {label} is a {type_name}, not a {definition.type_name}"
                     )
                     yield Diagnostic("SP405", message, definition.span)
-    yield from _reverse_violations(objects, definition)
 
 
 def _reverse_violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:

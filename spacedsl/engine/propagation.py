@@ -21,39 +21,23 @@ from spacedsl.compiler.ir import InMask, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.integers import integer_operations
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
-from spacedsl.engine.objects import Key, Objects
+from spacedsl.engine.objects import Objects
+from spacedsl.engine.presence import PresenceWakes, presence_tables
 from spacedsl.engine.static import Statics
-from spacedsl.language.space import EnumChoice, Space, Symmetry
+from spacedsl.engine.triggers import Expansion
+from spacedsl.engine.wakes import Call, Contradiction, Wakes
+from spacedsl.language.space import EnumChoice, Symmetry
 
 INVERSE_TABLE_BITS = 12
-
-
-class Contradiction(Exception):  # noqa: N818 — a result inside the engine, not an error
-    """A domain has become empty."""
-
-
-Call = tuple[Callable[..., None], tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Wakes:
-    """What a change of one domain runs: always; where a literal has just become impossible; counters."""
-
-    always: tuple[Call, ...]
-    gated: tuple[tuple[int, tuple[Call, ...]], ...]
-    counters: tuple[tuple[Any, ...], ...]
-    itself: tuple[tuple[Any, ...], ...]
-    """The counter whose interval this is, where something other than its contributions has limited it."""
 
 
 @dataclass(slots=True, eq=False)
 class Propagation:
     compiled: CompiledSpace
     objects: Objects
+    expansion: Expansion
     layout: Layout
-    statics: Statics
-    presence: dict[str, dict[Key, int]]
-    """`presence[set][(arguments.., object)]`: the cell of what may be absent."""
+    statics: Statics = field(init=False)
     namespace: dict[str, Any] = field(default_factory=dict)
     pick: Callable[[int], int] | None = None
     """For tests: which of the waiting domains is served next."""
@@ -64,17 +48,22 @@ class Propagation:
     _wakes: list[Wakes | None] = field(default_factory=list)
     _by_choice: dict[str, list[tuple[Propagator, Wake]]] = field(default_factory=dict)
     _wide: tuple[int, ...] = ()
+    _presence: PresenceWakes = field(init=False)
 
     def __post_init__(self) -> None:
         self._v = list(self.layout.initial)
         self._wakes = [None] * len(self._v)
         self._wide = self.layout.wide
+        self.statics = Statics(self.objects, self.layout, {}, {})
         for propagator in self.compiled.module.propagators:
             for wake in propagator.wakes:
                 self._by_choice.setdefault(wake.use.choice, []).append((propagator, wake))
         self.namespace.update(self._tables())
         self.namespace.update(self._operations())
         exec(self.compiled.code, self.namespace)
+        self._presence = PresenceWakes(
+            self.compiled.module, self.layout, self.statics, self.expansion, self.namespace
+        )
 
     # ---- For the instance -------------------------------------------------------------------------------
 
@@ -147,6 +136,8 @@ class Propagation:
     # ---- Wakes ------------------------------------------------------------------------------------------
 
     def _woken_by(self, cell: int) -> Wakes:
+        if cell not in self.layout.owners:
+            return self._presence.woken_by(cell)
         choice, key = self.layout.owners[cell]
         always: dict[Call, None] = {}
         gated: dict[int, dict[Call, None]] = {}
@@ -196,7 +187,7 @@ class Propagation:
             found.update(set_tables(name, len(definition.params), objects, count))
         found.update(self.statics.tables(python.hosts, python.masks))
         if space.triggers:
-            found.update(presence_tables(space, self.presence))
+            found.update(presence_tables(self.compiled.space, self.layout))
         return found
 
     def _operations(self) -> dict[str, object]:
@@ -352,7 +343,3 @@ def set_tables(name: str, params: int, objects: Objects, count: int) -> dict[str
             },
         }
     return {**found, f"union_{name}": everything}
-
-
-def presence_tables(space: Space, presence: dict[str, dict[Key, int]]) -> dict[str, object]:
-    raise NotImplementedError(space, presence)

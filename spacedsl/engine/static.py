@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from spacedsl.compiler.ir import (
@@ -52,6 +53,11 @@ class Lazy(dict[Any, Any]):
         return value
 
 
+def table(variables: tuple[str, ...], compute: Callable[[tuple[int, ...]], object]) -> object:
+    """Values by ids; the one value itself where it depends on no object."""
+    return Lazy(compute) if variables else compute(())
+
+
 @dataclass(slots=True, eq=False)
 class Statics:
     """The tables that generated code reads, and the same values for whoever interprets a static test."""
@@ -65,13 +71,10 @@ class Statics:
         """`host_N` and `mask_N` for a namespace."""
         found: dict[str, object] = {}
         for number, call in enumerate(hosts):
-            found[f"host_{number}"] = self._table(call.args, lambda key, call=call: self._host(call, key))
-            self.hosts[call.text, call.args] = found[f"host_{number}"]
-        for number, table in enumerate(masks):
-            found[f"mask_{number}"] = self._table(
-                table.variables, lambda key, table=table: self._static(table, key)
-            )
-            self.masks[table] = found[f"mask_{number}"]
+            found[f"host_{number}"] = self.hosts[call.text, call.args] = table(call.args, partial(self._host, call))
+        for number, static in enumerate(masks):
+            compute = partial(self._static, static)
+            found[f"mask_{number}"] = self.masks[static] = table(static.variables, compute)
         return found
 
     def holds(self, test: StaticTest, environment: Mapping[str, int]) -> bool:
@@ -98,23 +101,20 @@ class Statics:
 
     def host(self, call: HostCall, environment: Mapping[str, int]) -> object:
         free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
-        table = self.hosts.get((call.text, free))
+        values = self.hosts.get((call.text, free))
         key = tuple(environment[a] for a in call.args)
-        if table is None:
+        if values is None:
             return self._host(HostCall(call.text, free, call.expression), key)
-        return table[key[0] if len(key) == 1 else key] if key else table
+        return values[key[0] if len(key) == 1 else key] if key else values
 
     def mask(self, test: Satisfies | StaticCompare, environment: Mapping[str, int]) -> int:
         template, variables = static_table(test)
-        table = self.masks.get(template)
+        values = self.masks.get(template)
         key = tuple(environment[v] for v in variables)
-        if table is None:
+        if values is None:
             return self._static(template, key)
-        found: int = table[key[0] if len(key) == 1 else key] if key else table
+        found: int = values[key[0] if len(key) == 1 else key] if key else values
         return found
-
-    def _table(self, variables: tuple[str, ...], compute: Callable[[tuple[int, ...]], object]) -> object:
-        return Lazy(compute) if variables else compute(())
 
     def _host(self, call: HostCall, key: tuple[int, ...]) -> object:
         return self.objects.evaluate(call.expression, dict(zip(call.args, key, strict=True)))
