@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
-import errno
 import json
 import mmap
 import os
@@ -158,8 +157,12 @@ class Worker:
         try:
             loaded = ctypes.CDLL(library)
         except OSError as error:
-            kind = "memory" if error.errno == errno.ENOMEM or "allocate" in str(error) else "crash"
-            return {"failure": kind, "message": f"the library cannot be loaded: {error}"}
+            # The loader tells of memory in words alone.
+            is_memory = any(words in str(error) for words in ("allocate", "failed to map"))
+            return {
+                "failure": "memory" if is_memory else "crash",
+                "message": f"the library cannot be loaded: {error}",
+            }
         try:
             function = ctypes.cast(getattr(loaded, symbol), ctypes.c_void_p)
         except AttributeError:
