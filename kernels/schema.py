@@ -1,8 +1,8 @@
 """The shape of a kernel file: which keys there are and what kind of value each takes.
 
 In: plain data from YAML, through `validation.read_model`. Out: a `KernelEntry`. From the same models comes
-the JSON Schema that editors use, written by `python -m spacedsl.kernels.schema`. What the values mean together
-is checked in `kernel_file.py`.
+the JSON Schema that editors use, written by `python -m spacedsl.kernels.schema`. What the values mean
+together is checked in `kernel_file.py`.
 """
 
 from __future__ import annotations
