@@ -1,0 +1,276 @@
+"""What every implementation of a kernel must do, whatever is decided: the static half of the CPU's bound.
+
+In: a backbone. Out: for each unit of arithmetic, the instructions that occupy it and how many of their
+iterations no compiler can save; for each tensor, how many distinct bytes and cache lines are touched. Only
+what is certain counts: a compiler merges equal operations, hoists what does not vary, fuses products with
+sums, and folds neutral constants. Nothing here depends on a candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from spacedsl.kernels.linalg.backbone import (
+    Access,
+    Accumulator,
+    DType,
+    Instruction,
+    Kernel,
+    Number,
+    Op,
+    Operand,
+    ParameterValue,
+    Tensor,
+    Value,
+)
+
+LINE_BYTES = 64
+
+Unit = Literal["multiply", "add", "any"]
+
+_ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.FMA})
+_COMMUTATIVE = frozenset({Op.ADD, Op.MUL})
+
+Key = tuple[object, ...]
+
+
+# ---- Arithmetic ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """An instruction, and those of its iterations that must be executed."""
+
+    instruction: Instruction
+    iterations: int
+
+
+Alternatives = tuple[Operation, ...]
+"""Operations that a compiler may merge, so that one of them is certain."""
+
+
+def operations(kernel: Kernel) -> dict[Unit, tuple[Alternatives, ...]]:
+    """For each unit, what must be executed there."""
+    found: dict[Unit, dict[Key, list[Operation]]] = {"multiply": {}, "add": {}, "any": {}}
+    for instruction in kernel.instructions:
+        for unit in _units(instruction):
+            key = _product_key(instruction) if unit == "multiply" else _key(instruction)
+            operation = Operation(instruction, _iterations(instruction))
+            found[unit].setdefault(key, []).append(operation)
+    return {unit: tuple(map(tuple, classes.values())) for unit, classes in found.items()}
+
+
+def _units(instruction: Instruction) -> frozenset[Unit]:
+    """The units that are occupied once for each iteration, however the compiler fuses and splits.
+
+    A product that is only added somewhere can become part of a fused multiply-add there, which then is
+    no addition; a fused multiply-add can be split in two.
+    """
+    numbers = {abs(o.value) for o in instruction.operands if isinstance(o, Number)}
+    op = instruction.op
+    if op not in _ARITHMETIC or (instruction.dtype is DType.I32 and not instruction.reduced_dims):
+        # Integers can be regrouped: only that something is accumulated is certain.
+        return frozenset()
+    if instruction.dtype is DType.I32:
+        return frozenset({"any"})
+    factors = {abs(o.value) for o in instruction.operands[:2] if isinstance(o, Number)}
+    units: set[Unit] = set()
+    match op:
+        case Op.FMA:
+            units = {"any"} if factors & {0.0, 1.0, 2.0} else {"multiply", "any"}
+        case Op.MUL if not numbers & {0.0, 1.0}:
+            units = set() if 2.0 in numbers else {"multiply"}
+            if not _is_only_added(instruction):
+                units |= {"any"}
+        case Op.ADD | Op.SUB if 0.0 not in numbers:
+            units = {"any"} if _adds_product(instruction) else {"add", "any"}
+        case Op.DIV if 1.0 not in numbers:
+            units = {"any"}
+    return frozenset(units)
+
+
+def _is_only_added(product: Instruction) -> bool:
+    return all(
+        user.op in (Op.ADD, Op.SUB) or (user.op is Op.NEG and _is_only_added(user))
+        for user in product.consumers
+    )
+
+
+def _adds_product(instruction: Instruction) -> bool:
+    def is_product(operand: Operand) -> bool:
+        if not isinstance(operand, Value):
+            return False
+        made = operand.instruction
+        return made.op is Op.MUL or (made.op is Op.NEG and is_product(made.operands[0]))
+
+    return any(is_product(o) for o in instruction.operands)
+
+
+def _iterations(instruction: Instruction) -> int:
+    """Iterations that differ in what they read, or that accumulate.
+
+    An index along which all operands stay the same does not count: the operation can be hoisted out of
+    its loop. A sum of floating-point numbers, though, takes all its terms, equal or not.
+    """
+    reduced = {d.index for d in instruction.reduced_dims}
+    own = {logical.index for logical in instruction.logical_dims}
+    sets = [distinct_indices(load.access) for load in _loads(instruction) if load.access is not None]
+    varying = [{i for i in indices if i in own} for indices in sets]
+    if all(_is_injective(load.access) for load in _loads(instruction) if load.access is not None):
+        varying = [set().union(*varying)]
+    if instruction.dtype is DType.I32:
+        # The first term is no addition; equal terms are a product.
+        return max((_extent(instruction, v - reduced) * max(_extent(instruction, v & reduced) - 1, 0)
+                    for v in varying), default=0)  # fmt: skip
+    return max((_extent(instruction, v | reduced) for v in varying), default=_extent(instruction, reduced))
+
+
+def _loads(instruction: Instruction) -> tuple[Instruction, ...]:
+    """The loads that an instruction's operands come from."""
+    if instruction.op is Op.LOAD:
+        return (instruction,)
+    made = (o.instruction for o in instruction.operands if isinstance(o, Value))
+    return tuple(dict.fromkeys(load for maker in made for load in _loads(maker)))
+
+
+def _extent(instruction: Instruction, indices: Iterable[str]) -> int:
+    extents = {logical.index: logical.extent for logical in instruction.logical_dims}
+    return math.prod(extents[i] for i in indices)
+
+
+def _key(instruction: Instruction) -> Key:
+    """Equal for instructions that may compute the same."""
+    operands = [_operand_key(o) for o in instruction.operands]
+    if instruction.op in _COMMUTATIVE:
+        operands.sort(key=repr)
+    elif instruction.op is Op.FMA:
+        operands = [*sorted(operands[:2], key=repr), *operands[2:]]
+    access = instruction.access
+    place = () if access is None else (access.tensor.name, *((d.index, s) for d, s in access.strides))
+    own = tuple((logical.index, logical.extent) for logical in instruction.logical_dims)
+    return (instruction.op, instruction.dtype, own, place, *operands)
+
+
+def _product_key(instruction: Instruction) -> Key:
+    """Equal for instructions with the same product: it may be computed once for all of them."""
+    factors = sorted((_operand_key(o) for o in instruction.operands[:2]), key=repr)
+    return (instruction.dtype, *factors)
+
+
+def _operand_key(operand: Operand) -> Key:
+    match operand:
+        case Number(value):
+            return ("number", value)
+        case ParameterValue(parameter):
+            return ("parameter", parameter.name)
+        case Value(instruction, _):
+            return ("value", *_key(instruction))
+        case Accumulator(initialiser, _, reduced):
+            return ("accumulator", *(d.index for d in reduced), *_key(initialiser))
+
+
+# ---- Memory --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footprint:
+    """What is touched of one tensor at least, and by which loads and stores."""
+
+    tensor: Tensor
+    loads: tuple[Instruction, ...]
+    """Empty where the kernel itself writes the tensor: what it reads may still be in registers."""
+    stores: tuple[Instruction, ...]
+    elements: int
+    line_bytes: int
+    """Cache lines that loads touch, in bytes; of stores, the bytes themselves."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * self.tensor.dtype.nbytes
+
+
+def footprints(kernel: Kernel) -> tuple[Footprint, ...]:
+    """Of all tensors that are read or written. Accesses to one tensor may overlap: the largest counts."""
+    found: list[Footprint] = []
+    for tensor in kernel.tensors:
+        accessing = [i for i in kernel.instructions if i.access is not None and i.access.tensor is tensor]
+        stores = tuple(i for i in accessing if i.op is Op.STORE)
+        loads = () if stores else tuple(i for i in accessing if i.op is Op.LOAD)
+        accesses = [i.access for i in stores or loads if i.access is not None]
+        if not accesses:
+            continue
+        elements = max(distinct_elements(a) for a in accesses)
+        line_bytes = elements * tensor.dtype.nbytes
+        if loads:
+            line_bytes = max(line_bytes, max(distinct_lines(a) for a in accesses) * LINE_BYTES)
+        found.append(Footprint(tensor, loads, stores, elements, line_bytes))
+    return tuple(found)
+
+
+def feeds_arithmetic(load: Instruction) -> bool:
+    """Whether a load must put elements into registers: what is only copied may be copied in other pieces."""
+    return any(user.op in _ARITHMETIC for user in load.consumers)
+
+
+def takes_arithmetic(store: Instruction) -> bool:
+    """The same for a store."""
+    return any(isinstance(o, Value) and o.instruction.op in _ARITHMETIC for o in store.operands)
+
+
+def distinct_indices(access: Access) -> tuple[str, ...]:
+    """Indices of an access whose values all lead to different elements, those of small strides first."""
+    kept: list[str] = []
+    reach = 0
+    for logical, stride in sorted(access.strides, key=lambda pair: (abs(pair[1]), pair[0].index)):
+        if abs(stride) > reach:
+            kept.append(logical.index)
+            reach += (logical.extent - 1) * abs(stride)
+    return tuple(kept)
+
+
+def _is_injective(access: Access) -> bool:
+    """Whether only indices that do not matter were left out of `distinct_indices`."""
+    return len(distinct_indices(access)) == sum(stride != 0 for _, stride in access.strides)
+
+
+def distinct_elements(access: Access) -> int:
+    kept = distinct_indices(access)
+    return math.prod(logical.extent for logical, _ in access.strides if logical.index in kept)
+
+
+def distinct_lines(access: Access) -> int:
+    """The least number of cache lines that the elements lie in, wherever the tensor begins.
+
+    From small strides to large ones: while the gaps between blocks are smaller than a line, every line
+    from first to last byte is touched; blocks at least a line apart share none.
+    """
+    item = access.tensor.dtype.nbytes
+    span, lines, is_solid = item, 1, True
+    steps = sorted((abs(stride) * item, logical.extent) for logical, stride in access.strides if stride)
+    for step, count in steps:
+        if is_solid and step - span < LINE_BYTES:
+            span += (count - 1) * step
+            lines = -(-span // LINE_BYTES)
+        elif step - span >= LINE_BYTES:
+            lines *= count
+            span += (count - 1) * step
+            is_solid = False
+        else:
+            break  # Blocks may overlap: no more lines are certain.
+    return lines
+
+
+def reduced_loads(reduction: Instruction, kernel_footprints: Sequence[Footprint]) -> tuple[Instruction, ...]:
+    """Loads that a reduction uses directly and that differ in every term, at most one for each tensor."""
+    reduced = {d.index for d in reduction.reduced_dims}
+    readable = {load for footprint in kernel_footprints for load in footprint.loads}
+    found: dict[Tensor, Instruction] = {}
+    for operand in reduction.operands:
+        if isinstance(operand, Value) and operand.instruction in readable:
+            load = operand.instruction
+            if load.access is not None and reduced <= set(distinct_indices(load.access)):
+                found.setdefault(load.access.tensor, load)
+    return tuple(found.values())

@@ -1,0 +1,175 @@
+"""What the domains of a candidate still allow: lanes, copies and threads of every dimension.
+
+In: an instance, its device's rates, then candidates. Out: a `View` of a candidate. Only `size`, `dim_kind`
+and the counters of unrolled copies are read: what the order of statements adds is not used yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.search.bounds.certain import Operation
+from spacedsl.search.bounds.rates import Rates, Use
+
+_USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
+_COUNTERS = ("accumulators", "unroll_factor")
+
+Words = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """What one dimension can still be. Without the possibility, a number is 1."""
+
+    lanes: int
+    """Most iterations in one vector instruction."""
+    elements_per_ns: dict[Use, float]
+    """Most iterations in a ns as a vector; empty where VECTOR is impossible."""
+    is_vector: bool
+    """It can be nothing else."""
+    copies: int
+    """Most unrolled iterations."""
+    threads: int
+    speedup: float
+    """Of its iterations by threads: the slowest thread has at least ceil(size / threads) of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The freedoms of one candidate, by dimension, and the most copies, by reduction."""
+
+    rates: Rates
+    freedoms: dict[Dimension, Freedom]
+    accumulators: dict[Instruction, int]
+
+    def speedup(self, instruction: Instruction) -> float:
+        """By threads. One dimension of a nest is parallel; work outside of it is done by all threads."""
+        return max((self.freedoms[d].speedup for d in instruction.dims), default=1.0)
+
+    def elements_per_ns(self, instruction: Instruction, use: Use) -> float:
+        """Most iterations that one thread completes in a ns."""
+        freedoms = [self.freedoms[d] for d in instruction.dims]
+        best = max((f.elements_per_ns.get(use, 0.0) for f in freedoms), default=0.0)
+        if any(f.is_vector for f in freedoms):
+            return best
+        return max(best, self.rates.instructions(use, instruction.dtype, 1))
+
+    def lanes(self, dims: Iterable[Dimension]) -> int:
+        return max((self.freedoms[d].lanes for d in dims), default=1)
+
+    def copies(self, dims: Iterable[Dimension]) -> int:
+        return math.prod(self.freedoms[d].copies for d in dims)
+
+    def threads(self, dims: Iterable[Dimension]) -> int:
+        return max((self.freedoms[d].threads for d in dims), default=1)
+
+    def is_vector(self, dims: Iterable[Dimension]) -> bool:
+        return any(self.freedoms[d].is_vector for d in dims)
+
+    def time_ns(self, alternatives: Sequence[Operation], use: Use) -> float:
+        """Of those operations of which one is certain."""
+        return min(
+            o.iterations / (self.elements_per_ns(o.instruction, use) * self.speedup(o.instruction))
+            for o in alternatives
+        )
+
+
+class Domains:
+    """Reads candidates of one instance, whose space has the choices `size` and `dim_kind`."""
+
+    def __init__(self, instance: Instance, rates: Rates) -> None:
+        kernel = linalg_kernel(instance)
+        self._rates = rates
+        kinds = instance.universe("dim_kind", kernel.dimensions[0]) if kernel.dimensions else ()
+        self._bits = {str(kind): 1 << position for position, kind in enumerate(kinds)}
+        self._dimensions = tuple(_Dimension.of(instance, d) for d in kernel.dimensions)
+        counters = [c for c in _COUNTERS if c in instance.space.choices]
+        self._counters = tuple(
+            (reduction, tuple(instance.offset(c, reduction) + 1 for c in counters))
+            for reduction in kernel.reductions
+        )
+        offsets = [o for d in self._dimensions for o in (d.kind_offset, *d.size_offsets)]
+        offsets += [o for _, ends in self._counters for o in ends]
+        # Two more, so that there is always a tuple.
+        self._relevant = itemgetter(0, 0, *offsets)
+        self._known: dict[tuple[Dimension, int, int], Freedom] = {}
+
+    def words(self, candidate: Candidate) -> Words:
+        """All that a view depends on: equal words, equal views."""
+        words: Words = self._relevant(candidate.vector)
+        return words
+
+    def view(self, candidate: Candidate) -> View:
+        vector = candidate.vector
+        freedoms: dict[Dimension, Freedom] = {}
+        for d in self._dimensions:
+            kinds, sizes = vector[d.kind_offset], 0
+            for word, offset in enumerate(d.size_offsets):
+                sizes |= vector[offset] << WORD_BITS * word
+            key = d.dimension, kinds, sizes
+            if key not in self._known:
+                self._known[key] = self._freedom(d, kinds, sizes)
+            freedoms[d.dimension] = self._known[key]
+        accumulators = {
+            reduction: min([_copies(reduction, freedoms), *(vector[end] for end in ends)])
+            for reduction, ends in self._counters
+        }
+        return View(self._rates, freedoms, accumulators)
+
+    def _freedom(self, d: _Dimension, kinds: int, sizes: int) -> Freedom:
+        def may_be(kind: str) -> bool:
+            return bool(kinds & self._bits.get(kind, 0))
+
+        device, dtype = self._rates.device, d.dimension.instruction.dtype
+        possible = [size for bit, size in enumerate(d.universe) if sizes >> bit & 1]
+        lanes = [n for n in possible if n * dtype.nbytes <= device.vector_bytes] if may_be("VECTOR") else []
+        threads = [min(n, device.threads) for n in possible] if may_be("PARALLEL") else []
+        return Freedom(
+            lanes=max(lanes, default=1),
+            elements_per_ns={
+                use: max(n * self._rates.instructions(use, dtype, n) for n in lanes) for use in _USES if lanes
+            },
+            is_vector=bool(lanes) and kinds == self._bits["VECTOR"],
+            copies=max(possible, default=1) if may_be("UNROLL") else 1,
+            threads=max(threads, default=1),
+            speedup=max((n / math.ceil(n / device.threads) for n in possible), default=1.0)
+            if threads
+            else 1.0,
+        )
+
+
+def linalg_kernel(instance: Instance) -> Kernel:
+    """The backbone of an instance; raises `TypeError` where it is not one of linear algebra."""
+    if not isinstance(instance.kernel, Kernel):
+        raise TypeError(f"no bound is known for a backbone of the type {type(instance.kernel).__name__}")
+    return instance.kernel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Dimension:
+    """Where the domains of a dimension lie."""
+
+    dimension: Dimension
+    kind_offset: int
+    size_offsets: tuple[int, ...]
+    universe: tuple[int, ...]
+
+    @classmethod
+    def of(cls, instance: Instance, dimension: Dimension) -> _Dimension:
+        universe = tuple(int(size) for size in instance.universe("size", dimension))
+        first = instance.offset("size", dimension)
+        words = INTEGER_WORDS if len(universe) > WORD_BITS else 1
+        return cls(
+            dimension, instance.offset("dim_kind", dimension), tuple(range(first, first + words)), universe
+        )
+
+
+def _copies(reduction: Instruction, freedoms: dict[Dimension, Freedom]) -> int:
+    return math.prod(freedoms[d].copies for d in reduction.free_dims)

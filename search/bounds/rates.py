@@ -1,0 +1,89 @@
+"""A device's rates as a bound asks for them.
+
+In: a `CpuDevice`. Out: rates that are never less than what the device can do; infinite where nothing is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.search.bounds.certain import Unit
+
+Use = Unit | Literal["load", "store"]
+"""What an instruction occupies."""
+
+_UNITS: tuple[Unit, ...] = ("multiply", "add", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Instructions per ns of one thread, by use, element type and lanes."""
+
+    device: CpuDevice
+    tables: Mapping[tuple[Use, DType], Mapping[int, float]]
+
+    @classmethod
+    def of(cls, device: CpuDevice) -> Rates:
+        tables: dict[tuple[Use, DType], Mapping[int, float]] = {}
+        for dtype in DType:
+            for unit in _UNITS:
+                tables[unit, dtype] = _unit_table(device, dtype, unit)
+            tables["load", dtype] = _access_table(device, dtype, "load")
+            tables["store", dtype] = _access_table(device, dtype, "store")
+        return cls(device, tables)
+
+    def instructions(self, use: Use, dtype: DType, lanes: int) -> float:
+        """For a number of lanes between two measured ones, the better of these two."""
+        table = self.tables[use, dtype]
+        if lanes in table:
+            return table[lanes]
+        below = max((n for n in table if n < lanes), default=None)
+        above = min((n for n in table if n > lanes), default=None)
+        return max((table[n] for n in (below, above) if n is not None), default=math.inf)
+
+    def most_instructions(self, use: Use, dtype: DType) -> float:
+        """At whatever width is best."""
+        return max(self.tables[use, dtype].values(), default=math.inf)
+
+    def latency_ns(self, dtype: DType) -> float:
+        """From one accumulation to the next; 0 where it is not known."""
+        return min((c.latency_ns for c in self.device.latencies if c.dtype == dtype.label), default=0.0)
+
+
+def _unit_table(device: CpuDevice, dtype: DType, unit: Unit) -> dict[int, float]:
+    measured = [r for r in device.arithmetic if r.dtype == dtype.label]
+    table: dict[int, float] = {}
+    for lanes in sorted({r.lanes for r in measured}):
+        of_unit = {r.unit: r.instructions_per_ns for r in measured if r.lanes == lanes}
+        # Without a figure for mixtures, both units may work side by side.
+        mixed = of_unit.get("any", of_unit.get("multiply", math.inf) + of_unit.get("add", math.inf))
+        table[lanes] = of_unit.get(unit, mixed)
+    return table
+
+
+def _access_table(device: CpuDevice, dtype: DType, kind: Literal["load", "store"]) -> dict[int, float]:
+    table: dict[int, float] = {}
+    for access in device.accesses:
+        if access.kind == kind and access.dtype in (None, dtype.label) and access.nbytes >= dtype.nbytes:
+            lanes = access.nbytes // dtype.nbytes
+            table[lanes] = max(table.get(lanes, 0.0), access.instructions_per_ns)
+    return table
+
+
+def read_rate(level: MemoryLevel, threads: int, all_threads: int) -> float:
+    """Bytes per ns that so many threads can load from a level."""
+    if threads >= all_threads:
+        return level.bytes_per_ns_all
+    return min(threads * level.bytes_per_ns, level.bytes_per_ns_all)
+
+
+def mixed_rate(level: MemoryLevel, threads: int, all_threads: int) -> float:
+    """The same for loads and stores together; where it is not known, stores are as fast as loads."""
+    one = level.mixed_per_ns or 2 * level.bytes_per_ns
+    every = level.mixed_per_ns_all or 2 * level.bytes_per_ns_all
+    return every if threads >= all_threads else min(threads * one, every)
