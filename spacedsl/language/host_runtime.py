@@ -101,6 +101,9 @@ class Runtime:
             raise RefusedError("a set has no order: write `sorted(..)` around it")
         if not isinstance(values, (*_SEQUENCES, Mapping)):
             raise RefusedError(f"cannot go through {_describe(values)}")
+        return self._steps(values)
+
+    def _steps(self, values: Iterable[object]) -> Iterator[object]:
         for value in values:
             self.charge(1)
             yield value

@@ -141,8 +141,8 @@ CHOICES = [
          "a choice with symmetry has two parameters of one set, not Items and Loops"),
     Case("choice enum c($x in Items, $y in Items): symmetric symmetric value A: end", "SP032", 1, 52,
          "symmetry is declared twice"),
-    Case("choice enum c($x in Items, $y in Items):\nantisymmetric: A -> B A -> C value A: value B: value C: end",
-         "SP033", 2, 23, "`A` is in two pairs"),
+    Case("choice enum c($x in Items, $y in Items): value A: value B: value C:\n"
+         "antisymmetric: A -> B A -> C end", "SP033", 2, 23, "`A` is in two pairs"),
     Case("choice enum c($x in Items): value A: alias M = N: alias N = M: end", "SP034", 1, 44,
          "alias `M` stands for itself", "M -> N -> M"),
     Case("choice counter c(): sum d() when: end choice counter d(): sum 1 when: end", "SP040", 1, 25,
