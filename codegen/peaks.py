@@ -164,7 +164,7 @@ def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         sets.append(tuple(int(1.2 * inner + share * capacity) for share in (0.25, 0.5, 0.75)))
         inner += capacity
     most = max(min(_LARGEST_BYTES, _memory_bytes() // 4), 1 << 20)
-    return (*sets, tuple(min(factor * inner, most) for factor in (2, 4)))
+    return (*sets, tuple(min(factor * inner, most) for factor in (4, 8)))
 
 
 def levels(

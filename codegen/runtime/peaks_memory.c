@@ -23,7 +23,7 @@
 #include <immintrin.h>
 #endif
 
-enum { MAX_THREADS = 1024, MIN_SAMPLES = 6, MAX_SAMPLES = 200, SAMPLE_BYTES = 1 << 20, LINE = 64 };
+enum { MAX_THREADS = 1024, MIN_SAMPLES = 4, MAX_SAMPLES = 200, SAMPLE_BYTES = 1 << 20, LINE = 64 };
 static const double BUDGET_NS = 25e6; /* for one pattern at one size */
 
 typedef int32_t Vector __attribute__((vector_size(VECTOR_BYTES)));

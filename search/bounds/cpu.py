@@ -75,11 +75,12 @@ def _resources(instance: Instance, device: CpuDevice) -> tuple[_Resource, ...]:
     kernel = linalg_kernel(instance)
     work, touched = operations(kernel), footprints(kernel)
     accumulating = reductions(work["any"], touched)
-    found: list[_Resource] = []
-    for unit, classes in work.items():
-        for kind in ("floating-point", "integer"):
-            if chosen := tuple(a for a in classes if _is_integer(a) == (kind == "integer")):
-                found.append(_Arithmetic(unit, kind, chosen))
+    found: list[_Resource] = [
+        _Arithmetic(unit, kind, chosen)
+        for unit, classes in work.items()
+        for kind in ("floating-point", "integer")
+        if (chosen := tuple(a for a in classes if _is_integer(a) == (kind == "integer")))
+    ]
     found += [_Chain(reduction) for reduction in accumulating]
     found += [_Loads.of(touched, accumulating), _Stores.of(touched)]
     inner_bytes = 0

@@ -1,6 +1,7 @@
 """A device's rates as a bound asks for them.
 
-In: a `CpuDevice`. Out: rates that are never less than what the device can do; infinite where nothing is known.
+In: a `CpuDevice`. Out: rates that are never less than what the device can do; infinite where nothing
+is known.
 """
 
 from __future__ import annotations

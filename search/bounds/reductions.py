@@ -134,7 +134,7 @@ def _steps(terms: float, most_accumulators: int) -> float:
     if not terms:
         return 0.0
     # Both fall with more than 2 * WINDOW / LONGEST_UNROLLED accumulators.
-    tried = (*range(1, min(most_accumulators, WINDOW) + 1), most_accumulators)
+    tried: tuple[int, ...] = (*range(1, min(most_accumulators, WINDOW) + 1), most_accumulators)
     costs = (max((terms - WINDOW / a) / a, terms / (WINDOW / (a * terms) + 2) / a) for a in tried)
     return min(costs)
 
