@@ -114,7 +114,9 @@ def parse_items(space: lang.Space, spec: str) -> tuple[lang.OrderingItem, ...]:
 
 def _parse_item(space: lang.Space, span: Span) -> lang.OrderingItem:
     words = span.text.split()
-    choice = space.choices.get(words[0]) if words else None
+    if not words:
+        raise _error(span, "an item is missing", None)
+    choice = space.choices.get(words[0])
     if choice is None or space.is_derived(choice.name):
         decisions = [name for name in space.choices if not space.is_derived(name)]
         raise _error(
@@ -147,7 +149,7 @@ def _stripped(source: Source, offset: int, text: str) -> Span:
 
 
 def _error(span: Span, message: str, hint: str | None) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("SP090", message, span, hint)])
+    return DiagnosticError([Diagnostic("SP085", message, span, hint)])
 
 
 def _union(masks: Iterable[int]) -> int:

@@ -54,21 +54,36 @@ class Slow(ToyEvaluator):
         return super().run(lowered, best_ns)
 
 
-def run(folder: Path, *, evaluations: int = 60, pause_s: float = 0.0, is_loud: bool = False) -> Result:
+def instance() -> ToyInstance:
+    return ToyInstance([5] * 4, [Constraint((0, 1), lambda a, b: a != b)])
+
+
+def bound(of: ToyInstance, slack: float) -> ExactBound:
+    return ExactBound(of, rugged, slack)
+
+
+def run(
+    folder: Path,
+    *,
+    evaluations: int = 60,
+    pause_s: float = 0.0,
+    is_loud: bool = False,
+    slack: float = 0.4,
+) -> Result:
     def listen(event: Event) -> None:
         if is_loud and isinstance(event, Evaluated):
             print(event.iteration, flush=True)
 
-    instance = ToyInstance([5] * 4, [Constraint((0, 1), lambda a, b: a != b)])
+    toy = instance()
     evaluator = Slow(rugged, digest=lambda values: str((values[0], values[1] + values[2], values[3])))
     evaluator.pause_s = pause_s
     exists = (folder / DATABASE).exists()
     with Store.open(folder) if exists else Store.create(folder, ABOUT) as store:
         return Search(
-            instance,
-            bound=ExactBound(instance, rugged, slack=0.4),
+            toy,
+            bound=bound(toy, slack),
             evaluator=evaluator,
-            ordering=InOrder(instance),
+            ordering=InOrder(toy),
             policy=ThresholdAscent(),
             options=Options(seed=3, evaluations=evaluations),
             store=store,
