@@ -18,7 +18,7 @@ class Source:
     """A named text. Equality is identity: one file that is read once is one source."""
 
     name: str
-    text: str
+    text: str = field(repr=False)
     line_starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
