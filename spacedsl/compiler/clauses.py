@@ -1,8 +1,9 @@
 """The normal form: every requirement as universally quantified disjunctions of literals.
 
-In: the typed space. Out: `Clause` values (for a requirement, and for what a quotient means) and `Count` values
-(for a counter, and for what decides a quotient's representative). A member of a quotient set is a member of
-the underlying set that the representative choice is TRUE for. Nothing is merged or ordered here.
+In: the typed space. Out: `Clause` values (for a requirement, and for what a quotient means), `Count` values
+(for a counter, and for what decides a quotient's representative) and `Firing` values (for a trigger). A
+member of a quotient set is one of the underlying set that the representative choice is TRUE for. Nothing is
+merged or ordered here.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Firing:
 
 
 def requirement_clauses(space: Space, requirement: Requirement) -> tuple[Clause, ...]:
-    """The clauses of one requirement; raises `DiagnosticError` (SP301) where there are more than `MOST_CLAUSES`."""
+    """The clauses of one requirement; raises `DiagnosticError` (SP301) past `MOST_CLAUSES`."""
     variables, tests, guards = _bind(space, requirement.foralls)
     clauses = []
     for disjuncts in conjunction(space, requirement.formula, requirement.span):
@@ -257,7 +258,7 @@ def complement(space: Space, disjunct: Disjunct) -> Disjunct:
     return negate(disjunct)
 
 
-# ---- Quantified variables -----------------------------------------------------------------------------------
+# ---- Quantified variables --------------------------------------------------------------------------------
 
 
 def _bind(
@@ -293,7 +294,7 @@ def _fresh(name: str, taken: set[str]) -> str:
     return name
 
 
-# ---- Formulas -----------------------------------------------------------------------------------------------
+# ---- Formulas --------------------------------------------------------------------------------------------
 
 
 def _normal_form(space: Space, formula: Formula, positive: bool) -> tuple[tuple[Disjunct, ...], ...] | None:
@@ -425,7 +426,7 @@ def _clause(
     return Clause(variables, (*tests, *further), tuple(literals), span)
 
 
-# ---- Renaming of variables ----------------------------------------------------------------------------------
+# ---- Renaming of variables -------------------------------------------------------------------------------
 
 
 def rename_use(use: Use, renaming: Renaming) -> Use:

@@ -1,6 +1,6 @@
 """The propagator IR: what the compiler makes of a space, and all that a printer needs.
 
-In: built by `lower.py`. Out: printed as Python by `python.py` and, for the kinds that it knows, as C by `c.py`.
+In: built by `lower.py`. Out: printed as Python by `python.py` and, where it knows the kind, as C by `c.py`.
 A propagator has one body for one binding of its variables to objects, and wakes that say which bindings
 to run when the domain of a choice has changed. Nothing here depends on a kernel: whatever a kernel decides
 (members of sets, values of host expressions, universes of integers) is a table that an instance supplies.
@@ -14,7 +14,7 @@ from spacedsl.diagnostics import Span
 from spacedsl.language.host import HostExpression
 from spacedsl.language.space import Comparison, SetRef, Use
 
-# ---- Static values: evaluated once per instance, for each binding that asks --------------------------------
+# ---- Static values: evaluated once per instance, for each binding that asks ------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class StaticCompare:
 
 StaticTest = HostTest | Member | Distinct | Ascending | Lower | StaticCompare
 
-# ---- Literals: conditions on the domains of one or two uses -----------------------------------------------
+# ---- Literals: conditions on the domains of one or two uses ----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class InMask:
 
 @dataclass(frozen=True, slots=True)
 class Satisfies:
-    """The integer choice's value satisfies `value op limit`; `limit` is static, so an instance makes it a mask."""
+    """`value op limit` holds of an integer choice; `limit` is static, so an instance makes it a mask."""
 
     value: Linear
     op: Comparison
@@ -137,7 +137,7 @@ class AtMost:
 
 Literal = InMask | Satisfies | SameEnum | SameInteger | AtMost
 
-# ---- Tests and integers of a body ---------------------------------------------------------------------------
+# ---- Tests and integers of a body ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The object is a member of the set for certain (`certain`), or may become one. Only in spaces with triggers."""
+    """The object is a member for certain, or may still become one. Only in spaces with triggers."""
 
     variable: str
     set: SetRef
@@ -206,7 +206,7 @@ class Arithmetic:
 
 Integer = int | HostCall | Local | End | Arithmetic
 
-# ---- Statements ---------------------------------------------------------------------------------------------
+# ---- Statements ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class Make:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Keeps of `target` the values that table number `table` has at the concatenated masks of `inputs`, first one highest."""
+    """Keeps of `target` the values that a table has at the concatenated masks of `inputs`."""
 
     target: Use
     table: int
@@ -252,7 +252,7 @@ class RestrictHigh:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """The interval that a counter's contributions give: like two restrictions, but it does not wake the counter."""
+    """The interval that a counter's contributions give: two restrictions that do not wake the counter."""
 
     use: Use
     low: Integer
@@ -275,7 +275,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An integer of a counter is at least `least`; otherwise the kernel, not the space, is wrong: a located error."""
+    """The integer is at least `least`; otherwise the kernel, not the space, is wrong: a located error."""
 
     value: Integer
     least: int
@@ -284,7 +284,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """For each object of `source` that passes the tests. A reverse source: the owners p for which `member` is in source(p)."""
+    """For each object of `source` that passes the tests; with a `member`, each p that has it in source(p)."""
 
     variable: str
     source: SetRef
@@ -300,15 +300,15 @@ class For:
 
 Statement = If | Make | Project | Assign | RestrictLow | RestrictHigh | Settle | Fire | Fail | Check | For
 
-# ---- Propagators --------------------------------------------------------------------------------------------
+# ---- Propagators -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """When the domain of `use` has changed, its arguments are bound and the body runs for every binding of the rest.
+    """The domain of `use` has changed: with its arguments bound, the body runs for every binding of the rest.
 
     `gate`: only when this literal, on that use alone, has just become impossible; None: at every change.
-    `mirrored`: a pair of a symmetric or antisymmetric choice is bound both ways round; otherwise either way will do.
+    `mirrored`: a pair of a symmetric or antisymmetric choice is bound both ways round; else once.
     `tests` concern the arguments of `use` only, so an instance evaluates them once per domain.
     """
 
@@ -340,7 +340,7 @@ class Entry:
 class Propagator:
     """`loops` enumerate all bindings at the root; `arguments` are the variables that the body is called with.
 
-    A deferred propagator (a counter) runs once no domain change is waiting, and once for all changes before that.
+    A deferred propagator (a counter) runs once no domain change is waiting, once for all changes before that.
     """
 
     name: str

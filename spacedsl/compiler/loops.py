@@ -1,7 +1,7 @@
 """Enumeration of bindings: which loops complete a partial binding, and which static tests stand where.
 
 In: the variables of a clause or counter, its static tests, and the variables that are bound already.
-Out: the tests on those, and loops over the rest. Two variables are compared only if their sets may share objects.
+Out: the tests on those, and loops over the rest. Variables are compared only if their sets may share objects.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ LO, HI = Local("lo"), Local("hi")
 
 
 def lower(space: Space) -> tuple[Module, Space]:
-    """The propagators of a space; raises `DiagnosticError` where a formula or quotient cannot be normalised."""
+    """The propagators of a space; raises `DiagnosticError` where something has no normal form."""
     choices: dict[str, Choice] = dict(space.choices)
     requirements: list[Requirement] = list(space.requirements)
     blockers: list[Count] = []
@@ -142,8 +142,10 @@ class _Lowering:
         wakes = []
         for literal in clause.literals:
             gate = literal if _is_gate(literal) else None
-            for use in literal_uses(literal):
-                wakes.append(self._wake(name, clause.variables, clause.tests, use, True, gate))
+            wakes += [
+                self._wake(name, clause.variables, clause.tests, use, True, gate)
+                for use in literal_uses(literal)
+            ]
         doc = "Unit propagation: once all conditions but one are impossible, the last one is made to hold."
         body = _unit(clause.literals)
         self._add(name, doc, (clause.span,), clause.variables, clause.tests, (), body, tuple(wakes))
@@ -160,9 +162,8 @@ class _Lowering:
         _, root_loops = plan(self.space, count.params, param_tests, ())
         entries = self._entries(name, variables, count.tests, certain=False)
         doc = (
-            f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible; where a limit on the "
-            "result leaves no choice, turns contributions on or off and bounds their values. Each contribution is "
-            "looked at alone."
+            f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible. Where a "
+            "limit on the result leaves no choice, turns contributions on or off, or bounds their values."
         )
         self.propagators.append(
             Propagator(
@@ -187,12 +188,12 @@ class _Lowering:
         wakes = tuple(self._wake(name, firing.variables, firing.tests, use, True, None) for use in uses)
         entries = self._entries(name, firing.variables, firing.tests, certain=False)
         _, loops = plan(self.space, firing.variables, firing.tests, ())
-        doc = "Fires once its condition is certain on objects that are present, and never once it is impossible."
+        doc = "Fires once its condition is certain on present objects, never once it is impossible."
         self.propagators.append(
             Propagator(name, doc, (firing.span,), arguments, loops, (body,), wakes, entries)
         )
 
-    # ---- Names, loops ---------------------------------------------------------------------------------------
+    # ---- Names, loops ------------------------------------------------------------------------------------
 
     def _add(
         self,
@@ -270,7 +271,7 @@ class _Lowering:
         self.names.add(candidate)
         return candidate
 
-    # ---- Counters -------------------------------------------------------------------------------------------
+    # ---- Counters ----------------------------------------------------------------------------------------
 
     def _count_body(self, count: Count) -> tuple[Statement, ...]:
         loops = plan(
@@ -307,7 +308,7 @@ class _Lowering:
         return _conditions(count.foralls if self.space.triggers else (), count.condition)
 
     def _backward(self, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
-        """One contribution against the limits: of those that count, the value; of the others, whether they may or must."""
+        """A contribution against the limits: its value where it counts, else whether it may or must."""
         low, high = _ends(count.value)
         others_low, others_high = _without(count.product, LO, low), _without(count.product, HI, high)
         with_it = Arithmetic("*" if count.product else "+", LO, low)
@@ -397,7 +398,7 @@ def _ends(value: object) -> tuple[Integer, Integer]:
 
 
 def _without(product: bool, total: Integer, part: Integer) -> Integer:
-    """What the other contributions make. At least 1: a part that has grown since the total was made may exceed it."""
+    """What the others make. At least 1: a part that has grown since the total was made may exceed it."""
     return Arithmetic("max", Arithmetic("//", total, part), 1) if product else Arithmetic("-", total, part)
 
 

@@ -6,7 +6,9 @@ An instance executes the module in a namespace that holds its tables:
 
     v                 the vector: a domain is the word at its cell; a counter is two words, low and high
     at_CHOICE         cells by object ids
-    set_, in_, union_, owners_, rank_, present_SET    members, the same as a set, of all instances, and so on
+    set_, in_, rank_SET   members, the same as a set, their positions; in_union_, union_SET: of all instances
+    owners_SET        by member: the arguments of the instances that hold it
+    present_SET       what says whether a member is one, by ids of arguments and member
     fired_N           what says whether trigger N fires, by object ids
     host_N, mask_N    values of host expressions, and masks of integers, by object ids
     later             counters to be computed once no other change is waiting
@@ -70,14 +72,20 @@ from spacedsl.diagnostics import Span
 from spacedsl.language.space import Counter, EnumChoice, SetRef, Space, Use
 
 RUNTIME = frozenset(
-    ["v", "later", "narrow", "raise_low", "lower_high", "keep_from", "keep_to", "least", "greatest", "settle", "cap_integer", "cap_counter", "make_same", "make_other", "translate", "may_be_equal", "may_differ", "make_equal", "make_different", "too_small", "Contradiction", "lo", "hi", "min", "max"]
+    {
+        *("v", "later", "lo", "hi", "mask", "min", "max", "translate", "too_small", "Contradiction"),
+        *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other"),
+        *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter"),
+        *("may_be_equal", "may_differ", "make_equal", "make_different"),
+    }
 )
+"""Names that generated code gives a meaning: no variable is printed as one of them."""
 TABLES = re.compile(r"(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger)_")
 
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
-    """Masks of integers that satisfy a literal, or truths of a static comparison, by the objects of `variables`."""
+    """Masks of integers that satisfy a literal, or truths of a static comparison, by objects."""
 
     test: Satisfies | StaticCompare
     variables: tuple[str, ...]
@@ -98,7 +106,7 @@ def print_python(module: Module, space: Space) -> PythonModule:
     """The module's text; the space is the one that `lower` returned with it."""
     tables = _Tables(space)
     lines = [
-        f'"""Propagators of the space {space.name}, generated from its text; see spacedsl.compiler.python."""',
+        f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
         "",
         *(f"table_{number} = {table.entries!r}" for number, table in enumerate(module.tables)),
     ]
@@ -147,7 +155,7 @@ def static_table(test: Satisfies | StaticCompare) -> tuple[StaticTable, tuple[st
     return StaticTable(template, tuple(f"x{i}" for i in range(len(variables)))), variables
 
 
-# ---- Functions ----------------------------------------------------------------------------------------------
+# ---- Functions -------------------------------------------------------------------------------------------
 
 
 def _propagator(propagator: Propagator, space: Space, tables: _Tables) -> list[str]:
@@ -200,7 +208,7 @@ def _loops(loops: Iterable[Loop], innermost: list[str], tables: _Tables) -> list
     depth = 0
     for loop in loops:
         source = (
-            _set(loop.source)
+            _set(loop.source, tables)
             if loop.member is None
             else f"owners_{loop.source.name}[{_variable(loop.member)}]"
         )
@@ -219,21 +227,24 @@ def _static(test: StaticTest, tables: _Tables) -> str:
         case StaticCompare():
             return tables.static(test)
         case Member(variable, ref):
-            return f"{_variable(variable)} in {_set(ref, 'in')}"
+            return f"{_variable(variable)} in {_set(ref, tables, 'in')}"
         case Distinct(left, right):
             return f"{_variable(left)} != {_variable(right)}"
         case Ascending(left, right):
             return f"{_variable(left)} < {_variable(right)}"
         case Lower(left, right, ref):
-            rank = f"rank_{ref.name}{_index(ref.args)}"
+            rank = _set(ref, tables, "rank")
             return f"{rank}[{_variable(left)}] < {rank}[{_variable(right)}]"
 
 
-def _set(ref: SetRef, prefix: str = "set") -> str:
-    return f"{prefix}_{ref.name}{_index(ref.args)}"
+def _set(ref: SetRef, tables: _Tables, prefix: str = "") -> str:
+    """The members; prefix `in_` asks for them as a set. A parametric set without arguments is a union."""
+    is_union = not ref.args and bool(tables.space.sets[ref.name].params)
+    kind = "union" if is_union else "" if prefix else "set"
+    return "_".join(part for part in (prefix, kind, ref.name) if part) + _index(ref.args)
 
 
-# ---- Bodies -------------------------------------------------------------------------------------------------
+# ---- Bodies ----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -331,7 +342,7 @@ class _Body:
             f"    narrow({cell}, mask)",
         ]
 
-    # ---- Literals ---------------------------------------------------------------------------------------
+    # ---- Literals ----------------------------------------------------------------------------------------
 
     def may(self, literal: Literal) -> str:
         match literal:
@@ -417,7 +428,7 @@ class _Body:
             text = f"{text} {'+' if sign > 0 else '-'} {term}" if text else (term if sign > 0 else f"-{term}")
         return text
 
-    # ---- Tests and integers -----------------------------------------------------------------------------
+    # ---- Tests and integers ------------------------------------------------------------------------------
 
     def test(self, test: Test, negated: bool = False) -> str:
         match test:

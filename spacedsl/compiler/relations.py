@@ -58,7 +58,7 @@ class _Group:
     members: list[tuple[tuple[Literal, ...], int, Span]]
 
     def accept(self, space: Space, clause: Clause, index: int) -> bool:
-        """Adds the clause, in this group's variables, where it concerns the same bindings and no further use."""
+        """Adds the clause, in this group's variables, if it concerns the same bindings and no further use."""
         for renaming in _renamings(clause.variables, self.variables):
             if {rename_test(t, renaming) for t in clause.tests} != set(self.tests):
                 continue
@@ -72,7 +72,7 @@ class _Group:
 
 
 def canonical(space: Space, use: Use) -> tuple[Use, bool]:
-    """A pair of a (anti)symmetric choice with its arguments in alphabetical order, and whether they were swapped."""
+    """The use with the arguments of a (anti)symmetric choice in alphabetical order; whether they were not."""
     choice = space.choices[use.choice]
     if isinstance(choice, EnumChoice) and choice.symmetry is not Symmetry.NONE and use.args[0] > use.args[1]:
         return Use(use.choice, (use.args[1], use.args[0])), True
@@ -95,7 +95,7 @@ def _uses(space: Space, clause: Clause) -> tuple[Use, ...] | None:
 
 
 def _renamings(source: tuple[Variable, ...], target: tuple[Variable, ...]) -> Iterator[dict[str, str]]:
-    """The renamings of the source variables to the target's under which their sets agree; by position first."""
+    """The renamings of the source variables to the target's under which their sets agree."""
     if len(source) != len(target):
         return
     sets = {v.name: v.set for v in target}
@@ -183,7 +183,7 @@ def _enum(space: Space, use: Use) -> EnumChoice:
 def projections(
     space: Space, relation: Relation
 ) -> Iterator[tuple[Use, tuple[Use, ...], tuple[int, ...], tuple[int, ...]]]:
-    """For each use that the others can restrict: (use, the others, their widths, entries); see `ir.Project`."""
+    """For each use: (use, the others, their widths, entries of the table); see `ir.Project`."""
     counts = [len(_enum(space, use).values) for use in relation.uses]
     for target in range(len(relation.uses)):
         others = [i for i in range(len(relation.uses)) if i != target]

@@ -77,9 +77,9 @@ class Candidate:
     def decisions(self) -> tuple[Decision, ...]:
         """One for each present decision variable, with all values that are left, in order of position."""
         return tuple(
-            Decision(x.choice, x.names, tuple(value for bit, value in enumerate(x.universe) if mask >> bit & 1))
+            Decision(x.choice, x.names, x.values(self.mask(x)))
             for x in self.instance.variables
-            if self.is_present(x) and (mask := self.mask(x))
+            if self.is_present(x)
         )
 
     def _mask(self, offset: int, values: int) -> int:

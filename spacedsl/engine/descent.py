@@ -1,6 +1,6 @@
 """Descents: from a candidate to a complete one, with refutation of dead ends.
 
-In: an instance, a candidate, a rule that names the next decision and the values to try first. Out: the complete
+In: an instance, a candidate, a rule that names the next decision and its branches. Out: the complete
 candidate, or None, and counts of what happened. A value that leads to a contradiction is removed from the
 parent, which is propagated again, so a descent fails only where a decision has no value left.
 """
@@ -14,7 +14,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
 
 Choose = Callable[[Candidate], tuple[Variable, Sequence[int]] | None]
-"""The next open decision of a candidate and disjoint masks of its values, the one to take first; None: complete."""
+"""The next open decision and masks of its values, the first of which is taken; None: complete."""
 
 
 @dataclass(slots=True)
@@ -57,6 +57,6 @@ def descend(
 
 
 def refute(instance: Instance, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
-    """The candidate without the values of `mask`, which are known to contradict; None where nothing is left."""
+    """The candidate without the values of `mask`, which are known to fail; None where nothing is left."""
     rest = candidate.mask(variable) & ~mask
     return instance.restrict(candidate, variable, rest) if rest else None

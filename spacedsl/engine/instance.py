@@ -35,6 +35,11 @@ class Variable:
     universe: tuple[str, ...] | tuple[int, ...]
     """Bit b of its mask stands for universe[b]."""
 
+    def values(self, mask: int) -> tuple[str | int, ...]:
+        """The values of a mask, in order."""
+        universe: tuple[str | int, ...] = self.universe
+        return tuple(value for bit, value in enumerate(universe) if mask >> bit & 1)
+
 
 class Instance:
     """Built by `instantiate(compiled, kernel, device)`: objects, layout of the vector, host tables."""
@@ -47,7 +52,7 @@ class Instance:
         self.layout: Layout = lay_out(compiled.complete, objects, expansion)
         self.propagation = Propagation(compiled, objects, expansion, self.layout)
         self.variables: tuple[Variable, ...] = _variables(self.space, objects, self.layout)
-        """All decision variables (not counters, not representatives), in order of declaration, then of objects."""
+        """All decision variables (not counters, not representatives), by declaration, then by objects."""
         self._presence = _presence(self.space, objects, self.layout)
         self._by_offset = {variable.offset: variable for variable in self.variables}
         self._by_names = {(variable.choice, variable.names): variable for variable in self.variables}
@@ -69,7 +74,7 @@ class Instance:
         return self._by_offset[min(cell, self.layout.twins.get(cell, cell))]
 
     def offset(self, choice: str, *objects: object) -> int:
-        """First word of the domain (or counter) in the vector, in the orientation asked for. For fast readers."""
+        """First word of the domain (or counter) in the orientation asked for. For fast readers."""
         return self.layout.cells[choice][self._key(objects)]
 
     def universe(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:
@@ -84,7 +89,7 @@ class Instance:
         return cells is None or all(vector[cell] == PRESENT for cell in cells)
 
     def restrict(self, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
-        """A new candidate in which the variable keeps only the values of `mask`, propagated; None: contradiction."""
+        """A candidate in which the variable keeps only `mask`'s values, propagated; None: contradiction."""
         return self._candidate(self.propagation.restrict(candidate.vector, variable.offset, mask))
 
     def decide(self, candidate: Candidate, decision: Decision) -> Candidate | None:
@@ -138,7 +143,7 @@ def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable
 
 
 def _presence(space: Space, objects: Objects, layout: Layout) -> dict[int, tuple[int, ...]]:
-    """By cell of a decision variable: what says that its objects are present; no entry where they always are."""
+    """By cell: the words that say whether a decision's objects are present; none where they always are."""
     found: dict[int, tuple[int, ...]] = {}
     for choice in space.choices.values():
         if not isinstance(choice, Counter):

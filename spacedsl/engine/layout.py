@@ -40,11 +40,8 @@ class Layout:
     """Of triggers on objects, by number: the same of whether they fire."""
     initial: tuple[int, ...]
     """The vector before propagation, with the whole mask of an integer domain in its first word."""
-
-    @property
-    def wide(self) -> tuple[int, ...]:
-        """Cells of integer domains that need more than one word."""
-        return tuple(cell for cell, universe in self.universes.items() if len(universe) > WORD_BITS)
+    wide: tuple[int, ...]
+    """Cells of integer domains that need more than one word."""
 
 
 def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
@@ -76,7 +73,8 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     first += len(presence)
     firings = {(f.trigger, f.key): first + number for number, f in enumerate(expansion.firings)}
     initial += [ABSENT | PRESENT] * (len(presence) + len(firings))
-    return Layout(cells, owners, twins, universes, presence, firings, tuple(initial))
+    wide = tuple(cell for cell, universe in universes.items() if len(universe) > WORD_BITS)
+    return Layout(cells, owners, twins, universes, presence, firings, tuple(initial), wide)
 
 
 def presence_cells(
@@ -98,9 +96,9 @@ def presence_cells(
 
 
 def by_ids(places: Mapping[Key, int], params: tuple[Binder, ...], count: int) -> object:
-    """The cells as what generated code indexes: an integer, a list, a list of lists, or a mapping of tuples."""
+    """What generated code indexes: the cell itself, a list, a list of lists, or a mapping of tuples."""
     if not params:
-        return places[()] if () in places else -1
+        return places.get((), -1)
     if len(params) == 1:
         row: list[int | None] = [None] * count
         for (number,), cell in places.items():
@@ -130,7 +128,7 @@ def _universe(choice: IntegerChoice, objects: Objects, key: Key) -> tuple[int, .
                 values.append(int(value))
     universe = tuple(sorted(set(values)))
     if problem is None and not 0 < len(universe) <= INTEGER_WORDS * WORD_BITS:
-        problem = f"the universe of {label} has {len(universe)} values; 1 to {INTEGER_WORDS * WORD_BITS} are possible"
+        problem = f"the universe of {label} has {len(universe)} values, not 1 to {INTEGER_WORDS * WORD_BITS}"
     if problem is not None:
         raise DiagnosticError([Diagnostic("SP411", problem, choice.universe.span)])
     return universe

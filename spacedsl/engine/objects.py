@@ -66,7 +66,7 @@ class Objects:
         return where is None or bool(self.evaluate(where, environment))
 
     def of(self, ref: SetRef, environment: dict[str, int]) -> tuple[int, ...]:
-        """The members of a set, or of a quotient's underlying set; without its arguments, of all its instances."""
+        """The members of a set, or of a quotient's underlying one; without arguments, of all instances."""
         ref = self.plain(ref)
         instances = self.members[ref.name]
         if len(ref.args) == len(self.space.sets[ref.name].params):
@@ -176,7 +176,7 @@ def _reverse_violations(objects: Objects, definition: SetDef) -> Iterator[Diagno
             numbers = tuple(objects.ids.get(id(part), -1) for part in parts)
             found.add(numbers)
         if found != owners:
-            message = f"the reverse of {definition.name} for {objects.names[item]} does not give the instances that hold it"
+            message = f"the reverse of {definition.name} for {objects.names[item]} gives others than hold it"
             yield Diagnostic("SP406", message, expression.span)
 
 

@@ -74,7 +74,7 @@ class PresenceWakes:
                 self._updates.setdefault(reads, []).append(call)
 
     def woken_by(self, cell: int) -> Wakes:
-        """Memberships that depend on it; propagators over the set, those of certain objects only when it is certain."""
+        """The memberships that depend on it, and the propagators whose variables range over its set."""
         always = list(self._updates.get(cell, ()))
         once_present: list[Call] = []
         counters: list[tuple[Any, ...]] = []

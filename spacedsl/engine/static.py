@@ -71,7 +71,8 @@ class Statics:
         """`host_N` and `mask_N` for a namespace."""
         found: dict[str, object] = {}
         for number, call in enumerate(hosts):
-            found[f"host_{number}"] = self.hosts[call.text, call.args] = table(call.args, partial(self._host, call))
+            values = table(call.args, partial(self._host, call))
+            found[f"host_{number}"] = self.hosts[call.text, call.args] = values
         for number, static in enumerate(masks):
             compute = partial(self._static, static)
             found[f"mask_{number}"] = self.masks[static] = table(static.variables, compute)
@@ -148,3 +149,34 @@ class Statics:
             message = f"an integer is needed here, and this is {value!r}"
             raise DiagnosticError([Diagnostic("SP412", message, term.expression.span)])
         return value
+
+
+def set_tables(objects: Objects, name: str) -> dict[str, object]:
+    """The members of a set as generated code asks for them, by ids of its arguments."""
+    instances, count = objects.members[name], len(objects.objects)
+    params = len(objects.space.sets[name].params)
+
+    def by_arguments(of: Callable[[Mapping[int, None]], object]) -> object:
+        if params == 0:
+            return of(instances.get((), {}))
+        if params > 1:
+            return {key: of(members) for key, members in instances.items()}
+        return [of(instances.get((number,), {})) for number in range(count)]
+
+    found: dict[str, object] = {
+        f"set_{name}": by_arguments(tuple),
+        f"in_{name}": by_arguments(frozenset),
+        f"rank_{name}": by_arguments(lambda members: {member: rank for rank, member in enumerate(members)}),
+    }
+    if params == 1:
+        owners: list[list[int]] = [[] for _ in range(count)]
+        for (owner,), members in instances.items():
+            for member in members:
+                owners[member].append(owner)
+        found[f"owners_{name}"] = owners
+    if params:
+        union = tuple(dict.fromkeys(member for members in instances.values() for member in members))
+        found[f"union_{name}"] = union
+        found[f"in_union_{name}"] = frozenset(union)
+        found[f"rank_union_{name}"] = {member: rank for rank, member in enumerate(union)}
+    return found

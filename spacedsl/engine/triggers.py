@@ -50,12 +50,12 @@ class Expansion:
 def binder_facts(
     objects: Objects, binders: Iterable[Binder], environment: Mapping[str, int]
 ) -> tuple[Fact, ...]:
-    """The memberships that a binding of the variables relies on; of a quotient's members, the underlying one."""
+    """The memberships that a binding relies on; of a quotient's members, the underlying one."""
     return tuple(_fact(objects, b.set, environment, environment[b.name]) for b in binders)
 
 
 def expand(objects: Objects) -> Expansion:
-    """Adds to `objects` whatever triggers could add; raises `DiagnosticError` (SP421) where that has no end."""
+    """Adds to `objects` whatever triggers could add; raises `DiagnosticError` (SP421) if that has no end."""
     expansion = Expansion()
     if not objects.space.triggers:
         return expansion

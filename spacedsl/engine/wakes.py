@@ -6,21 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-
-class Contradiction(Exception):  # noqa: N818 (a result inside the engine, not an error)
-    """A domain has become empty."""
-
-
 Call = tuple[Callable[..., None], tuple[Any, ...]]
 """A function and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wakes:
-    """What a change of one domain runs: always; where a literal has just become impossible; counters."""
+    """Calls at every change, calls when a mask has just become impossible, and counters to compute later."""
 
-    always: tuple[Call, ...]
-    gated: tuple[tuple[int, tuple[Call, ...]], ...]
-    counters: tuple[tuple[Any, ...], ...]
-    itself: tuple[tuple[Any, ...], ...]
-    """The counter whose interval this is, where something other than its contributions has limited it."""
+    always: tuple[Call, ...] = ()
+    gated: tuple[tuple[int, tuple[Call, ...]], ...] = ()
+    counters: tuple[tuple[Any, ...], ...] = ()
+    """As keys of the waiting counters: the function and its arguments."""
+    itself: tuple[tuple[Any, ...], ...] = ()
+    """The counter whose interval this is: to compute where anything but its contributions limited it."""
