@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,22 +56,20 @@ class Case:
     """Absolute, by output; 0 asks for equality."""
 
 
-def cases(kernel: KernelFile, random: np.random.Generator) -> tuple[Case, Case]:
-    """The case of random values and the case of integers."""
-    return _random_case(kernel, random), _integer_case(kernel, random)
+def random_case(kernel: KernelFile, random: np.random.Generator) -> Case:
+    """Random signs and sizes, compared within a tolerance; integers where the kernel has only those."""
 
-
-def _random_case(kernel: KernelFile, random: np.random.Generator) -> Case:
     # Magnitudes from 1/2 to `_LARGEST_RANDOM`: no sum loses a term, and quotients stay small.
     def draw(count: int) -> Array:
         values: Array = (random.random(count) + 0.5) * random.choice((-1.0, 1.0), count)
         return values
 
     has_integers = any(t.dtype is DType.I32 for t in kernel.backbone.tensors)
-    return _integer_case(kernel, random) if has_integers else _case(kernel, draw, is_exact=False)
+    return integer_case(kernel, random) if has_integers else _case(kernel, draw, is_exact=False)
 
 
-def _integer_case(kernel: KernelFile, random: np.random.Generator) -> Case:
+def integer_case(kernel: KernelFile, random: np.random.Generator) -> Case:
+    """Small integers, compared exactly where no order of evaluation can round."""
     limit = min(_EXACT_BELOW[t.dtype] for t in kernel.backbone.tensors)
     case: Case | None = None
     for magnitude in (4, 2, 1):
@@ -209,6 +207,10 @@ def largest_partial(kernel: Kernel, magnitude: float) -> float:
     return max([magnitude, *made.values()])
 
 
+CASES = (random_case, integer_case)
+"""In the order in which workers number them."""
+
+
 # ---- The shared file -----------------------------------------------------------------------------------
 
 
@@ -217,7 +219,6 @@ class SharedCases:
     """The arrays of all cases in one file without a name, and where each of them lies."""
 
     descriptor: int
-    nbytes: int
     layout: tuple[dict[str, Any], ...]
     """Plain data for each case: offsets of `inputs` and `expected`, `parameters`, `tolerances`."""
 
@@ -225,34 +226,33 @@ class SharedCases:
         os.close(self.descriptor)
 
 
-def share(all_cases: tuple[Case, ...]) -> SharedCases:
-    """Copies the arrays to a shared file; the caller closes it."""
-    arrays = [a for c in all_cases for a in (*c.inputs.values(), *c.expected.values())]
-    offsets = _offsets(arrays)
-    nbytes = sum(_round_up(a.nbytes) for a in arrays)
+def share(kernel: KernelFile, random: np.random.Generator) -> SharedCases:
+    """The cases of a kernel in a file that the caller closes; one at a time is in memory besides."""
     descriptor = os.memfd_create("spacedsl-cases")
-    os.ftruncate(descriptor, nbytes)
-    with mmap.mmap(descriptor, nbytes) as memory:
-        for array, offset in zip(arrays, _offsets(arrays), strict=True):
-            memory[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8).data
-    layout = tuple(
-        {
-            "inputs": {name: next(offsets) for name in case.inputs},
-            "expected": {name: next(offsets) for name in case.expected},
-            "parameters": dict(case.parameters),
-            "tolerances": dict(case.tolerances),
-        }
-        for case in all_cases
-    )
-    return SharedCases(descriptor, nbytes, layout)
+    layout: list[dict[str, Any]] = []
+    for make in CASES:
+        case = make(kernel, random)
+        layout.append(
+            {
+                "inputs": {name: _append(descriptor, array) for name, array in case.inputs.items()},
+                "expected": {name: _append(descriptor, array) for name, array in case.expected.items()},
+                "parameters": dict(case.parameters),
+                "tolerances": dict(case.tolerances),
+            }
+        )
+    return SharedCases(descriptor, tuple(layout))
 
 
-def _offsets(arrays: list[Array]) -> Iterator[int]:
-    offset = 0
-    for array in arrays:
-        yield offset
-        offset += _round_up(array.nbytes)
+def _append(descriptor: int, array: Array) -> int:
+    """Writes the array at the next page of the file; returns its offset."""
+    offset = _round_up(os.fstat(descriptor).st_size)
+    data = array.reshape(-1).view(np.uint8).data
+    os.ftruncate(descriptor, offset + len(data))
+    written = 0
+    while written < len(data):
+        written += os.pwrite(descriptor, data[written:], offset + written)
+    return offset
 
 
 def _round_up(nbytes: int) -> int:
-    return -(-max(nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
+    return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE

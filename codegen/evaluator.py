@@ -23,7 +23,7 @@ import numpy as np
 
 from spacedsl.codegen.build import BUILD_TIMEOUT_S, BuildError, EnvironmentLack, build_library, find_compiler
 from spacedsl.codegen.c_printer import c_name, print_c
-from spacedsl.codegen.cases import SharedCases, cases, share
+from spacedsl.codegen.cases import CASES, SharedCases, integer_case, random_case, share
 from spacedsl.codegen.harness import harness_library
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
@@ -74,6 +74,8 @@ _LEAST_MEASURED_NS = 30_000_000
 
 _MOST_SAMPLES = 2000
 
+_TIMED_CASE = CASES.index(random_case)
+
 
 @dataclass(slots=True, eq=False)
 class CpuEvaluator:
@@ -89,7 +91,7 @@ class CpuEvaluator:
         """Computes the test cases, starts a worker; raises `EnvironmentLack` without compiler or memory."""
         find_compiler()
         if self._shared is None:
-            self._shared = share(cases(self.kernel, np.random.default_rng(self.options.seed)))
+            self._shared = share(self.kernel, np.random.default_rng(self.options.seed))
         self._ready_worker()
 
     def close(self) -> None:
@@ -261,8 +263,7 @@ class _Measurement:
         """Loads the library and checks one call on each test case."""
         answer = self.worker.request("load", _CHECK_TIMEOUT_S, library=str(self.library), symbol=self.symbol)
         self.handle = answer["handle"]
-        for case in (1, 0):
-            # The random case comes last: its results are those that timing overwrites.
+        for case in (CASES.index(integer_case), _TIMED_CASE):
             self.first_ns.append(self._request("run", handle=self.handle, case=case)["ns"])
             self._check(case)
 
@@ -275,7 +276,7 @@ class _Measurement:
 
     def end(self) -> None:
         """Checks what the timed calls left behind, and unloads."""
-        self._check(0)
+        self._check(_TIMED_CASE)
         self.worker.request("unload", self._run_timeout_s, handle=self.handle)
 
     def _calibrate(self) -> int:
@@ -291,7 +292,13 @@ class _Measurement:
 
     def _time(self, most: int, batch: int) -> dict[str, Any]:
         return self._request(
-            "time", _ROUND_NS / 1e9, handle=self.handle, most=most, batch=batch, budget_ns=_ROUND_NS
+            "time",
+            _ROUND_NS / 1e9,
+            handle=self.handle,
+            case=_TIMED_CASE,
+            most=most,
+            batch=batch,
+            budget_ns=_ROUND_NS,
         )
 
     @property

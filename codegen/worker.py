@@ -6,7 +6,7 @@ Whatever the code that it runs does to it, the process that started it (`evaluat
 starts the next one. It decides nothing: which library, which case, how long is said in the messages.
 
     load(library, symbol) -> handle          run(handle, case) -> ns          check(case) -> wrong
-    time(handle, most, batch, budget_ns) -> samples_ns        unload(handle)
+    time(handle, case, most, batch, budget_ns) -> samples_ns        unload(handle)
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ class Worker:
         self.harness.harness_call(function, self.cases[case].arguments)
         return {"ns": time.perf_counter_ns() - start}
 
-    def op_time(self, handle: int, most: int, batch: int, budget_ns: int) -> Message:
-        """Samples on the first case, the calling thread pinned to the first CPU, where a pool expects it."""
+    def op_time(self, handle: int, case: int, most: int, batch: int, budget_ns: int) -> Message:
+        """Samples, the calling thread pinned to the first CPU, which a pool leaves to it."""
         _, function = self.libraries[handle]
         samples = (ctypes.c_int64 * most)()
         flush = ctypes.c_void_p(self.flush.address if self.flush else None)
@@ -195,7 +195,7 @@ class Worker:
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(allowed)})
         count = self.harness.harness_time(
-            function, self.cases[0].arguments, *limits, flush, flush_bytes, samples
+            function, self.cases[case].arguments, *limits, flush, flush_bytes, samples
         )
         os.sched_setaffinity(0, allowed)
         return {"samples_ns": [s / batch for s in samples[:count]]}

@@ -9,7 +9,8 @@ import numpy as np
 
 from spacedsl.codegen.build import Compiler, build_library
 from spacedsl.codegen.c_printer import c_name, print_c
-from spacedsl.codegen.cases import NUMPY_TYPES, Case, cases
+from spacedsl.codegen.cases import NUMPY_TYPES, Case
+from spacedsl.codegen.cases import integer_case as make_integer_case
 from spacedsl.codegen.program import Program
 from spacedsl.codegen.worker import first_difference
 from spacedsl.kernels.kernel_file import KernelFile
@@ -24,7 +25,7 @@ _FLOATS: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
 
 
 def integer_case(kernel: KernelFile) -> Case:
-    return cases(kernel, np.random.default_rng(7))[1]
+    return make_integer_case(kernel, np.random.default_rng(7))
 
 
 def interpreted_difference(kernel: KernelFile, program: Program, case: Case) -> str:

@@ -8,8 +8,17 @@ import os
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cases import cases, largest_partial, reduction_length, share
+from spacedsl.codegen.cases import (
+    CASES,
+    Case,
+    integer_case,
+    largest_partial,
+    random_case,
+    reduction_length,
+    share,
+)
 from spacedsl.codegen.worker import first_difference
+from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.reference import greatest_magnitude
 from tests.codegen.kernels import axpy, matmul, parse
 from tests.codegen.zoo import zoo
@@ -17,10 +26,16 @@ from tests.codegen.zoo import zoo
 ZOO = zoo()
 
 
+def made(kernel: KernelFile) -> tuple[Case, Case]:
+    """The random and the integer case, of one generator as in a shared file."""
+    random = np.random.default_rng(1)
+    return random_case(kernel, random), integer_case(kernel, random)
+
+
 @pytest.mark.parametrize("name", [n for n in ZOO if n != "quotients"])
 def test_no_partial_result_is_larger_than_the_bound(name: str) -> None:
     kernel = ZOO[name]
-    for case in cases(kernel, np.random.default_rng(1)):
+    for case in made(kernel):
         values = [np.nanmax(np.abs(array)) for array in case.inputs.values()]
         magnitude = float(max([*values, *map(abs, case.parameters.values())]))
         observed = greatest_magnitude(kernel, case.inputs, case.parameters)
@@ -29,7 +44,7 @@ def test_no_partial_result_is_larger_than_the_bound(name: str) -> None:
 
 def test_integers_are_compared_exactly_unless_there_is_a_quotient() -> None:
     for name, kernel in ZOO.items():
-        exact = all(t == 0 for t in cases(kernel, np.random.default_rng(1))[1].tolerances.values())
+        exact = all(t == 0 for t in made(kernel)[1].tolerances.values())
         assert exact == (name != "quotients")
 
 
@@ -45,12 +60,12 @@ compute:
   - y[i] = sum[p](x[p] * 4096 * x[p] * 1024)
 """)
     assert largest_partial(kernel.backbone, 1) >= 2**24
-    assert cases(kernel, np.random.default_rng(1))[1].tolerances["y"] > 0
+    assert made(kernel)[1].tolerances["y"] > 0
 
 
 def test_a_missing_term_shows_within_the_tolerance_of_random_values() -> None:
     kernel = matmul(3, 4, 1024)
-    case = cases(kernel, np.random.default_rng(1))[0]
+    case = made(kernel)[0]
     assert reduction_length(kernel.backbone) == 1024
     a, b = case.inputs["A"].reshape(3, 1024), case.inputs["B"].reshape(1024, 4)
     assert first_difference(a @ b, case.expected["C"], case.tolerances["C"]) == ""
@@ -69,17 +84,17 @@ tensors:
 compute:
   - y[i] = x[i]
 """
-    assert 0.5 <= cases(parse(text), np.random.default_rng(1))[0].tolerances["y"] <= 0.75
+    assert 0.5 <= made(parse(text))[0].tolerances["y"] <= 0.75
 
 
 def test_large_arrays_repeat_at_no_round_distance() -> None:
-    values = cases(axpy(2_100_000), np.random.default_rng(1))[0].inputs["x"]
+    values = made(axpy(2_100_000))[0].inputs["x"]
     for distance in itertools.chain((2**k for k in range(21)), (1000, 10**6)):
         assert not np.array_equal(values[:1000], values[distance : distance + 1000])
 
 
 def test_gaps_between_strided_elements_hold_no_number() -> None:
-    case = cases(ZOO["integers"], np.random.default_rng(1))[0]
+    case = made(ZOO["integers"])[0]
     assert case.inputs["A"].size == 12
     strided = parse("""
 kernel: copy
@@ -91,13 +106,14 @@ tensors:
 compute:
   - y[i] = x[i]
 """)
-    buffer = cases(strided, np.random.default_rng(1))[0].inputs["x"]
+    buffer = made(strided)[0].inputs["x"]
     assert np.isnan(buffer).tolist() == [n % 3 != 0 for n in range(10)]
 
 
 def test_the_shared_file_holds_every_array() -> None:
-    both = cases(ZOO["gemm"], np.random.default_rng(1))
-    shared = share(both)
+    both = made(ZOO["gemm"])
+    assert (random_case, integer_case) == CASES
+    shared = share(ZOO["gemm"], np.random.default_rng(1))
     try:
         for case, layout in zip(both, shared.layout, strict=True):
             for name, array in {**case.inputs, **case.expected}.items():

@@ -1,0 +1,62 @@
+"""The thread pool of generated code: no data race, no lost round, whoever calls and however often."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.lower import lower
+from tests.codegen.kernels import axpy
+from tests.codegen.listings import AXPY_VECTOR
+from tests.codegen.scripts import script
+
+_MAIN = """
+#include <stdio.h>
+#include <time.h>
+static void *call(void *argument) {
+  float *z = argument, x[480], y[480];
+  for (int i = 0; i < 480; ++i) x[i] = (float)i, y[i] = 1;
+  for (int round = 0; round < 300; ++round) {
+    axpy(x, y, z, (float)round);
+    for (int i = 0; i < 480; ++i)
+      if (z[i] != (float)round * (float)i + 1) return argument;
+    /* Long enough, now and then, for the workers to fall asleep. */
+    if (round % 100 == 0) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+  }
+  return NULL;
+}
+int main(void) {
+  static float z[2][480];
+  pthread_t other;
+  void *wrong;
+  pthread_create(&other, NULL, call, z[1]);
+  int status = call(z[0]) != NULL;
+  pthread_join(other, &wrong);
+  return status || wrong != NULL;
+}
+"""
+
+
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined", None])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_two_callers_share_a_pool(sanitizer: str | None, threads: int, tmp_path: Path) -> None:
+    kernel = axpy(480, "{i: [[10], [16]]}").backbone
+    program = lower(kernel, script(kernel, AXPY_VECTOR.format(i0=3, i1=10)))
+    # Every CPU may be used more than once here, so that there are that many threads on any machine.
+    text = print_c(program, threads).replace(
+        "pool.cpus[count++] = cpu;", "while (count < POOL_THREADS) pool.cpus[count++] = cpu;"
+    )
+    (tmp_path / "main.c").write_text(text + _MAIN, encoding="utf-8")
+    compiler = find_compiler()
+    flags = [f for f in compiler.flags if f not in ("-shared", "-fPIC")]
+    flags += [f"-fsanitize={sanitizer}"] if sanitizer else []
+    command = [*compiler.command, *flags, "-o", str(tmp_path / "main"), str(tmp_path / "main.c")]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if built.returncode != 0 and sanitizer:
+        pytest.skip(f"{compiler.version} has no sanitizer for this: {built.stderr[-200:]}")
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
