@@ -48,8 +48,8 @@ class Board:
     evaluations: int | None = None
     activity: str = "starting"
     progress: Progress | None = None
-    heard_at: float | None = None
-    """When the search began here, or last said how far it is."""
+    began: float | None = None
+    """When the search would have begun, had it never been interrupted."""
 
     def take(self, event: Activity) -> None:
         match event:
@@ -58,10 +58,12 @@ class Board:
             case Planned(time_s, evaluations):
                 self.time_s, self.evaluations = time_s, evaluations
             case Started():
-                self.heard_at = time.monotonic()
+                self.began = time.monotonic()
                 self.activity = "searching"
             case Progress():
-                self.progress, self.heard_at = event, time.monotonic()
+                if self.progress is None and self.began is not None:
+                    self.began = min(self.began, time.monotonic() - event.seconds)
+                self.progress = event
             case Comparing(contenders):
                 self.activity = f"measuring the last {contenders} contenders side by side"
             case Finished(progress=progress):
@@ -73,8 +75,7 @@ class Board:
     @property
     def elapsed_s(self) -> float:
         """Of the whole search, set-up not counted, what was done before it was resumed counted."""
-        before = 0.0 if self.progress is None else self.progress.seconds
-        return before if self.heard_at is None else before + time.monotonic() - self.heard_at
+        return 0.0 if self.began is None else time.monotonic() - self.began
 
     @property
     def share_spent(self) -> float:

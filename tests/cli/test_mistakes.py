@@ -1,0 +1,145 @@
+"""Whatever a user gets wrong is said in words on stderr, with the documented exit code and no traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Ran, run
+
+MATMUL = Path(__file__).parents[2] / "kernels" / "library" / "matmul.yaml"
+
+
+def refused(ran: Ran, code: int, *said: str) -> None:
+    assert ran.code == code, ran
+    assert not ran.out
+    assert "Traceback" not in ran.err
+    for words in said:
+        assert words in ran.err, ran.err
+
+
+@pytest.mark.parametrize("command", ["check", "explore", "replay", "emit", "compile"])
+def test_a_missing_file_is_a_usage_error(command: str, tmp_path: Path) -> None:
+    refused(run(command, tmp_path / "nope.yaml"), 2, "nope.yaml: there is no such file")
+
+
+@pytest.mark.parametrize("command", ["check", "explore", "replay", "compile"])
+def test_a_folder_in_place_of_a_file_is_a_usage_error(command: str, tmp_path: Path) -> None:
+    refused(run(command, tmp_path), 2, "this is a folder, not a file")
+
+
+@pytest.mark.parametrize("command", ["check", "explore"])
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\xff\x00\x01", "SP001"),
+        (b"- 1\n- 2\n", "KF003"),
+        (b"kernel: [", "KF0"),
+        (b"", "KF0"),
+        (b"kernel: m\n", "KF0"),
+    ],
+)
+def test_what_is_no_kernel_file_is_shown_at_its_place(
+    command: str, data: bytes, code: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.yaml"
+    file.write_bytes(data)
+    ran = run(command, file)
+    shown = ran.out if command == "check" else ran.err
+    assert ran.code == 1
+    assert f"{file}:1:" in shown
+    assert f"error {code}" in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--size", "m=0"], "size `m` must"),
+        (["--size", "m=-3"], "size `m` must"),
+        (["--size", "q=3"], "no size `q`"),
+        (["--size", "m"], "NAME=NUMBER"),
+        (["--time", "soon"], "not a length of time"),
+        (["--time", "0"], "not a length of time"),
+        (["--evaluations", "0"], "greater than or"),
+        (["--seed", "-1"], "greater than or"),
+        (["--policy", "best"], "known: tag, bound, uniform"),
+        (["--target", "cuda"], "known: cpu"),
+        (["--config", "nope.toml"], "nope.toml: there is no such file"),
+        (["--bogus"], "No such option"),
+        (["-v", "-q"], "exclude each other"),
+    ],
+)
+def test_a_wrong_flag_is_a_usage_error(flags: list[str], said: str) -> None:
+    refused(run("explore", MATMUL, *flags), 2, said)
+
+
+def test_a_folder_that_holds_no_run_is_a_usage_error(tmp_path: Path) -> None:
+    refused(run("resume", tmp_path), 2, "holds no run")
+    refused(run("resume", tmp_path / "nope"), 2, "holds no run")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ('{"decisions": ', "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[1]", "not the record of an implementation"),
+        ('{"decisions": 3}', "damaged: `kernel`"),
+    ],
+)
+@pytest.mark.parametrize("command", ["replay", "emit"])
+def test_a_damaged_record_is_a_diagnostic(command: str, text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "best.json"
+    file.write_text(text)
+    refused(run(command, file), 1, "RC001", said)
+
+
+def test_check_reports_all_diagnostics_of_all_files_and_the_missing_ones_too(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.space", tmp_path / "b.yaml"
+    first.write_text(
+        'set A:\n  iterator = "$kernel.statements"\nend\nchoice enum c($x in B):\n  value V:\nend\n'
+    )
+    second.write_text("- 1\n")
+    ran = run("check", first, tmp_path / "nope.space", second)
+    assert ran.code == 2
+    assert f"{first}:4:" in ran.out
+    assert f"{second}:1:1" in ran.out
+    assert "nope.space: there is no such file" in ran.err
+
+
+def test_check_gives_its_diagnostics_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "b.yaml"
+    file.write_text("- 1\n")
+    document = json.loads(run("check", "--json", file).out)
+    (diagnostic,) = document["diagnostics"]
+    assert document["schema"] == 1
+    assert document["ok"] is False
+    assert (diagnostic["code"], diagnostic["file"], diagnostic["line"], diagnostic["column"]) == (
+        "KF003",
+        str(file),
+        1,
+        1,
+    )
+
+
+def test_what_is_right_checks_without_a_word_on_stdout() -> None:
+    ran = run("check", MATMUL, MATMUL.parents[1] / "spaces" / "linalg.space")
+    assert (ran.code, ran.out) == (0, "")
+    assert "nothing to report" in ran.err
+
+
+def test_a_bug_is_reported_as_one_with_a_place_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("spacedsl.cli.language._check_one", broken)
+    ran = run("check", MATMUL)
+    assert ran.code == 70
+    assert "this is a bug in spacedsl: ZeroDivisionError" in ran.err
+    trace = Path(ran.err.split("the trace lies in ")[1].split(":")[0])
+    assert "in broken" in trace.read_text()
+    trace.unlink()

@@ -1,0 +1,200 @@
+"""A run from its first evaluation to the call of its result, through the command line and through Python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spacedsl
+from tests.cli.conftest import ROOT, SMALL, Run
+from tests.cli.running import run
+
+MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
+KEYS = {
+    "schema", "kernel", "target", "device", "seed", "evaluations", "valid", "failures", "best",
+    "root_bound_ns", "bound_violations", "search_s", "run",
+}  # fmt: skip
+
+
+def spacedsl_process(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from spacedsl.cli.app import main; main()", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_document_of_a_run_has_the_agreed_keys(explored: Run) -> None:
+    document = explored.document
+    assert set(document) == KEYS
+    assert (document["schema"], document["kernel"], document["target"], document["seed"]) == (
+        1,
+        "matmul",
+        "cpu",
+        5,
+    )
+    assert document["evaluations"] == document["valid"] + sum(document["failures"].values()) == 3
+    best = document["best"]
+    assert set(best) == {"time_ns", "time_ci_ns", "bound_ns", "code", "decisions", "verified"}
+    assert best["time_ci_ns"][0] <= best["time_ns"] <= best["time_ci_ns"][1]
+    assert 0 < document["root_bound_ns"] <= best["bound_ns"]
+    assert best["verified"] is True
+    assert Path(best["code"]) == explored.folder / "best.c"
+    assert Path(best["decisions"]) == explored.best
+
+
+def test_progress_goes_to_stderr_as_plain_lines(explored: Run) -> None:
+    assert "new best" in explored.err
+    assert "\x1b" not in explored.err
+
+
+def test_a_replay_rebuilds_the_same_code_and_measures_it_again(explored: Run) -> None:
+    ran = run("replay", explored.best, "--json")
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert document["identical"] is True
+    assert document["verified"] is True
+    assert document["changes"] == []
+    assert document["time_ns"] > 0
+    assert document["code_sha256"] == hashlib.sha256((explored.folder / "best.c").read_bytes()).hexdigest()
+    assert "identical to the recorded code" in run("replay", explored.best).out
+
+
+def test_emit_prints_the_code_of_the_run(explored: Run, tmp_path: Path) -> None:
+    code = (explored.folder / "best.c").read_text()
+    assert run("emit", explored.best).out == code
+    assert run("emit", explored.best, "-o", tmp_path / "again.c").code == 0
+    assert (tmp_path / "again.c").read_text() == code
+
+
+def test_the_result_is_a_function_on_arrays(explored: Run) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-4, 5, (8, 4)).astype(np.float32), rng.integers(-4, 5, (4, 16)).astype(np.float32)
+    np.testing.assert_array_equal(spacedsl.load(explored.best)(a, b), a @ b)
+
+
+def test_the_code_is_usable_from_c_with_its_header(explored: Run, tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text(
+        '#include "best.h"\n'
+        "int main(void) {\n"
+        "  float a[32], b[64], c[128];\n"
+        "  for (int i = 0; i < 32; ++i) a[i] = 1;\n"
+        "  for (int i = 0; i < 64; ++i) b[i] = 2;\n"
+        "  matmul(a, b, c);\n"
+        "  for (int i = 0; i < 128; ++i) if (c[i] != 8) return 1;\n"
+        "  return 0;\n"
+        "}\n"
+    )
+    from spacedsl.codegen.build import find_compiler
+
+    flags = ["-O2", "-march=native", "-std=c11", "-ffp-contract=fast", "-pthread", "-Wall", "-Werror"]
+    sources = [str(tmp_path / "main.c"), str(explored.folder / "best.c"), f"-I{explored.folder}"]
+    program = str(tmp_path / "program")
+    subprocess.run([*find_compiler().command, *flags, *sources, "-o", program], check=True)
+    assert subprocess.run([program], check=False).returncode == 0
+
+
+def test_a_run_goes_on_where_it_stood(explored: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(explored.folder, folder)
+    ran = run("resume", folder, "--evaluations", 2, "--json")
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert document["evaluations"] == 5
+    assert document["seed"] == 5
+    assert document["search_s"] > explored.document["search_s"]
+
+
+def test_a_run_whose_budget_is_spent_says_so(explored: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(explored.folder, folder)
+    ran = run("resume", folder)
+    assert ran.code == 0
+    assert "3 evaluations" in ran.out
+    assert "--time or --evaluations give it more" in ran.err
+
+
+def test_a_run_whose_space_has_changed_is_not_resumed(machine: Path, tmp_path: Path) -> None:
+    space = tmp_path / "own.space"
+    space.write_text((ROOT / "kernels" / "spaces" / "linalg.space").read_text())
+    ran = run("explore", MATMUL, *SMALL, "--space", space, "-n", 1, "--runs", tmp_path / "runs", "--json")
+    folder = json.loads(ran.out)["run"]
+    space.write_text(space.read_text() + "// another text\n")
+    ran = run("resume", folder)
+    assert ran.code == 1
+    assert "has changed since" in ran.err
+    # A record is judged by its decisions, which are as possible as before.
+    replayed = json.loads(run("replay", Path(folder) / "best.json", "--json").out)
+    assert replayed["identical"] is True
+    assert replayed["changes"] == [f"the space {space}"]
+
+
+def test_an_interrupted_run_is_saved_and_says_how_to_go_on(machine: Path, tmp_path: Path) -> None:
+    with spacedsl_process("explore", MATMUL, *SMALL, "--runs", tmp_path, "--json") as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "new best" in line)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    document = json.loads(out)
+    assert f"spacedsl resume {document['run']}" in err
+    assert json.loads(Path(document["best"]["decisions"]).read_text())["decisions"]
+    ran = run("resume", document["run"], "--evaluations", 1, "--json")
+    assert json.loads(ran.out)["evaluations"] == document["evaluations"] + 1
+
+
+def test_a_reader_that_goes_away_is_no_error(explored: Run) -> None:
+    with spacedsl_process("emit", explored.best) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
+def test_a_full_disk_is_a_lack_of_the_machine(explored: Run) -> None:
+    ran = run("emit", explored.best, "-o", "/dev/full")
+    assert ran.code == 5
+    assert "no room is left on the disk" in ran.err
+
+
+def test_a_space_without_implementations_is_said_to_be_empty(machine: Path, tmp_path: Path) -> None:
+    space = tmp_path / "empty.space"
+    rule = "\nrequire forall $dim in Dimensions:\n  size($dim) > 4096\n"
+    space.write_text((ROOT / "kernels" / "spaces" / "linalg.space").read_text() + rule)
+    ran = run("explore", MATMUL, *SMALL, "--space", space, "--runs", tmp_path / "runs")
+    assert ran.code == 3
+    assert "leave no implementation of `matmul`" in ran.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_when_nothing_is_valid_the_failures_are_explained(machine: Path, tmp_path: Path) -> None:
+    kernel = tmp_path / "strict.yaml"
+    # No sum of random numbers in 32 bits is exact.
+    kernel.write_text(MATMUL.read_text() + "tolerance: 0\n")
+    sizes = ("--size", "m=4", "--size", "n=8", "--size", "k=256")
+    ran = run("explore", kernel, *sizes, "-n", 2, "--runs", tmp_path / "runs")
+    assert ran.code == 4
+    assert "no valid implementation in 2 evaluations" in ran.out
+    assert "wrong_result 2: " in ran.out
+    assert ran.err.count("WRONG RESULT") == 2
+
+
+def test_python_gives_the_same_result(machine: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    sizes = {"m": 8, "n": 16, "k": 4}
+    result = spacedsl.explore(MATMUL, sizes=sizes, evaluations=2, runs=tmp_path)
+    assert result.best is not None
+    assert result.flops == 2 * 8 * 16 * 4
+    assert result.footprint_bytes == 4 * (8 * 4 + 4 * 16 + 8 * 16)
+    table = result.to_pandas()
+    assert len(table) == len(result.trials) >= 2
+    assert (table["bound_ns"] <= table["time_ns"]).all()
+    replayed = spacedsl.replay(result.best.decisions)
+    assert replayed.is_identical
+    assert replayed.outcome.is_valid
