@@ -62,7 +62,8 @@ def explain(error: BaseException) -> Fault:
         case CommandError():
             return Fault(error.code, str(error), error.hint)
         case DiagnosticError():
-            return Fault(ExitCode.CONTENT, str(error), is_rendered=True)
+            is_flag = all(d.span.source.name.startswith("--") for d in error.diagnostics)
+            return Fault(ExitCode.USAGE if is_flag else ExitCode.CONTENT, str(error), is_rendered=True)
         case KeyboardInterrupt():
             return Fault(ExitCode.INTERRUPTED, "interrupted")
         case OSError():

@@ -46,7 +46,11 @@ def text(result: Result) -> str:
     title = f"{result.kernel.name} ({sizes})" if sizes else result.kernel.name
     lines = [f"{title} on {result.device.name}, {result.device.threads} threads", ""]
     lines += _best(result, result.best) if result.best is not None else _nothing_valid(result)
-    return "\n".join([*lines, f"go on      spacedsl resume {path(result.run)}"])
+    if result.stop == "exhausted":
+        lines.append("go on      nothing is left to explore")
+    else:
+        lines.append(f"go on      spacedsl resume {path(result.run)}")
+    return "\n".join(lines)
 
 
 def rates(result: Result, time_ns: float) -> str:
@@ -78,12 +82,12 @@ def _best(result: Result, best: Best) -> list[str]:
 
 def _bound(result: Result, best: Best) -> Iterator[str]:
     least_ns = result.progress.least_bound_ns
-    own = f"this implementation's own is {duration(best.bound_ns)}"
+    own = f"own bound {duration(best.bound_ns)}"
     if least_ns >= best.time_ns:
-        yield f"bound      nothing faster is left in the space; {own}"
+        yield f"bound      nothing faster is left in the space ({own})"
     else:
         gap = percent((best.time_ns - least_ns) / best.time_ns)
-        yield f"bound      {duration(least_ns)}: nothing that is left is faster (gap {gap}); {own}"
+        yield f"bound      {duration(least_ns)} for whatever is left, gap {gap} ({own})"
 
 
 def _counts(result: Result) -> Iterator[str]:

@@ -173,6 +173,21 @@ def test_a_space_without_implementations_is_said_to_be_empty(machine: Path, tmp_
     assert not (tmp_path / "runs").exists()
 
 
+def test_an_unknown_ordering_is_a_usage_error(machine: Path, tmp_path: Path) -> None:
+    ran = run("explore", MATMUL, *SMALL, "--ordering", "nope", "--runs", tmp_path / "runs")
+    assert ran.code == 2
+    assert "orderings: default" in ran.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_space_that_is_explored_to_its_end_says_so(machine: Path, tmp_path: Path) -> None:
+    sizes = ("--size", "m=1", "--size", "n=1", "--size", "k=1")
+    ran = run("explore", MATMUL, *sizes, "--runs", tmp_path)
+    assert ran.code == 0
+    assert "nothing faster is left in the space" in ran.out
+    assert "nothing is left to explore" in ran.out
+
+
 def test_when_nothing_is_valid_the_failures_are_explained(machine: Path, tmp_path: Path) -> None:
     kernel = tmp_path / "strict.yaml"
     # No sum of random numbers in 32 bits is exact.
