@@ -70,9 +70,6 @@ class View:
     def threads(self, dims: Iterable[Dimension]) -> int:
         return max((self.freedoms[d].threads for d in dims), default=1)
 
-    def is_vector(self, dims: Iterable[Dimension]) -> bool:
-        return any(self.freedoms[d].is_vector for d in dims)
-
     def time_ns(self, alternatives: Sequence[Operation], use: Use) -> float:
         """Of those operations of which one is certain."""
         return min(

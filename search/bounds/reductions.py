@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, DType, Instruction, Op
@@ -71,7 +71,8 @@ class Reduction:
         latency_ns = view.rates.latency_ns(self.instruction.dtype)
         accumulators = view.accumulators[self.instruction]
         sweeps_ns = (
-            self.sums / shape.sums_lanes * _steps(shape.terms, accumulators) for shape in self._shapes(view)
+            self.sums / shape.sums_lanes * sum_steps(shape.terms, accumulators)
+            for shape in self._shapes(view)
         )
         return latency_ns * min(sweeps_ns) / view.speedup(self.instruction)
 
@@ -83,7 +84,7 @@ class Reduction:
         slots = min(
             self.sums / shape.sums_lanes * max(0.0, shape.terms - kept) for shape in self._shapes(view)
         )
-        per_term = _loads_per_term(
+        per_term = loads_per_term(
             tuple(view.copies(dims) for dims in self.foreign_dims),
             view.accumulators[self.instruction],
             are_disjoint=len(set().union(*self.foreign_dims)) == sum(map(len, self.foreign_dims)),
@@ -91,14 +92,14 @@ class Reduction:
         rate = max(view.rates.most_instructions("load", load.dtype) for load in self.loads)
         return slots * per_term / (rate * view.speedup(self.instruction))
 
-    def _shapes(self, view: View) -> Iterator[Shape]:
-        instruction = self.instruction
-        if not view.is_vector(instruction.dims):
-            yield Shape(1, self._terms(self.terms))
-        if (lanes := view.lanes(instruction.free_dims)) > 1:
-            yield Shape(lanes, self._terms(self.terms))
-        if (lanes := view.lanes(instruction.reduced_dims)) > 1:
-            yield Shape(1, self._terms(self.terms / lanes))
+    def _shapes(self, view: View) -> tuple[Shape, ...]:
+        """One of these needs least: more lanes never need more."""
+        sums_lanes = view.lanes(self.instruction.free_dims)
+        terms_lanes = view.lanes(self.instruction.reduced_dims)
+        return (
+            Shape(sums_lanes, self._terms(self.terms)),
+            Shape(1, self._terms(self.terms / terms_lanes)),
+        )
 
     @staticmethod
     def _terms(terms: float) -> float:
@@ -123,7 +124,7 @@ def _is_ordered(instruction: Instruction) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _steps(terms: float, most_accumulators: int) -> float:
+def sum_steps(terms: float, most_accumulators: int) -> float:
     """Latencies that one sum costs at least, shared with the others of its sweep, at any number of them.
 
     With `a` accumulators, a sweep is `terms` steps of `a` accumulations. The next one starts when the
@@ -140,7 +141,7 @@ def _steps(terms: float, most_accumulators: int) -> float:
 
 
 @functools.lru_cache(maxsize=4096)
-def _loads_per_term(copies: tuple[int, ...], accumulators: int, *, are_disjoint: bool) -> float:
+def loads_per_term(copies: tuple[int, ...], accumulators: int, *, are_disjoint: bool) -> float:
     """Load instructions for one accumulation: an operand is shared by the copies that do not depend on it.
 
     Two operands that are shared along different dimensions divide the accumulators among them.

@@ -1,0 +1,136 @@
+"""Kernels, a device with round numbers, and random descents for tests of bounds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.diagnostics import Source
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
+from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
+from spacedsl.language import load_space
+from spacedsl.search.orderings import StaticOrdering, select_ordering
+
+AXPY = """
+kernel: axpy
+backbone: linalg
+sizes: {n: 1048576}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f32, shape: [n]}
+  z: {dtype: f32, shape: [n], output: true}
+params: {alpha: f32}
+compute:
+  - z[i] = alpha * x[i] + y[i]
+tiling: {i: [[64], [16]]}
+"""
+
+MATMUL = """
+kernel: matmul
+backbone: linalg
+sizes: {m: 64, n: 64, k: 2048}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  B: {dtype: f32, shape: [k, n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = sum[p](A[i, p] * B[p, j])
+tiling: {i: [[1, 2, 4]], j: [[1, 2, 4], [1, 16]], p: []}
+"""
+
+DEVICE = CpuDevice(
+    name="round",
+    threads=2,
+    vector_bytes=64,
+    vector_registers=32,
+    arithmetic=(
+        ArithmeticRate(dtype="f32", lanes=1, instructions_per_ns=4, unit="multiply"),
+        ArithmeticRate(dtype="f32", lanes=1, instructions_per_ns=4, unit="add"),
+        ArithmeticRate(dtype="f32", lanes=1, instructions_per_ns=8, unit="any"),
+        ArithmeticRate(dtype="f32", lanes=16, instructions_per_ns=2, unit="multiply"),
+        ArithmeticRate(dtype="f32", lanes=16, instructions_per_ns=2, unit="add"),
+        ArithmeticRate(dtype="f32", lanes=16, instructions_per_ns=4, unit="any"),
+    ),
+    accesses=(
+        AccessRate(kind="load", nbytes=4, instructions_per_ns=4),
+        AccessRate(kind="load", nbytes=64, instructions_per_ns=2),
+        AccessRate(kind="store", nbytes=4, instructions_per_ns=2),
+        AccessRate(kind="store", nbytes=64, instructions_per_ns=1),
+    ),
+    latencies=(ChainLatency(dtype="f32", latency_ns=1),),
+    memory=(
+        MemoryLevel(
+            name="L1",
+            capacity_bytes=1 << 16,
+            bytes_per_ns=100,
+            bytes_per_ns_all=200,
+            mixed_per_ns=150,
+            mixed_per_ns_all=300,
+        ),
+        MemoryLevel(
+            name="L2",
+            capacity_bytes=1 << 20,
+            bytes_per_ns=50,
+            bytes_per_ns_all=100,
+            mixed_per_ns=50,
+            mixed_per_ns_all=100,
+        ),
+        MemoryLevel(
+            name="DRAM",
+            capacity_bytes=None,
+            bytes_per_ns=10,
+            bytes_per_ns_all=20,
+            mixed_per_ns=12,
+            mixed_per_ns_all=24,
+        ),
+    ),
+)
+
+
+def parse(text: str) -> KernelFile:
+    return check_kernel(Source("kernel.yaml", text), Path("kernel.yaml"), {})
+
+
+@functools.cache
+def compiled() -> CompiledSpace:
+    return compile_space(load_space(LINALG_SPACE))
+
+
+def instance_of(text: str, device: CpuDevice = DEVICE) -> Instance:
+    return instantiate(compiled(), parse(text).backbone, device)
+
+
+def root(instance: Instance) -> Candidate:
+    candidate = instance.root()
+    assert candidate is not None
+    return candidate
+
+
+def decide(instance: Instance, candidate: Candidate, choice: str, dim: str, *values: str | int) -> Candidate:
+    decided = instance.decide(candidate, Decision(choice, (dim,), values))
+    assert decided is not None
+    return decided
+
+
+def ordering_of(instance: Instance) -> StaticOrdering:
+    return select_ordering(instance, compiled().space)
+
+
+def descent(instance: Instance, random: np.random.Generator) -> Iterator[Candidate]:
+    """The candidates of a random descent, the last one complete; each failing value is passed over."""
+    ordering = ordering_of(instance)
+    candidate = root(instance)
+    while True:
+        yield candidate
+        branching = ordering.next(candidate)
+        if branching is None:
+            return
+        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
+        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
+        candidate = next(child for child in children if child is not None)

@@ -1,0 +1,261 @@
+"""The CPU's bound: values computed by hand, monotone along descents, below what lowered programs execute."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen import program as tree
+from spacedsl.codegen.lower import lower
+from spacedsl.codegen.nest import CandidateImplementation
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.search.bounds import reductions
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.bounds.reductions import WINDOW
+
+from .linalg import AXPY, DEVICE, MATMUL, decide, descent, instance_of, root
+
+AXPY_BYTES = 4 * 2**20
+CACHED_BYTES = 2**16 + 2**20
+
+
+def terms(bound: CpuBound, candidate: Candidate) -> dict[str, float]:
+    return {term.resource: term.bound_ns for term in bound.explain(candidate)}
+
+
+# ---- By hand -------------------------------------------------------------------------------------------
+
+
+def test_the_root_of_axpy_waits_for_what_the_caches_cannot_keep() -> None:
+    instance = instance_of(AXPY)
+    bound = CpuBound(instance, DEVICE)
+    found = terms(bound, root(instance))
+    loaded, moved = 2 * AXPY_BYTES - CACHED_BYTES, 3 * AXPY_BYTES - CACHED_BYTES
+    assert found["DRAM bandwidth"] == pytest.approx(max(loaded / 20, moved / 24))
+    assert found["L2 bandwidth"] == pytest.approx((3 * AXPY_BYTES - 2**16) / 100)
+    assert found["floating-point multipliers"] == pytest.approx(2**20 / (16 * 2) / 2)
+    assert found["load instructions"] == pytest.approx(2 * 2**20 / (16 * 2) / 2)
+    assert found["store instructions"] == pytest.approx(2**20 / (16 * 1) / 2)
+    assert bound(root(instance)) == max(found.values())
+
+
+def test_without_parallel_and_vector_dimensions_one_thread_works_on_single_elements() -> None:
+    instance = instance_of(AXPY)
+    bound = CpuBound(instance, DEVICE)
+    candidate = root(instance)
+    for instruction in ("load_x", "load_y", "fma", "store_z"):
+        for level in range(3):
+            candidate = decide(instance, candidate, "dim_kind", f"{instruction}.i{level}", "LOOP")
+    found = terms(bound, candidate)
+    loaded, moved = 2 * AXPY_BYTES - CACHED_BYTES, 3 * AXPY_BYTES - CACHED_BYTES
+    assert found["DRAM bandwidth"] == pytest.approx(max(loaded / 10, moved / 12))
+    assert found["floating-point multipliers"] == pytest.approx(2**20 / 4)
+    assert found["load instructions"] == pytest.approx(2 * 2**20 / 4)
+    assert found["store instructions"] == pytest.approx(2**20 / 2)
+
+
+def test_a_certain_vector_has_the_lanes_and_the_rate_of_its_size() -> None:
+    instance = instance_of(MATMUL)
+    bound = CpuBound(instance, DEVICE)
+    candidate = decide(instance, root(instance), "size", "fma.j2", 16)
+    candidate = decide(instance, candidate, "dim_kind", "fma.j2", "VECTOR")
+    assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(
+        64 * 64 * 2048 / (16 * 2) / 2
+    )
+
+
+def test_single_elements_count_while_a_dimension_need_not_be_a_vector() -> None:
+    rates = [
+        r.model_copy(update={"instructions_per_ns": 0.1}) if r.lanes == 16 else r for r in DEVICE.arithmetic
+    ]
+    slow_vectors = DEVICE.model_copy(update={"arithmetic": tuple(rates)})
+    instance = instance_of(MATMUL, slow_vectors)
+    bound = CpuBound(instance, slow_vectors)
+    candidate = decide(instance, root(instance), "size", "fma.j2", 16)
+    iterations = 64 * 64 * 2048
+    assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(iterations / 4 / 2)
+    candidate = decide(instance, candidate, "dim_kind", "fma.j2", "VECTOR")
+    assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(iterations / 1.6 / 2)
+
+
+def test_three_iterations_keep_two_threads_busy_for_two() -> None:
+    text = AXPY.replace("1048576", "3145728").replace("[[64], [16]]", "[[1024], [1024]]")
+    instance = instance_of(text)
+    bound = CpuBound(instance, DEVICE)
+    candidate = decide(instance, root(instance), "dim_kind", "fma.i0", "PARALLEL")
+    # Sizes 3 x 1024 x 1024: no vectors, and a speedup of 3 / 2.
+    assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(3 * 2**20 / 4 / 1.5)
+
+
+def test_accumulations_without_other_sums_at_hand_wait_for_each_other() -> None:
+    text = MATMUL.replace("k: 2048", "k: 8192")
+    instance = instance_of(text)
+    bound = CpuBound(instance, DEVICE)
+    candidate = root(instance)
+    for dim in ("i0", "i1", "j0", "j1", "j2"):
+        candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", "LOOP")
+    # One sum at a time; the last WINDOW terms of each may overlap with the next sum.
+    assert terms(bound, candidate)["latency of fma"] == pytest.approx(64 * 64 * (8192 - WINDOW) * 1.0)
+    # Every term takes a load of A and one of B; a few values may stay in registers.
+    kept = 32 + reductions.OTHER_REGISTERS
+    assert terms(bound, candidate)["load instructions"] == pytest.approx(64 * 64 * (8192 - kept) * 2 / 4)
+
+
+def test_unrolled_copies_share_loads_and_hide_latency() -> None:
+    instance = instance_of(MATMUL)
+    bound = CpuBound(instance, DEVICE)
+    candidate = decide(instance, root(instance), "size", "fma.j2", 1)
+    kinds = {"i0": "LOOP", "j0": "LOOP", "i1": "UNROLL", "j1": "UNROLL", "j2": "UNROLL"}
+    for dim, kind in kinds.items():
+        candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", kind)
+    tile = {}
+    for size in (2, 4):
+        tiled = decide(instance, candidate, "size", "fma.i1", size)
+        tiled = decide(instance, tiled, "size", "fma.j1", size)
+        tile[size] = terms(bound, tiled)
+    assert tile[2]["load instructions"] == pytest.approx(2 * tile[4]["load instructions"])
+    assert tile[4]["load instructions"] == pytest.approx(64 * 64 * (2048 - 64) * (1 / 4 + 1 / 4) / 4)
+    assert tile[4]["latency of fma"] < tile[2]["latency of fma"]
+
+
+def test_a_large_device_file_without_optional_figures_gives_a_weaker_bound() -> None:
+    bare = DEVICE.model_copy(update={"accesses": (), "latencies": ()})
+    instance = instance_of(MATMUL, bare)
+    full, weaker = CpuBound(instance, DEVICE), CpuBound(instance, bare)
+    for candidate in descent(instance, np.random.default_rng(1)):
+        assert weaker(candidate) <= full(candidate)
+
+
+# ---- Along descents ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [AXPY, MATMUL, MATMUL.replace("p: []", "p: [[2, 4], [4]]")])
+def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> None:
+    instance = instance_of(text)
+    bound = CpuBound(instance, DEVICE)
+    random = np.random.default_rng(7)
+    rises = 0
+    for _ in range(4):
+        before: dict[str, float] = {}
+        bounds: list[float] = []
+        for candidate in descent(instance, random):
+            found = terms(bound, candidate)
+            assert all(found[name] >= value for name, value in before.items())
+            before = found
+            bounds.append(bound(candidate))
+            assert bounds[-1] == max(found.values())
+        rises += bounds[-1] > bounds[0]
+    assert rises, "decisions that cost time must raise the bound"
+
+
+# ---- Against programs ----------------------------------------------------------------------------------
+
+Executed = Counter[tuple[str, int]]
+"""Instructions of the busiest thread, by kind and lanes."""
+
+
+def executed(body: tuple[tree.Statement, ...], threads: int) -> Executed:
+    found: Executed = Counter()
+    for statement in body:
+        match statement:
+            case tree.Loop(_, extent, inner):
+                times = extent
+                found.update({k: n * times for k, n in executed(inner, threads).items()})
+            case tree.ParallelLoop(_, extent, inner):
+                times = math.ceil(extent / threads)
+                found.update({k: n * times for k, n in executed(inner, threads).items()})
+            case tree.Store(_, _, value):
+                found["store", tree.type_of(value).lanes] += 1
+                found.update(counted(value))
+            case tree.Assign(_, value):
+                found.update(counted(value))
+    return found
+
+
+def counted(expression: tree.Expression) -> Iterator[tuple[str, int]]:
+    lanes = tree.type_of(expression).lanes
+    if isinstance(expression, tree.Fma | tree.Mul):
+        yield "multiply", lanes
+    elif isinstance(expression, tree.Load):
+        yield "load", lanes
+    for part in tree.operands(expression):
+        yield from counted(part)
+
+
+def rate(device: CpuDevice, kind: str, lanes: int) -> float:
+    if kind == "multiply":
+        table = {r.lanes: r.instructions_per_ns for r in device.arithmetic if r.unit == "multiply"}
+    else:
+        table = {a.nbytes // 4: a.instructions_per_ns for a in device.accesses if a.kind == kind}
+    return table.get(lanes, max(table.values()))
+
+
+@pytest.mark.parametrize("text", [AXPY, MATMUL, MATMUL.replace("k: 2048", "k: 8")])
+def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: str) -> None:
+    instance: Instance = instance_of(text)
+    kernel = instance.kernel
+    assert isinstance(kernel, Kernel)
+    bound = CpuBound(instance, DEVICE)
+    random = np.random.default_rng(3)
+    for _ in range(6):
+        *_, leaf = descent(instance, random)
+        program = lower(kernel, CandidateImplementation(leaf))
+        time_ns: Counter[str] = Counter()
+        for (kind, lanes), count in executed(program.body, DEVICE.threads).items():
+            time_ns[kind] += count / rate(DEVICE, kind, lanes)  # type: ignore[assignment]
+        found = terms(bound, leaf)
+        assert found["floating-point multipliers"] <= time_ns["multiply"] * (1 + 1e-9)
+        assert found["load instructions"] <= time_ns["load"] * (1 + 1e-9)
+        assert found["store instructions"] <= time_ns["store"] * (1 + 1e-9)
+
+
+# ---- Against a machine ---------------------------------------------------------------------------------
+
+
+def simulated_ns(sweeps: int, terms_of_sum: int, accumulators: int, window: int) -> float:
+    """Time of sweeps of accumulations of 1 ns each on a machine with any number of units: an accumulation
+    starts when the one before it in its sum has finished and the instruction `window` before it retired."""
+    retired: list[float] = []
+    last = 0.0
+    for _ in range(sweeps):
+        ready = [0.0] * accumulators
+        for _ in range(terms_of_sum):
+            for a in range(accumulators):
+                seen = retired[-window] if len(retired) >= window else 0.0
+                ready[a] = max(ready[a], seen) + 1.0
+                last = max(last, ready[a])
+                retired.append(last)
+    return last
+
+
+@pytest.mark.parametrize("accumulators", [1, 2, 3, 8])
+@pytest.mark.parametrize("terms_of_sum", [20, 60, 200, 700])
+def test_latency_is_never_more_than_on_a_machine_with_any_number_of_units(
+    monkeypatch: pytest.MonkeyPatch, accumulators: int, terms_of_sum: int
+) -> None:
+    monkeypatch.setattr(reductions, "WINDOW", 64)
+    reductions.sum_steps.cache_clear()
+    sweeps = 6
+    bound_ns = sweeps * accumulators * reductions.sum_steps(float(terms_of_sum), accumulators)
+    simulated = simulated_ns(sweeps, terms_of_sum, accumulators, 64)
+    reductions.sum_steps.cache_clear()
+    assert bound_ns <= simulated
+    if terms_of_sum > 2 * 64:
+        assert bound_ns > simulated / 3, "the bound should not be idle either"
+
+
+def test_two_operands_divide_the_accumulators_among_them() -> None:
+    found = reductions.loads_per_term((8, 8), 16, are_disjoint=True)
+    assert (
+        found
+        == min(1 / a + 1 / b for a in range(1, 9) for b in range(1, 9) if a * b <= 16)
+        == pytest.approx(0.5)
+    )
+    assert reductions.loads_per_term((8, 8), 16, are_disjoint=False) == pytest.approx(0.25)
