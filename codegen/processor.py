@@ -36,26 +36,22 @@ class Vectors:
     registers: int
 
 
-def usable_cpus() -> tuple[int, ...]:
+def usable_cpus(groups: Path = _GROUPS) -> tuple[int, ...]:
     """The CPUs of the process's affinity, no more than its control group grants time for."""
     allowed = sorted(os.sched_getaffinity(0))
-    granted = _granted_cpus()
-    return tuple(allowed[: max(1, math.ceil(granted))] if granted is not None else allowed)
+    granted = granted_cpus(groups)
+    return tuple(allowed if granted is None else allowed[: max(1, math.ceil(granted))])
 
 
-def _granted_cpus() -> float | None:
+def granted_cpus(groups: Path = _GROUPS) -> float | None:
     """CPU time per time that the control group grants, in the words of its version 2 or 1; None: no limit."""
-    for quota_file, period_file in ((_GROUPS / "cpu.max", None), (
-        _GROUPS / "cpu" / "cpu.cfs_quota_us", _GROUPS / "cpu" / "cpu.cfs_period_us",
-    )):  # fmt: skip
+    version_1 = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+    for names in (("cpu.max",), version_1):
         try:
-            words = quota_file.read_text().split()
-            words += period_file.read_text().split() if period_file else []
+            words = [word for name in names for word in (groups / name).read_text().split()]
         except OSError:
             continue
-        if words[0] in ("max", "-1"):
-            return None
-        return int(words[0]) / int(words[1])
+        return None if words[0] in ("max", "-1") else int(words[0]) / int(words[1])
     return None
 
 

@@ -1,0 +1,231 @@
+"""Descriptions of this machine: what the system says, what measurements become, where it is kept."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen import characterize, peaks, processor
+from spacedsl.codegen.build import EnvironmentLack, find_compiler
+from spacedsl.codegen.peaks import Bandwidth
+from spacedsl.codegen.processor import Cache
+from spacedsl.kernels.device import CpuDevice, load_device
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[CpuDevice, Path]:
+    """A real measurement, in one round, and its file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setattr(peaks, "_CORE_ROUNDS", 1)
+        patch.setattr(peaks, "_MEMORY_ROUNDS", 1)
+        patch.setattr(peaks, "_LARGEST_BYTES", 1 << 26)
+        activities: list[str] = []
+        device = characterize.local_device(progress=activities.append)
+        assert activities
+        return device, characterize.device_path()
+
+
+# ---- The system ----------------------------------------------------------------------------------------
+
+
+def write_cache(system: Path, cpu: int, index: int, level: int, kind: str, size: str, sharers: str) -> None:
+    folder = system / f"cpu{cpu}" / "cache" / f"index{index}"
+    folder.mkdir(parents=True)
+    for name, text in (("level", str(level)), ("type", kind), ("size", size), ("shared_cpu_list", sharers)):
+        (folder / name).write_text(text + "\n")
+
+
+def test_shared_caches_count_once_and_instruction_caches_not_at_all(tmp_path: Path) -> None:
+    for cpu in range(4):
+        pair = "0-1" if cpu < 2 else "2-3"
+        write_cache(tmp_path, cpu, 0, 1, "Data", "48K", str(cpu))
+        write_cache(tmp_path, cpu, 1, 1, "Instruction", "32K", str(cpu))
+        write_cache(tmp_path, cpu, 2, 2, "Unified", "1M", pair)
+        write_cache(tmp_path, cpu, 3, 3, "Unified", "32768K", "0-3")
+    assert processor.caches((0, 1, 2), tmp_path) == (
+        Cache("L1", 48 << 10, 3 * 48 << 10),
+        Cache("L2", 1 << 20, 2 << 20),
+        Cache("L3", 32 << 20, 32 << 20),
+    )
+
+
+def test_without_a_description_of_caches_there_are_none(tmp_path: Path) -> None:
+    assert processor.caches((0, 1), tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu.max": "150000 100000"}, 1.5),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"}, 2.0),
+        ({}, None),
+    ],
+)
+def test_a_control_group_limits_the_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], granted: float | None
+) -> None:
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text + "\n")
+    assert processor.granted_cpus(tmp_path) == granted
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 3, 1, 7})
+    expected = 4 if granted is None else round(granted + 0.49)
+    assert processor.usable_cpus(tmp_path) == (1, 3, 5, 7)[:expected]
+
+
+def test_vectors_come_from_the_macros_of_the_compiler() -> None:
+    found = processor.vectors(find_compiler())
+    assert found.nbytes in (16, 32, 64)
+    assert found.registers in (16, 32)
+
+
+# ---- From lines to records -----------------------------------------------------------------------------
+
+LINES = """
+arithmetic f32 4 multiply 2.0
+arithmetic f32 4 multiply 2.5
+arithmetic f32 4 add 2.0
+arithmetic f32 4 any {mixed}
+chain f32 1 - 1.1
+chain f32 4 - 2.2
+load f32 16 - 3.0
+load i32 16 - 4.0
+store f32 16 - 1.0
+"""
+
+
+def test_the_best_sample_counts_and_a_margin_is_added() -> None:
+    core = peaks.read_core(LINES.format(mixed=2.6).strip().splitlines())
+    rates = {r.unit: r.instructions_per_ns for r in core.arithmetic}
+    assert rates == {"multiply": 2.75, "add": 2.2, "any": 2.86}
+    assert [c.latency_ns for c in core.latencies] == [pytest.approx(1.0)]
+    assert {(a.kind, a.dtype): a.instructions_per_ns for a in core.accesses} == {
+        ("load", "f32"): 3.3,
+        ("load", "i32"): 4.4,
+        ("store", "f32"): 1.1,
+    }
+
+
+def test_units_that_work_side_by_side_are_as_fast_as_both_together() -> None:
+    core = peaks.read_core(LINES.format(mixed=3.5).strip().splitlines())
+    assert {r.unit: r.instructions_per_ns for r in core.arithmetic}["any"] == 4.95
+
+
+def test_working_sets_do_not_fit_into_the_caches_inside() -> None:
+    capacities = [48 << 10, 1 << 20, 32 << 20]
+    sets = peaks.working_sets(capacities)
+    assert len(sets) == 4
+    inner = 0
+    for group, capacity in zip(sets, [*capacities, None], strict=True):
+        assert all(nbytes > inner for nbytes in group)
+        if capacity is not None:
+            inner += capacity
+            assert all(nbytes <= 1.2 * inner for nbytes in group)
+
+
+def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_does() -> None:
+    caches = (Cache("L1", 1 << 15, 1 << 16), Cache("L2", 1 << 20, 1 << 20))
+    one = [Bandwidth(100, 90), Bandwidth(50, 50), Bandwidth(60, 70)]
+    every = [Bandwidth(90, 200), Bandwidth(80, 80), Bandwidth(60, 60)]
+    l1, l2, dram = peaks.levels(caches, one, every)
+    assert l1.capacity_bytes == 1 << 16
+    assert dram.capacity_bytes is None
+    assert l1.bytes_per_ns == pytest.approx(100 * peaks.CORE_MARGIN)
+    assert l1.bytes_per_ns_all >= l1.bytes_per_ns
+    assert l2.bytes_per_ns == dram.bytes_per_ns == pytest.approx(60 * peaks.SHARED_MARGIN)
+    assert dram.mixed_per_ns_all == pytest.approx(70 * peaks.SHARED_MARGIN)
+
+
+def test_caches_are_found_by_the_steps_of_the_bandwidth() -> None:
+    sizes = [1 << n for n in range(14, 24)]
+    rates = [100.0, 110.0, 100.0, 60.0, 55.0, 55.0, 50.0, 20.0, 18.0, 18.0]
+    assert peaks.steps(sizes, rates, 2) == (
+        Cache("L1", 1 << 17, 2 << 17),
+        Cache("L2", 1 << 21, 2 << 21),
+    )
+
+
+def test_a_program_that_cannot_be_built_is_a_lack_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("int main(void) { return")
+    monkeypatch.setattr(peaks, "CORE_SOURCE", broken)
+    compiler = find_compiler()
+    with pytest.raises(EnvironmentLack, match=r"broken\.c"):
+        peaks.measure_core(compiler, processor.vectors(compiler), 0, tmp_path)
+
+
+# ---- This machine --------------------------------------------------------------------------------------
+
+
+def test_this_machine_is_described_completely(measured: tuple[CpuDevice, Path]) -> None:
+    device, path = measured
+    assert device.threads == len(processor.usable_cpus())
+    widths = {r.lanes for r in device.arithmetic if r.dtype == "f32"}
+    assert {1, device.vector_bytes // 4} <= widths
+    for dtype in ("f32", "f64", "i32"):
+        units = {r.unit for r in device.arithmetic if r.dtype == dtype}
+        assert units == {"multiply", "add", "any"}
+    assert {a.kind for a in device.accesses} == {"load", "store"}
+    assert {c.dtype for c in device.latencies} == {"f32", "f64", "i32"}
+    assert len(device.memory) >= 3
+    capacities = [level.capacity_bytes for level in device.memory]
+    assert capacities[-1] is None
+    assert None not in capacities[:-1]
+    rates = [level.bytes_per_ns_all for level in device.memory]
+    assert rates == sorted(rates, reverse=True)
+    assert load_device(path) == device
+
+
+def test_a_description_is_measured_once_and_again_when_asked_or_unreadable(
+    data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+
+    def measure(progress: object) -> CpuDevice:
+        calls.append(progress)
+        return measured[0]
+
+    monkeypatch.setattr(characterize, "_measure", measure)
+    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    assert characterize.local_device() == characterize.local_device() == measured[0]
+    assert len(calls) == 1
+    path = characterize.device_path()
+    assert data_folder in path.parents
+    path.write_text("threads: many\n")
+    assert characterize.local_device() == measured[0]
+    assert len(calls) == 2
+    characterize.local_device(force=True)
+    assert len(calls) == 3
+    assert [p.name for p in path.parent.iterdir()] == [path.name], "nothing half-written is left"
+
+
+@pytest.mark.parametrize("change", ["cpus", "processor", "compiler"])
+def test_another_machine_has_another_file(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    before = characterize.device_path()
+    assert characterize.device_path() == before
+    match change:
+        case "cpus":
+            monkeypatch.setattr(processor, "usable_cpus", lambda: (0, 1, 2, 99))
+        case "processor":
+            monkeypatch.setattr(processor, "identity", lambda: "another one")
+        case _:
+            other = find_compiler().__class__(("cc",), "cc 99", is_clang=False)
+            monkeypatch.setattr(characterize, "find_compiler", lambda: other)
+    assert characterize.device_path() != before
+    assert characterize.device_path().parent == data_folder / "spacedsl" / "devices"
