@@ -6,6 +6,9 @@ Read from the syntax trees, so nothing here depends on what happens to be import
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,9 +134,49 @@ def test_behaviour_is_not_configured_by_environment_variables(module: str) -> No
     assert not {name for name in names - ENVIRONMENT if not name.startswith("XDG_")}
 
 
+def test_the_dependencies_are_what_the_packages_import() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+
+    def names(requirements: list[str]) -> set[str]:
+        return {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+
+    imported = {
+        name.split(".")[0]
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    } - {"spacedsl", *sys.stdlib_module_names}
+    assert imported == names(project["dependencies"]) | names(extras["pandas"])
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_the_packages_are_relative_links_to_the_top_level_folders(link: str) -> None:
     path = ROOT / "spacedsl" / link
     assert path.is_symlink()
     assert path.readlink() == Path("..") / link
     assert (ROOT / link).is_dir()
+
+
+def test_every_data_file_of_the_packages_is_packaged() -> None:
+    """A file that is neither Python nor named in the package data would be missing after `pip install .`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packaged = {
+        path.resolve()
+        for package, patterns in project["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    found = {
+        path.resolve()
+        for top in ("spacedsl", *LINKS)
+        for path in (ROOT / top).rglob("*")
+        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
+    }
+    assert found == packaged
