@@ -71,11 +71,11 @@ def _units(instruction: Instruction) -> frozenset[Unit]:
     """
     numbers = {abs(o.value) for o in instruction.operands if isinstance(o, Number)}
     op = instruction.op
-    if op not in _ARITHMETIC or (instruction.dtype is DType.I32 and not instruction.reduced_dims):
-        # Integers can be regrouped: only that something is accumulated is certain.
+    if op not in _ARITHMETIC:
         return frozenset()
     if instruction.dtype is DType.I32:
-        return frozenset({"any"})
+        # Integers can be regrouped: only that something is accumulated is certain.
+        return frozenset({"any"}) if instruction.reduced_dims and 0.0 not in numbers else frozenset()
     factors = {abs(o.value) for o in instruction.operands[:2] if isinstance(o, Number)}
     units: set[Unit] = set()
     match op:
