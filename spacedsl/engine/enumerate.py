@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import Counter as Counting
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -64,35 +65,54 @@ class EnumerationLimitError(RuntimeError):
 def enumerate_solutions(
     space: Space, kernel: object, device: object, limit: int = 1_000_000
 ) -> Iterator[Solution]:
-    """Every solution once, in the order of the decisions' values.
+    """Every solution once, in no particular order.
 
     Raises `EnumerationLimitError` once more than `limit` values have been tried, and `ValueError` where
     whether a trigger fires depends on what it adds to.
     """
     instance = _Instance(space, kernel, device)
-    checks: list[list[Callable[[Assignment], bool]]] = [[] for _ in instance.decisions]
-    for requirement in instance.requirements():
+    requirements = list(instance.requirements())
+    if not all(r.of(()) for r in requirements if not r.reads):
+        return
+    order = _order(len(instance.decisions), [r.reads for r in requirements])
+    checks: list[list[Callable[[Assignment], bool]]] = [[] for _ in order]
+    for requirement in requirements:
         if requirement.reads:
-            checks[max(requirement.reads)].append(requirement.of)
-        elif not requirement.of(()):
-            return
-    assignment: list[int | None] = [None] * len(instance.decisions)
+            checks[max(order.index(p) for p in requirement.reads)].append(_remembered(requirement).of)
+    assignment: list[int | None] = [None] * len(order)
     tried = 0
 
-    def assign(position: int) -> Iterator[Solution]:
+    def assign(depth: int) -> Iterator[Solution]:
         nonlocal tried
-        if position == len(assignment):
+        if depth == len(order):
             yield instance.solution(assignment)
             return
-        for value in instance.decisions[position].values:
+        for value in instance.decisions[order[depth]].values:
             tried += 1
             if tried > limit:
                 raise EnumerationLimitError(f"more than {limit} values tried")
-            assignment[position] = value
-            if all(check(assignment) for check in checks[position]):
-                yield from assign(position + 1)
+            assignment[order[depth]] = value
+            if all(check(assignment) for check in checks[depth]):
+                yield from assign(depth + 1)
 
     yield from assign(0)
+
+
+def _order(count: int, reads: Sequence[frozenset[int]]) -> list[int]:
+    """The decisions in an order in which requirements can be looked at early. Changes no solution."""
+    order: list[int] = []
+    missing = [set(r) for r in reads]
+    for _ in range(count):
+        completed = Counting(p for (p,) in (m for m in missing if len(m) == 1))
+        half = Counting(p for m in missing if len(m) == 2 for p in m)
+        chosen = max(
+            (p for p in range(count) if p not in order),
+            key=lambda p: (completed[p], half[p], -p),
+        )
+        order.append(chosen)
+        for positions in missing:
+            positions.discard(chosen)
+    return order
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +208,10 @@ class _Instance:
             if presence.reads:
                 self.decisions.append(replace(decision, values=(None, *decision.values)))
                 self._presences.append(self._agrees(position, presence))
-            else:
+            elif presence.of(()):
                 self.decisions.append(decision)
+            else:
+                self.decisions.append(replace(decision, values=(None,)))
 
     # ---- Decisions ----
 

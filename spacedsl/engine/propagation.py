@@ -68,8 +68,15 @@ class Propagation:
     def root(self) -> array[int] | None:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
         self._domains.v[:] = self.layout.initial
-        calls = [self._namespace[f"{p.name}_everywhere"] for p in self.compiled.module.propagators]
-        return self._run(lambda: [call() for call in calls])
+        return self._run(self._start_everywhere)
+
+    def _start_everywhere(self) -> None:
+        """Counters first: until they have bounds, comparing two of them could raise each by one for ever."""
+        propagators = self.compiled.module.propagators
+        for propagator in sorted(propagators, key=lambda p: not p.deferred):
+            self._namespace[f"{propagator.name}_everywhere"]()
+            if propagator.deferred:
+                self._fixpoint()
 
     def restrict(self, vector: array[int], cell: int, mask: int) -> array[int] | None:
         """A new vector in which the domain keeps the values of `mask`; None: a contradiction."""
