@@ -133,6 +133,14 @@ def test_a_large_device_file_without_optional_figures_gives_a_weaker_bound() -> 
         assert weaker(candidate) <= full(candidate)
 
 
+def test_a_single_multiplication_has_a_bound_without_any_dimension() -> None:
+    text = MATMUL.replace("m: 64, n: 64, k: 2048", "m: 1, n: 1, k: 1")
+    instance = instance_of(text.split("tiling")[0])
+    found = terms(CpuBound(instance, DEVICE), root(instance))
+    assert found["floating-point multipliers"] == pytest.approx(1 / 4)
+    assert found["load instructions"] == pytest.approx(2 / 4)
+
+
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
