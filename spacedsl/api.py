@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from spacedsl import kernels, record
 from spacedsl.codegen.build import EnvironmentLack, find_compiler
-from spacedsl.codegen.c_printer import print_header, prototype
+from spacedsl.codegen.c_printer import print_header
 from spacedsl.codegen.characterize import devices_folder, local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.native import Function, build_function
@@ -100,7 +100,6 @@ class Best:
     code: Path
     header: Path
     decisions: Path
-    prototype: str
     is_tied: bool
     """Whether another implementation's time cannot be told from it."""
 
@@ -358,7 +357,6 @@ class _BestFiles:
             code=code,
             header=header,
             decisions=decisions,
-            prototype=prototype(name, tensors, parameters),
             is_tied=best.is_tied,
         )
 

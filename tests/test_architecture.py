@@ -55,7 +55,6 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MOD
 def imports(tree: ast.Module, is_relevant: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """(line, module) of each import, wherever it stands, whose first name is one of `is_relevant`."""
     for node in ast.walk(tree):
-        names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -64,6 +63,8 @@ def imports(tree: ast.Module, is_relevant: tuple[str, ...]) -> Iterator[tuple[in
                 f"{node.module}.{alias.name}" if node.module == "spacedsl" else str(node.module)
                 for alias in node.names
             ]
+        else:
+            continue
         for name in names:
             if name.split(".")[0] in is_relevant:
                 yield node.lineno, name

@@ -34,10 +34,15 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
-def path(place: Path) -> str:
-    """The path as one would type it from the working folder, quoted for a shell."""
+def shown(place: Path) -> str:
+    """The path from the working folder where it lies below it."""
     here = Path.cwd()
-    return shlex.quote(str(place.relative_to(here) if place.is_relative_to(here) else place))
+    return str(place.relative_to(here) if place.is_relative_to(here) else place)
+
+
+def path(place: Path) -> str:
+    """The same, quoted for a shell."""
+    return shlex.quote(shown(place))
 
 
 def text(result: Result) -> str:
@@ -54,9 +59,11 @@ def text(result: Result) -> str:
 
 
 def rates(result: Result, time_ns: float) -> str:
-    """Operations and distinct bytes per second; a count per nanosecond is one in units of 1e9 per second."""
-    parts = [f"{result.flops / time_ns:.1f} GFLOP/s"] if result.flops else []
-    return ", ".join([*parts, f"{result.footprint_bytes / time_ns:.1f} GB/s"])
+    """Operations per second where each byte has many, distinct bytes per second where it has few."""
+    intensity = result.flops / result.footprint_bytes
+    # A count per nanosecond is one in units of 1e9 per second.
+    parts = [f"{result.flops / time_ns:.1f} GFLOP/s"] if intensity >= 1 else []
+    return ", ".join([*parts, *([f"{result.footprint_bytes / time_ns:.1f} GB/s"] if intensity <= 10 else [])])
 
 
 def _best(result: Result, best: Best) -> list[str]:
@@ -74,8 +81,8 @@ def _best(result: Result, best: Best) -> list[str]:
         "",
         f"code       {path(best.code)}",
         f"decisions  {path(best.decisions)}",
-        f"from C     {best.prototype};",
-        f"in Python  spacedsl.load({str(best.decisions)!r})({', '.join(arguments)})",
+        f"from C     {path(best.header)}",
+        f"in Python  spacedsl.load({shown(best.decisions)!r})({', '.join(arguments)})",
         f"again      spacedsl replay {path(best.decisions)}",
     ]
 
