@@ -14,6 +14,9 @@ from spacedsl.diagnostics import Span
 from spacedsl.language.host import HostExpression
 from spacedsl.language.space import Comparison, SetRef, Use
 
+SATURATED = 2**64 - 1
+"""The greatest value of a counter, which stands for itself and everything above."""
+
 # ---- Static values: evaluated once per instance, for each binding that asks ------------------------------
 
 

@@ -38,6 +38,8 @@ def plan(
         pending += [
             Distinct(left, right) for right in known[index + 1 :] if may_share(space, sets[left], sets[right])
         ]
+    # What is in order is distinct.
+    ordered = [{test.left, test.right} for test in pending if isinstance(test, Ascending)]
     first = _take(pending, known)
     loops: list[Loop] = []
     for variable in variables:
@@ -52,7 +54,9 @@ def plan(
             if space.sets[source.name].params[0].set != variable.set:
                 pending.insert(0, Member(variable.name, variable.set))
         pending[:0] = [
-            Distinct(other, variable.name) for other in known if may_share(space, sets[other], variable.set)
+            Distinct(other, variable.name)
+            for other in known
+            if {other, variable.name} not in ordered and may_share(space, sets[other], variable.set)
         ]
         known.append(variable.name)
         loops.append(Loop(variable.name, source, member, _take(pending, known)))

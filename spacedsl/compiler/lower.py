@@ -25,6 +25,7 @@ from spacedsl.compiler.clauses import (
     trigger_firing,
 )
 from spacedsl.compiler.ir import (
+    SATURATED,
     AllOf,
     AnyOf,
     Arithmetic,
@@ -67,9 +68,6 @@ from spacedsl.compiler.relations import Relation, canonical, merge, projections
 from spacedsl.compiler.uses import literal_uses
 from spacedsl.diagnostics import Span
 from spacedsl.language.space import Choice, Counter, EnumChoice, Requirement, Space, Symmetry, Use
-
-SATURATED = 2**64 - 1
-"""The greatest value of a counter, which stands for itself and everything above."""
 
 LO, HI = Local("lo"), Local("hi")
 

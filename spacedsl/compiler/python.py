@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import keyword
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spacedsl.compiler.clauses import complement, rename
 from spacedsl.compiler.ir import (
+    SATURATED,
     AllOf,
     AnyOf,
     Arithmetic,
@@ -73,7 +75,19 @@ from spacedsl.language.space import Counter, EnumChoice, SetRef, Space, Use
 
 RUNTIME = frozenset(
     {
-        *("v", "later", "lo", "hi", "mask", "min", "max", "translate", "too_small", "Contradiction"),
+        *(
+            "v",
+            "later",
+            "lo",
+            "hi",
+            "mask",
+            "min",
+            "max",
+            "translate",
+            "too_small",
+            "Contradiction",
+            "SATURATED",
+        ),
         *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other"),
         *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter"),
         *("may_be_equal", "may_differ", "make_equal", "make_different"),
@@ -108,6 +122,7 @@ def print_python(module: Module, space: Space) -> PythonModule:
     lines = [
         f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
         "",
+        f"SATURATED = {SATURATED}",
         *(f"table_{number} = {table.entries!r}" for number, table in enumerate(module.tables)),
     ]
     for propagator in module.propagators:
@@ -167,7 +182,7 @@ def _propagator(propagator: Propagator, space: Space, tables: _Tables) -> list[s
         *_indent(body.block(propagator.body)),
     ]
     if propagator.deferred:
-        call = f"later[{', '.join((propagator.name, *map(_variable, propagator.arguments)))},] = None"
+        call = f"later[{propagator.name}, {arguments}] = None"
     else:
         call = f"{propagator.name}({arguments})"
     lines += [
@@ -194,13 +209,16 @@ def _docstring(propagator: Propagator) -> list[str]:
             f"{Path(span.source.name).name}:{span.line}",
             *(f"    {line.strip()}" for line in _source(span)),
         ]
-    text += ["", propagator.doc]
+    text += ["", *textwrap.wrap(propagator.doc, 100)]
     escaped = [line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') for line in text]
     return ["    " + line if line else "" for line in (f'"""{escaped[0]}', *escaped[1:], '"""')]
 
 
 def _source(span: Span) -> list[str]:
-    return [line for line in span.text.splitlines() if line.strip()]
+    """The lines that the span touches."""
+    last = span.source.location(max(span.start, span.end - 1))[0]
+    lines = (span.source.line(number) for number in range(span.line, last + 1))
+    return [line for line in lines if line.strip()]
 
 
 def _loops(loops: Iterable[Loop], innermost: list[str], tables: _Tables) -> list[str]:
@@ -388,17 +406,12 @@ class _Body:
             return []
         kind = "counter" if self.is_counter(linear.use) else "integer"
         offset = self.offset(linear)
-        room = (
-            f"{bound} - ({offset})"
-            if sign == 1
-            else f"{offset} - ({bound})"
-            if offset != "0"
-            else f"-({bound})"
-        )
-        if sign == 1 and offset == "0":
-            room = bound
-        factor = self.integer(linear.factor)
-        return [f"cap_{kind}({self.cell(linear.use)}, {factor if sign == 1 else f'-{factor}'}, {room})"]
+        factor, room = self.integer(linear.factor), bound
+        if sign == -1:
+            factor, room = f"-{factor}", f"{_bracketed(offset)} - {_bracketed(bound)}"
+        elif offset != "0":
+            room = f"{bound} - {_bracketed(offset)}"
+        return [f"cap_{kind}({self.cell(linear.use)}, {factor}, {room})"]
 
     def side(self, linear: Linear) -> str:
         """A linear expression as the argument of a run-time function: (kind, cell, factor, offset)."""
@@ -460,7 +473,7 @@ class _Body:
     def integer(self, value: Integer) -> str:
         match value:
             case int():
-                return str(value)
+                return "SATURATED" if value == SATURATED else str(value)
             case HostCall():
                 return self.tables.host(value)
             case Local(name):
@@ -539,6 +552,10 @@ def _identifier(name: str) -> str:
 
 def _is_atom(text: str) -> bool:
     return " " not in text or (text.count("(") == 1 and text.startswith("(") and text.endswith(")"))
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " " in text or text.startswith("-") else text
 
 
 def _indent(lines: Iterable[str], levels: int = 1) -> list[str]:

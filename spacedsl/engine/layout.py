@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from spacedsl.compiler.ir import SATURATED
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.triggers import Expansion, Fact, binder_facts
@@ -16,7 +17,6 @@ from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, 
 
 INTEGER_WORDS = 4
 WORD_BITS = 64
-SATURATED = 2**64 - 1
 LARGEST_INTEGER = 2**63 - 1
 CERTAIN = 0
 """The word that says PRESENT of all that is there from the start."""

@@ -1,0 +1,72 @@
+"""The printed Python: a golden file, and that its text is what runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+from spacedsl.compiler import compile_space
+from spacedsl.language import load_space
+from spacedsl.language.space import Space
+from tests.engine.examples import load_text
+
+SPACE = Path(__file__).parent / "small.space"
+
+
+def test_the_propagators_of_a_small_space_read_as_they_did(golden: Callable[[str, str], None]) -> None:
+    golden("small.py.txt", compile_space(load_space(SPACE)).python_source)
+
+
+def test_every_propagator_quotes_the_line_that_it_comes_from() -> None:
+    compiled = compile_space(load_space(SPACE))
+    functions = {
+        node.name: ast.get_docstring(node) or ""
+        for node in ast.parse(compiled.python_source).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    for propagator in compiled.module.propagators:
+        for span in propagator.spans:
+            assert f"small.space:{span.line}" in functions[propagator.name]
+            assert span.text.splitlines()[0].strip() in functions[propagator.name]
+
+
+def test_a_space_is_compiled_once() -> None:
+    assert compile_space(load_space(SPACE)) is compile_space(load_space(SPACE))
+
+
+def test_names_of_variables_and_choices_never_clash_with_those_of_the_generated_code() -> None:
+    from tests.engine.small import SETS, world
+
+    text = """
+choice enum narrow($v in Things, $lambda in Things):
+  value A:
+  value B:
+end
+choice enum v($at_v in Things):
+  value A:
+  value B:
+end
+choice counter lo($hi in Things): forall $later in Things: sum 1 when: narrow($hi, $later) is A end
+require forall $v in Things: forall $lambda in Things: forall $mask in Things:
+  narrow($v, $lambda) is A || narrow($lambda, $mask) is A || v($mask) is B
+require forall $hi in Things: lo($hi) <= 1
+"""
+    here = world(text, 3)
+    a, b, _ = here.things
+    decided = here.made(here.root(), "narrow", a, b, to=("A",))
+    assert decided.interval("lo", a) == (1, 1)
+    assert isinstance(load_text(SETS + text), Space)
+
+
+def test_text_that_looks_like_python_stays_in_its_docstring() -> None:
+    text = """
+set Things: iterator = "()" end
+choice enum kind($x in Things):
+  value A:
+  value B:
+end
+require forall $x in Things: kind($x) is A || "'\\n' == 'a' or '""' == ''"
+""".replace("'\"\"'", "''")
+    source = compile_space(load_text(text)).python_source
+    assert ast.parse(source)

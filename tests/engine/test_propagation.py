@@ -1,0 +1,352 @@
+"""What a decision removes elsewhere: enums, integers, symmetry, guards. Domains are written by hand."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.engine.candidate import Candidate, Decision
+from tests.engine.small import Thing, Things, things, world
+
+KIND = """
+choice enum kind($x in Things):
+  value A:
+  value B:
+  value C:
+end
+"""
+
+ORDER = """
+choice enum order($x in Things, $y in Things):
+  antisymmetric:
+    BEFORE -> AFTER
+    INNER -> OUTER
+  value BEFORE:
+  value AFTER:
+  value INNER:
+  value OUTER:
+  value MERGED:
+end
+"""
+
+EQUAL = """
+choice enum equal($x in Things, $y in Things):
+  symmetric
+  value YES:
+  value NO:
+end
+require forall $x in Things: forall $y in Things: forall $z in Things:
+  equal($x, $z) is YES || equal($x, $y) is NO || equal($y, $z) is NO
+"""
+
+
+TRIANGLES = """
+require forall $a in Things: forall $b in Things: forall $c in Things:
+  order($a, $c) is BEFORE || order($a, $b) is not BEFORE || order($b, $c) is not BEFORE | OUTER | MERGED
+  order($a, $c) is INNER || order($a, $b) is not INNER || order($b, $c) is not INNER
+  order($a, $c) is MERGED || order($a, $b) is not MERGED || order($b, $c) is not MERGED
+require forall $a in Things: forall $b in Things: order($a, $b) is not MERGED || kind($a) == kind($b)
+"""
+
+
+def test_a_literal_that_is_left_alone_is_made_to_hold() -> None:
+    here = world(
+        KIND + "require forall $x in Things: forall $y in Things: kind($x) is not A || kind($y) is A | B", 2
+    )
+    x, y = here.things
+    assert here.made(here.root(), "kind", y, to=("A",)).possible("kind", x) == ("A", "B")
+    assert here.made(here.root(), "kind", y, to=("B",)).possible("kind", x) == ("A", "B", "C")
+    assert here.made(here.root(), "kind", y, to=("C",)).possible("kind", x) == ("B", "C")
+
+
+def test_three_conditions_wait_for_two_of_them() -> None:
+    text = KIND + KIND.replace("kind", "other")
+    text += (
+        "require forall $x in Things: forall $y in Things: kind($x) is A || other($x) is B || kind($y) is C"
+    )
+    here = world(text, 2)
+    x, y = here.things
+    decided = here.made(here.root(), "kind", y, to=("A",))
+    assert decided.possible("kind", x) == ("A", "B", "C")
+    assert here.made(decided, "other", x, to=("A",)).possible("kind", x) == ("A",)
+    assert here.made(decided, "other", x, to=("B",)).possible("kind", x) == ("A", "B", "C")
+
+
+def test_clauses_on_the_same_choices_act_together() -> None:
+    text = KIND + (
+        "require forall $x in Things: forall $y in Things:\n"
+        "  kind($x) is not A || kind($y) is A | C\n  kind($x) is not A || kind($y) is B | C\n"
+    )
+    here = world(text, 2)
+    x, y = here.things
+    # Each clause alone would keep A for x while y is A or B.
+    assert here.made(here.root(), "kind", y, to=("A", "B")).possible("kind", x) == ("B", "C")
+
+
+@pytest.mark.parametrize(("relation", "left"), [("==", ("A",)), ("!=", ("B", "C"))])
+def test_equality_of_enums_copies_or_removes_a_value(relation: str, left: tuple[str, ...]) -> None:
+    text = (
+        KIND + KIND.replace("kind", "other") + f"require forall $x in Things: kind($x) {relation} other($x)"
+    )
+    here = world(text, 1)
+    (x,) = here.things
+    assert here.made(here.root(), "other", x, to=("A",)).possible("kind", x) == left
+
+
+def test_enums_with_the_same_names_in_another_order_are_compared_by_name() -> None:
+    other = "choice enum other($x in Things):\n value C:\n value A:\n value B:\nend\n"
+    here = world(KIND + other + "require forall $x in Things: kind($x) == other($x)", 1)
+    (x,) = here.things
+    assert here.made(here.root(), "other", x, to=("C", "B")).possible("kind", x) == ("B", "C")
+
+
+def test_host_conditions_select_the_bindings() -> None:
+    text = KIND + 'require forall $x in Things: kind($x) is not A || "$x.weight > 1"'
+    here = world(text, Things((Thing(0, "light", 1), Thing(1, "heavy", 2))))
+    assert here.root().possible("kind", here.things[0]) == ("B", "C")
+    assert here.root().possible("kind", here.things[1]) == ("A", "B", "C")
+
+
+def test_a_filtered_quantifier_concerns_only_what_passes() -> None:
+    text = KIND + 'require forall $x in Things where "$x.weight > 1": forall $y in Things: kind($y) is not A'
+    here = world(text, Things((Thing(0, "light", 1), Thing(1, "heavy", 2))))
+    assert here.root().possible("kind", here.things[0]) == ("B", "C")
+    assert here.root().possible("kind", here.things[1]) == ("A", "B", "C")
+
+
+def test_quantified_objects_are_distinct_across_overlapping_sets() -> None:
+    text = KIND + "require forall $x in Things: forall $y in Some: kind($x) is A || kind($y) is B"
+    all_of_them = things(1)
+    here = world(text, Things(all_of_them, some=all_of_them))
+    assert here.made(here.root(), "kind", here.things[0], to=("C",)).value("kind", here.things[0]) == "C"
+
+
+def test_a_parametric_set_binds_its_members_only() -> None:
+    a, b, c = things(3)
+    a.near = (b,)
+    here = world(
+        KIND + "require forall $x in Things: forall $y in Near($x): kind($x) == kind($y)", Things((a, b, c))
+    )
+    decided = here.made(here.root(), "kind", b, to=("B",))
+    assert decided.possible("kind", a) == ("B",)
+    assert decided.possible("kind", c) == ("A", "B", "C")
+    assert here.made(here.root(), "kind", a, to=("B",)).possible("kind", b) == ("B",)
+
+
+def test_a_parametric_set_without_arguments_is_the_union_of_its_instances() -> None:
+    a, b, c = things(3)
+    a.near, c.near = (b,), (b,)
+    here = world(
+        KIND + "require forall $x in Near: forall $y in Things: kind($x) is B || kind($y) is A",
+        Things((a, b, c)),
+    )
+    decided = here.made(here.root(), "kind", b, to=("A",))
+    assert [decided.possible("kind", x) for x in (a, b, c)] == [("A",)] * 3
+    assert here.made(here.root(), "kind", a, to=("B",)).possible("kind", b) == ("B",)
+
+
+def test_a_set_with_two_parameters_depends_on_both() -> None:
+    pairs = KIND + (
+        'set Between($x in Things, $y in Things) subsetof Things: iterator = "$x.near" end\n'
+        "require forall $x in Things: forall $y in Things: forall $z in Between($x, $y):\n"
+        "  kind($x) is not A || kind($y) is not A || kind($z) is A\n"
+    )
+    a, b, c = things(3)
+    a.near = (c,)
+    here = world(pairs, Things((a, b, c)))
+    decided = here.made(here.made(here.root(), "kind", a, to=("A",)), "kind", b, to=("A",))
+    assert decided.possible("kind", c) == ("A",)
+    backward = here.made(here.made(here.root(), "kind", a, to=("A",)), "kind", c, to=("B",))
+    assert backward.possible("kind", b) == ("B", "C")
+
+
+def test_both_orientations_of_a_pair_are_kept_in_step() -> None:
+    here = world(ORDER, 2)
+    x, y = here.things
+    decided = here.made(here.root(), "order", y, x, to=("AFTER", "INNER"))
+    assert decided.possible("order", y, x) == ("AFTER", "INNER")
+    assert decided.possible("order", x, y) == ("BEFORE", "OUTER")
+    assert here.instance.variable("order", y, x) is here.instance.variable("order", x, y)
+
+
+def test_a_pair_that_equals_its_mirror_image_is_merged() -> None:
+    here = world(
+        ORDER + "require forall $x in Things: forall $y in Things: order($x, $y) == order($y, $x)", 2
+    )
+    assert here.root().value("order", *here.things) == "MERGED"
+
+
+def test_a_condition_on_one_orientation_holds_for_both() -> None:
+    here = world(
+        ORDER + "require forall $x in Things: forall $y in Things: order($x, $y) is BEFORE | MERGED | INNER",
+        2,
+    )
+    assert here.root().value("order", *here.things) == "MERGED"
+
+
+def test_symmetric_relations_close_transitively_whichever_pair_comes_first() -> None:
+    here = world(EQUAL, 4)
+    a, b, c, d = here.things
+    for first, second in (((a, b), (b, c)), ((c, b), (b, a)), ((a, c), (c, b))):
+        decided = here.made(
+            here.made(here.root(), "equal", *first, to=("YES",)), "equal", *second, to=("YES",)
+        )
+        assert all(decided.value("equal", x, y) == "YES" for x, y in ((a, b), (b, c), (a, c)))
+        apart = here.made(decided, "equal", d, a, to=("NO",))
+        assert all(apart.value("equal", x, d) == "NO" for x in (a, b, c))
+    contrary = here.made(here.made(here.root(), "equal", a, b, to=("YES",)), "equal", b, c, to=("YES",))
+    assert here.set(contrary, "equal", a, c, to=("NO",)) is None
+
+
+def test_integers_of_different_universes_are_compared_by_value() -> None:
+    text = (
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "require forall $x in Some: forall $y in Things: size($x) == size($y)\n"
+    )
+    first, second = Thing(0, "first", sizes=(1, 3, 4, 5, 8)), Thing(1, "second", sizes=(2, 3, 5, 9))
+    here = world(text, Things((first, second), some=(first,)))
+    assert here.root().possible("size", first) == (3, 5)
+    assert here.root().possible("size", second) == (3, 5)
+    assert here.made(here.root(), "size", second, to=(5,)).value("size", first) == 5
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("size($x) < 5", (1, 3, 4)),
+        ("size($x) <= 5", (1, 3, 4, 5)),
+        ("size($x) > 5", (8,)),
+        ("size($x) >= 5", (5, 8)),
+        ("size($x) == 4", (4,)),
+        ("size($x) != 4", (1, 3, 5, 8)),
+        ("2 * size($x) + 1 <= 7", (1, 3)),
+        ('size($x) - "$x.weight" >= 3', (4, 5, 8)),
+        ('10 - "$x.weight" < size($x) + 5', (5, 8)),
+        ("!(size($x) == 4) && size($x) < 8", (1, 3, 5)),
+    ],
+)
+def test_comparisons_with_constants_keep_the_values_that_satisfy_them(
+    condition: str, expected: tuple[int, ...]
+) -> None:
+    text = f'choice integer size($x in Things): "$x.sizes" end\nrequire forall $x in Things: {condition}'
+    here = world(text, Things(things(1, sizes=(1, 3, 4, 5, 8))))
+    assert here.root().possible("size", here.things[0]) == expected
+
+
+def test_comparisons_of_two_integers_restrict_both_ends() -> None:
+    text = (
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "require forall $x in Some: forall $y in Things: 2 * size($x) < size($y) + 1\n"
+    )
+    low, high = things(2, sizes=(1, 2, 3, 4, 5))
+    here = world(text, Things((low, high), some=(low,)))
+    assert here.root().possible("size", low) == (1, 2)
+    assert here.root().possible("size", high) == (2, 3, 4, 5)
+    assert here.made(here.root(), "size", high, to=(2, 3)).possible("size", low) == (1,)
+    assert here.made(here.root(), "size", low, to=(2,)).possible("size", high) == (4, 5)
+
+
+def test_universes_wider_than_a_word_lose_no_value() -> None:
+    text = (
+        'choice integer size($x in Things): "range(0, 500, 2)" end\n'
+        "require forall $x in Some: forall $y in Things: size($x) == size($y)\n"
+        "require forall $x in Things: size($x) >= 8"
+    )
+    a, b = things(2)
+    here = world(text, Things((a, b), some=(a,)))
+    assert here.root().possible("size", a) == tuple(range(8, 500, 2))
+    middle = here.made(here.root(), "size", a, to=(130, 256, 498))
+    assert middle.possible("size", b) == (130, 256, 498)
+    assert here.made(middle, "size", b, to=(498,)).value("size", a) == 498
+
+
+def test_an_empty_space_has_no_root() -> None:
+    assert (
+        world(
+            KIND + "require forall $x in Things: kind($x) is A\nrequire forall $x in Things: kind($x) is B", 1
+        ).instance.root()
+        is None
+    )
+
+
+def test_a_candidate_is_never_changed_by_what_is_derived_from_it() -> None:
+    here = world(EQUAL, 4)
+    a, b, c, _ = here.things
+    root = here.root()
+    before = bytes(root.vector)
+    decided = here.made(root, "equal", a, b, to=("YES",))
+    kept = bytes(decided.vector)
+    assert here.set(here.made(decided, "equal", b, c, to=("YES",)), "equal", a, c, to=("NO",)) is None
+    assert (bytes(root.vector), bytes(decided.vector)) == (before, kept)
+
+
+def test_the_fixpoint_does_not_depend_on_the_order_of_the_queue() -> None:
+    here = world(ORDER + KIND + TRIANGLES, 5)
+    rng = random.Random(5)
+    for _ in range(15):
+        candidate: Candidate | None = here.root()
+        while candidate is not None and not candidate.is_complete:
+            variable = rng.choice([x for x in here.instance.variables if candidate.is_open(x)])
+            mask = candidate.mask(variable)
+            mask = 1 << rng.choice([bit for bit in range(mask.bit_length()) if mask >> bit & 1])
+            here.instance.propagation.pick = None
+            plain = here.instance.restrict(candidate, variable, mask)
+            for seed in range(3):
+                here.instance.propagation.pick = random.Random(seed).randrange
+                shuffled = here.instance.restrict(candidate, variable, mask)
+                assert (shuffled is None) == (plain is None)
+                assert shuffled is None or plain is None or shuffled.vector == plain.vector
+            candidate = plain
+
+
+def test_decisions_are_replayed_by_name() -> None:
+    here = world(EQUAL + KIND, 3)
+    a, b, c = here.things
+    candidate = here.made(here.made(here.root(), "equal", b, c, to=("YES",)), "kind", a, to=("A", "C"))
+    again: Candidate | None = here.root()
+    for decision in candidate.decisions():
+        assert again is not None
+        again = here.instance.decide(again, decision)
+    assert again is not None and again.vector == candidate.vector
+
+
+@pytest.mark.parametrize("wrong", [("kind", "t9", "A"), ("kund", "t0", "A"), ("kind", "t0", "Z")])
+def test_a_decision_about_something_unknown_is_a_key_error(wrong: tuple[str, str, str]) -> None:
+    here = world(KIND, 1)
+    choice, name, value = wrong
+    with pytest.raises(KeyError):
+        here.instance.decide(here.root(), Decision(choice, (name,), (value,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ('set Wrong subsetof Some: iterator = "$kernel.things" end\n', "SP403", "t1"),
+        ('set Wrong subsetof Things:\n disjoint: Some\n iterator = "$kernel.things"\nend\n', "SP404", "t0"),
+        ('set Wrong:\n type = "Nothing"\n iterator = "$kernel.things"\nend\n', "SP405", "Thing"),
+        ('choice integer size($x in Things): "[]" end\n', "SP411", "size(t0)"),
+        ('choice integer size($x in Things): "range(300)" end\n', "SP411", "300"),
+        ('choice integer size($x in Things): "[0 - 1]" end\n', "SP411", "-1"),
+    ],
+)
+def test_what_is_wrong_with_a_kernel_is_located(text: str, code: str, words: str) -> None:
+    all_of_them = things(2)
+    with pytest.raises(DiagnosticError) as caught:
+        world(text + KIND, Things(all_of_them, some=all_of_them[:1]))
+    assert caught.value.diagnostics[0].code == code
+    assert words in str(caught.value)
+
+
+def test_a_reverse_claim_is_checked() -> None:
+    text = (
+        'set Far($x in Things) subsetof Things:\n iterator = "$x.near"\n'
+        ' reverse forall $y in Things = "$y.near"\nend\n'
+    )
+    a, b = things(2)
+    a.near, b.near = (b,), (a,)
+    assert world(text + KIND, Things((a, b))).instance.root() is not None
+    b.near = ()
+    with pytest.raises(DiagnosticError, match="SP406"):
+        world(text + KIND, Things((a, b)))
