@@ -29,7 +29,7 @@ from spacedsl.codegen.peaks import (
     probed_caches,
 )
 from spacedsl.diagnostics import DiagnosticError
-from spacedsl.kernels.device import CpuDevice, load_device
+from spacedsl.kernels.device import CpuDevice, MemoryLevel, load_device
 
 _HEADER = """\
 Measured here by `spacedsl device characterize`. Rates are the best of many samples and raised by a margin
@@ -39,19 +39,64 @@ Measured here by `spacedsl device characterize`. Rates are the best of many samp
 def local_device(force: bool = False, progress: Callable[[str], None] | None = None) -> CpuDevice:
     """This machine's description, measured where there is none yet, or in any case if `force`.
 
-    Measuring takes some seconds. Raises `EnvironmentLack` without a compiler, or on a processor whose
+    Measuring takes some seconds; measured again, rates only rise. Raises `EnvironmentLack` without a compiler, or on a processor whose
     vectors are not known.
     """
     path = device_path()
-    if not force and path.exists():
-        try:
-            return load_device(path)
-        except DiagnosticError:
-            pass  # Written by another version: measured again.
+    known = _known(path)
+    if known is not None and not force:
+        return known
     with machine_lock():
         device = _measure(progress or (lambda activity: None))
+    if known is not None:
+        device = faster(device, known)
     _write(device, path)
     return device
+
+
+def _known(path: Path) -> CpuDevice | None:
+    """The description that is there; None where there is none, or one that another version wrote."""
+    try:
+        return load_device(path)
+    except (FileNotFoundError, DiagnosticError):
+        return None
+
+
+def faster(device: CpuDevice, other: CpuDevice) -> CpuDevice:
+    """The better of each two rates: what this machine has done once it can do again.
+
+    Rates that `other` lacks stay as they are.
+    """
+    arithmetic = {(r.dtype, r.lanes, r.unit): r for r in other.arithmetic}
+    accesses = {(a.kind, a.dtype, a.nbytes): a for a in other.accesses}
+    latencies = {c.dtype: c for c in other.latencies}
+    memory = {(level.name, level.capacity_bytes): level for level in other.memory}
+    return device.model_copy(
+        update={
+            "arithmetic": tuple(
+                max(r, arithmetic.get((r.dtype, r.lanes, r.unit), r), key=lambda r: r.instructions_per_ns)
+                for r in device.arithmetic
+            ),
+            "accesses": tuple(
+                max(a, accesses.get((a.kind, a.dtype, a.nbytes), a), key=lambda a: a.instructions_per_ns)
+                for a in device.accesses
+            ),
+            "latencies": tuple(
+                min(c, latencies.get(c.dtype, c), key=lambda c: c.latency_ns) for c in device.latencies
+            ),
+            "memory": tuple(
+                _faster_level(level, memory.get((level.name, level.capacity_bytes), level))
+                for level in device.memory
+            ),
+        }
+    )
+
+
+def _faster_level(level: MemoryLevel, other: MemoryLevel) -> MemoryLevel:
+    rates = ("bytes_per_ns", "bytes_per_ns_all", "mixed_per_ns", "mixed_per_ns_all")
+    return level.model_copy(
+        update={r: max(getattr(level, r) or 0.0, getattr(other, r) or 0.0) or None for r in rates}
+    )
 
 
 def devices_folder() -> Path:

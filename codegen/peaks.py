@@ -155,8 +155,8 @@ def _better(a: list[Bandwidth], b: list[Bandwidth]) -> list[Bandwidth]:
 def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """For each cache, and for memory behind them, the sizes in bytes to measure there.
 
-    A set does not fit into the caches inside. Memory gets two, since a cache that keeps part of a
-    smaller set makes it faster, never slower.
+    A set does not fit into the caches inside. Where they keep part of it all the same, they make the level
+    faster, never slower.
     """
     sets: list[tuple[int, ...]] = []
     inner = 0
@@ -164,7 +164,7 @@ def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         sets.append(tuple(int(1.2 * inner + share * capacity) for share in (0.25, 0.5, 0.75)))
         inner += capacity
     most = max(min(_LARGEST_BYTES, _memory_bytes() // 4), 1 << 20)
-    return (*sets, tuple(min(factor * inner, most) for factor in (4, 8)))
+    return (*sets, (min(4 * inner, most),))
 
 
 def levels(

@@ -213,6 +213,32 @@ def test_a_description_is_measured_once_and_again_when_asked_or_unreadable(
     assert [p.name for p in path.parent.iterdir()] == [path.name], "nothing half-written is left"
 
 
+def test_measured_again_rates_only_rise(
+    data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = measured[0]
+    first, *others = device.arithmetic
+    inner, *outer = device.memory
+    mixed = device.model_copy(
+        update={
+            "arithmetic": (first.model_copy(update={"instructions_per_ns": 1000.0}), *others),
+            "memory": (inner.model_copy(update={"bytes_per_ns": 0.001, "mixed_per_ns": 1e6}), *outer),
+            "latencies": tuple(c.model_copy(update={"latency_ns": 9.0}) for c in device.latencies),
+        }
+    )
+    answers = [device, mixed]
+    monkeypatch.setattr(characterize, "_measure", lambda progress: answers.pop(0))
+    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    characterize.local_device()
+    again = characterize.local_device(force=True)
+    assert again.arithmetic[0].instructions_per_ns == 1000.0
+    assert again.arithmetic[1:] == device.arithmetic[1:]
+    assert again.memory[0].bytes_per_ns == device.memory[0].bytes_per_ns
+    assert again.memory[0].mixed_per_ns == 1e6
+    assert again.latencies == device.latencies
+    assert characterize.local_device() == again
+
+
 @pytest.mark.parametrize("change", ["cpus", "processor", "compiler"])
 def test_another_machine_has_another_file(
     data_folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
