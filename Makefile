@@ -46,7 +46,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(BIN)/python -m pytest tests/test_architecture.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
