@@ -39,8 +39,8 @@ Measured here by `spacedsl device characterize`. Rates are the best of many samp
 def local_device(force: bool = False, progress: Callable[[str], None] | None = None) -> CpuDevice:
     """This machine's description, measured where there is none yet, or in any case if `force`.
 
-    Measuring takes some seconds; measured again, rates only rise. Raises `EnvironmentLack` without a compiler, or on a processor whose
-    vectors are not known.
+    Measuring takes some seconds; measured again, rates only rise. Raises `EnvironmentLack` without a
+    compiler, or on a processor whose vectors are not known.
     """
     path = device_path()
     known = _known(path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,11 @@ SHARED_MARGIN = 1.3
 _TIMEOUT_S = 60.0
 _CORE_ROUNDS = 10
 _MEMORY_ROUNDS = 3
-"""Apart in time, so that one disturbance does not spoil them all."""
+"""Apart in time, so that one disturbance does not spoil them all; more while a round is better by _RISE."""
+
+_MOST_MEMORY_ROUNDS = 8
+_MEMORY_S = 7.0
+_RISE = 1.05
 
 _LARGEST_BYTES = 1 << 30
 _RUN = """
@@ -138,18 +143,30 @@ def measure_memory(
     """Builds and runs `peaks_memory.c` for one thread and for all; raises `EnvironmentLack`."""
     single = working_sets([c.one_cpu_bytes for c in caches])
     together = working_sets([c.all_cpus_bytes for c in caches])
-    one: list[Bandwidth] = []
-    every: list[Bandwidth] = []
-    for _ in range(_MEMORY_ROUNDS):
-        one = _better(one, _bandwidths(compiler, vectors, cpus[:1], single, folder))
+    best: list[Bandwidth] = []
+    deadline = time.monotonic() + _MEMORY_S
+    for number in range(1, _MOST_MEMORY_ROUNDS + 1):
+        found = _bandwidths(compiler, vectors, cpus[:1], single, folder)
         if len(cpus) > 1:
-            every = _better(every, _bandwidths(compiler, vectors, cpus, together, folder))
-    return levels(caches, one, every or one)
+            found += _bandwidths(compiler, vectors, cpus, together, folder)
+        before, best = best, better(best, found)
+        is_settled = number >= _MEMORY_ROUNDS and not has_risen(before, best)
+        if is_settled or time.monotonic() > deadline:
+            break
+    return levels(caches, best[: len(single)], best[-len(together) :])
 
 
-def _better(a: list[Bandwidth], b: list[Bandwidth]) -> list[Bandwidth]:
-    pairs = zip(a, b, strict=True) if a else [(bandwidth, bandwidth) for bandwidth in b]
+def better(a: Sequence[Bandwidth], b: Sequence[Bandwidth]) -> list[Bandwidth]:
+    """The better of each two; `a` may still be empty."""
+    pairs = zip(a or b, b, strict=True)
     return [Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed)) for x, y in pairs]
+
+
+def has_risen(before: Sequence[Bandwidth], after: Sequence[Bandwidth]) -> bool:
+    """Whether some rate is clearly better than it was: then the machine was, or is, disturbed."""
+    return not before or any(
+        b.read > _RISE * a.read or b.mixed > _RISE * a.mixed for a, b in zip(before, after, strict=True)
+    )
 
 
 def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:

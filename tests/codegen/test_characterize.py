@@ -27,7 +27,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[CpuDevice, Path]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         patch.setattr(peaks, "_CORE_ROUNDS", 1)
-        patch.setattr(peaks, "_MEMORY_ROUNDS", 1)
+        patch.setattr(peaks, "_MOST_MEMORY_ROUNDS", 1)
         patch.setattr(peaks, "_LARGEST_BYTES", 1 << 26)
         activities: list[str] = []
         device = characterize.local_device(progress=activities.append)
@@ -146,6 +146,15 @@ def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_
     assert l1.bytes_per_ns_all >= l1.bytes_per_ns
     assert l2.bytes_per_ns == dram.bytes_per_ns == pytest.approx(60 * peaks.SHARED_MARGIN)
     assert dram.mixed_per_ns_all == pytest.approx(70 * peaks.SHARED_MARGIN)
+
+
+def test_rounds_are_repeated_while_they_get_better() -> None:
+    first = peaks.better([], [Bandwidth(10, 20), Bandwidth(5, 5)])
+    assert peaks.has_risen([], first)
+    second = peaks.better(first, [Bandwidth(9, 30), Bandwidth(5.1, 5)])
+    assert second == [Bandwidth(10, 30), Bandwidth(5.1, 5)]
+    assert peaks.has_risen(first, second)
+    assert not peaks.has_risen(second, peaks.better(second, [Bandwidth(10.1, 30), Bandwidth(1, 1)]))
 
 
 def test_caches_are_found_by_the_steps_of_the_bandwidth() -> None:
