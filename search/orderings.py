@@ -62,7 +62,7 @@ class StaticOrdering:
             _Split(variable, item.groups)
             for item in items
             if not space.is_derived(item.choice)
-            for variable in instance.variables_of(item.choice)
+            for variable in _variables(instance, item)
         ]
         decided = {split.variable.index for split in splits if not split.groups}
         splits += [_Split(v, ()) for v in instance.variables if v.index not in decided]
@@ -77,6 +77,19 @@ class StaticOrdering:
             if len(masks) > 1 and candidate.is_open(split.variable):
                 return Branching(split.variable, masks)
         return None
+
+
+def _variables(instance: Instance, item: lang.OrderingItem) -> Iterator[Variable]:
+    """The variables of an item: of all instances of its choice, or of those for the members of its set."""
+    if item.binder is None:
+        yield from instance.variables_of(item.choice)
+        return
+    if len(item.args or ()) != 1:
+        raise _error(item.span, "this item applies a choice of several objects to a single one", None)
+    objects = instance.objects
+    for member in objects.of(item.binder.set, {}):
+        if objects.passes(item.binder.where, {item.binder.name: member}):
+            yield instance.variable(item.choice, objects.objects[member])
 
 
 def select_ordering(instance: Instance, space: lang.Space, spec: str | None = None) -> StaticOrdering:

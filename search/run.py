@@ -20,7 +20,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
-from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started, Violation
+from spacedsl.search.events import Comparing, Finished, Listener, Progress, Started, Violation
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
 from spacedsl.search.results import Finalist, Result, Stop
@@ -276,6 +276,3 @@ class Search:
         progress = Progress(0, 0, 0, 0, 0, {}, None, float("inf"), None, 0.0, 0, 0.0)
         self._emit(Finished(stop, message, progress))
         return Result(stop, message, self._options.seed, None, progress, (), ())
-
-
-__all__ = ["ContradictionError", "Event", "Options", "Search", "decided"]

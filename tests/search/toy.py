@@ -134,10 +134,6 @@ class ExactBound:
         return (BoundTerm("cost", self(candidate)),)
 
 
-def no_bound(candidate: Candidate) -> float:
-    return 0.0
-
-
 class NoBound:
     def __call__(self, candidate: Candidate) -> float:
         return 0.0
