@@ -17,6 +17,7 @@ import operator
 from collections import Counter as Counting
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from spacedsl.engine.potential import Binding, Membership, PotentialSets
@@ -245,21 +246,27 @@ class _Instance:
         for decision, value in zip(self.decisions, assignment, strict=True):
             if value is not None:
                 decisions[decision.key] = value if decision.names is None else decision.names[value]
-        return Solution(decisions, self._derived(assignment))
-
-    def _derived(self, assignment: Assignment) -> dict[Key, str | int]:
         derived: dict[Key, str | int] = {}
+        for key, names, present, meaning in self._derived:
+            if present.of(assignment):
+                number = meaning.of(assignment)
+                derived[key] = number if names is None else names[number]
+        return Solution(decisions, derived)
+
+    @cached_property
+    def _derived(
+        self,
+    ) -> list[tuple[Key, tuple[str, ...] | None, _Meaning[bool], _Meaning[int] | _Meaning[bool]]]:
+        """Counters and representatives: their names and those of their values, presence, value."""
+        derived = []
         for choice in self._space.choices.values():
             if not self._space.is_derived(choice.name):
                 continue
+            names = choice.values if isinstance(choice, EnumChoice) else None
+            use = Use(choice.name, tuple(p.name for p in choice.params))
             for binding, memberships in self._sets.bindings(choice.params):
-                if self._all_present(memberships).of(assignment):
-                    use = Use(choice.name, tuple(p.name for p in choice.params))
-                    value = self._value(use, binding).of(assignment)
-                    objects = tuple(binding[p.name] for p in choice.params)
-                    derived[choice.name, _names(objects)] = (
-                        choice.values[value] if isinstance(choice, EnumChoice) else value
-                    )
+                key = choice.name, _names([binding[p.name] for p in choice.params])
+                derived.append((key, names, self._all_present(memberships), self._value(use, binding)))
         return derived
 
     # ---- Requirements ----

@@ -115,6 +115,28 @@ class Agreement:
             assert high is not None, f"less was possible, and is no contradiction: {_show([first, second])}"
             assert _is_within(low, high), f"deciding more has left more: {_show([first, second])}"
 
+    def check_queue(self, rng: random.Random) -> None:
+        """The same vector, whichever of the changed domains is propagated first."""
+        propagation = self.instance.propagation
+        candidate = self.instance.root()
+        try:
+            propagation.pick = rng.randrange
+            shuffled_root = propagation.root()
+            assert shuffled_root == (None if candidate is None else candidate.vector), "at the root"
+            while candidate is not None and not candidate.is_complete:
+                variable, mask = random_step(candidate, rng)
+                propagation.pick = None
+                plain = self.instance.restrict(candidate, variable, mask)
+                propagation.pick = rng.randrange
+                shuffled = self.instance.restrict(candidate, variable, mask)
+                self.tally.vectors += 1
+                assert (plain is None) == (shuffled is None), _show([(variable, mask)])
+                if plain is not None and shuffled is not None:
+                    assert plain.vector == shuffled.vector, _show([(variable, mask)])
+                candidate = plain
+        finally:
+            propagation.pick = None
+
     def _follow(self, candidate: Candidate, steps: Sequence[Step]) -> Candidate | None:
         current: Candidate | None = candidate
         for variable, mask in steps:
@@ -140,10 +162,9 @@ class Agreement:
             return
         for variable in self.instance.variables:
             key = (variable.choice, variable.names)
-            mask = candidate.mask(variable)
+            left = variable.values(candidate.mask(variable))
             for value in {s.decisions[key] for s in alive if key in s.decisions}:
-                kept = mask >> tuple[str | int, ...](variable.universe).index(value) & 1
-                assert kept, f"{key} has lost {value}, which has a solution: {_show(path)}"
+                assert value in left, f"{key} has lost {value}, which has a solution: {_show(path)}"
             if candidate.is_open(variable):
                 assert all(key in s.decisions for s in alive), (
                     f"{key} is open, but may be absent: {_show(path)}"
@@ -194,8 +215,7 @@ def _bits(mask: int) -> list[int]:
 
 
 def _allows(variable: Variable, mask: int, solution: Solution) -> bool:
-    value = solution.decisions.get((variable.choice, variable.names))
-    return value is not None and bool(mask >> tuple[str | int, ...](variable.universe).index(value) & 1)
+    return solution.decisions.get((variable.choice, variable.names)) in variable.values(mask)
 
 
 def _by_name(leaf: Candidate) -> dict[Key, str | int]:
@@ -212,6 +232,4 @@ def _is_within(lower: Candidate, upper: Candidate) -> bool:
 
 
 def _show(path: Sequence[Step]) -> str:
-    return ", ".join(
-        f"{v.choice}({', '.join(v.names)}) := {[v.universe[b] for b in _bits(mask)]}" for v, mask in path
-    )
+    return ", ".join(f"{v.choice}({', '.join(v.names)}) := {list(v.values(mask))}" for v, mask in path)

@@ -36,6 +36,7 @@ def disagreement(generated: GeneratedSpace, tally: Tally, seed: int = 0) -> str 
             compared.check_descent(rng)
             compared.check_order(rng)
             compared.check_monotone(rng)
+            compared.check_queue(rng)
         if len(compared.solutions) <= MOST_SOLUTIONS_TO_SEARCH:
             compared.check_exhaustively()
             if not example.space.triggers:
