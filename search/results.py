@@ -8,8 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.kernels.evaluation import Timing
+from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Progress
 from spacedsl.search.state import Trial
 
@@ -22,23 +21,6 @@ class Stop(enum.StrEnum):
     INTERRUPTED = "interrupted"
     EMPTY = "empty"  # the constraints leave nothing, before any decision
     CONTRADICTION = "contradiction"  # the decisions fixed by the expert contradict the constraints
-
-
-@dataclass(frozen=True, slots=True)
-class Finalist:
-    """One of the fastest implementations, with its last timing."""
-
-    candidate: Candidate
-    digest: str
-    code: str
-    timing: Timing
-    bound_ns: float
-    is_tied: bool
-    """Whether its time cannot be told from the best one's."""
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        return self.candidate.decisions()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,20 +11,21 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
+from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.comparison import Finalist, ranked
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
-from spacedsl.search.events import Comparing, Finished, Listener, Progress, Started, Violation
+from spacedsl.search.events import Comparing, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
-from spacedsl.search.results import Finalist, Result, Stop
-from spacedsl.search.state import Contender, Iteration, Measured, State, is_violation
+from spacedsl.search.results import Result, Stop
+from spacedsl.search.state import Contender, Iteration, Measured, State
 from spacedsl.search.store import Store
 from spacedsl.search.tree import Node, Tree, replay
 
@@ -226,51 +227,18 @@ class Search:
             outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
         except KeyboardInterrupt:
             return tuple(finalists)
-        compared = [
-            replace(finalist, timing=outcome.timing)
-            for finalist, outcome in zip(finalists, outcomes, strict=True)
-            if outcome.timing is not None
-        ]
-        for finalist in compared:
-            self._check(state, finalist)
-        if not compared:
-            # A lost worker says nothing about the code, a wrong result does.
-            return tuple(
-                finalist
-                for finalist, outcome in zip(finalists, outcomes, strict=True)
-                if outcome.failure is not Failure.WRONG_RESULT
-            )
-        compared.sort(key=lambda finalist: finalist.timing.time_ns)
-        best = compared[0]
-        return (best, *(replace(f, is_tied=f.timing.low_ns <= best.timing.high_ns) for f in compared[1:]))
+        for finalist, outcome in zip(finalists, outcomes, strict=True):
+            for event in state.compared(finalist.digest, finalist.bound_ns, outcome):
+                self._emit(event)
+        return ranked(finalists, outcomes)
 
     def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:
         candidate = replay(self._instance, root, contender.steps)
         lowered = self._evaluator.lower(candidate)
         if isinstance(lowered, Outcome):
             raise RuntimeError(f"code that had been measured can no longer be made: {lowered.message}")
-        return Finalist(
-            candidate=candidate,
-            digest=lowered.digest,
-            code=lowered.code,
-            timing=contender.timing,
-            bound_ns=contender.bound_ns * state.tree.scale,
-            is_tied=False,
-        )
-
-    def _check(self, state: State, finalist: Finalist) -> None:
-        """The last timings, too, are compared with the bounds."""
-        if is_violation(finalist.timing, finalist.bound_ns):
-            state.bound_violations += 1
-            self._emit(
-                Violation(
-                    state.iterations,
-                    finalist.digest,
-                    finalist.bound_ns,
-                    finalist.timing,
-                    state.tree.scale,
-                )
-            )
+        bound_ns = contender.bound_ns * state.tree.scale
+        return Finalist(candidate, lowered.digest, lowered.code, contender.timing, bound_ns)
 
     def _nothing(self, stop: Stop, message: str) -> Result:
         progress = Progress(0, 0, 0, 0, 0, {}, None, float("inf"), None, 0.0, 0, 0.0)

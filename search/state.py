@@ -169,22 +169,31 @@ class State:
             self.known[measured.digest] = outcome
         if outcome.timing is None:
             self.tree.record(node, None, measured.digest)
-            events += [] if measured.is_duplicate else self._failed(measured)
+            events += [] if measured.is_duplicate else self._failed(measured.digest, outcome)
         else:
             self.tree.record(node, outcome.timing.time_ns, measured.digest)
             events += self._violated(measured, outcome.timing)
             events += self._contends(node, measured, outcome.timing)
         return events
 
-    def _failed(self, measured: Measured) -> list[Event]:
-        failure = measured.outcome.failure
+    def compared(self, digest: str, bound_ns: float, outcome: Outcome) -> list[Event]:
+        """Counts what the last comparison brought to light about a contender; its bound is scaled."""
+        if outcome.timing is None:
+            return self._failed(digest, outcome)
+        if not is_violation(outcome.timing, bound_ns):
+            return []
+        self.bound_violations += 1
+        return [Violation(self.iterations, digest, bound_ns, outcome.timing, self.tree.scale)]
+
+    def _failed(self, digest: str, outcome: Outcome) -> list[Event]:
+        failure = outcome.failure
         if failure is None:
             raise ValueError("an outcome without timing names its failure")
-        before = self.failures.get(failure, FailureCount(0, measured.outcome.message))
+        before = self.failures.get(failure, FailureCount(0, outcome.message))
         self.failures[failure] = FailureCount(before.count + 1, before.first_message)
         if before.count and failure is not Failure.WRONG_RESULT:
             return []
-        return [Failed(self.iterations, measured.digest, failure, measured.outcome.message)]
+        return [Failed(self.iterations, digest, failure, outcome.message)]
 
     def _violated(self, measured: Measured, timing: Timing) -> list[Event]:
         """Counts a time that the bound forbids, lowers all bounds to it, and opens what they had cut."""

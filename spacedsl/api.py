@@ -36,10 +36,11 @@ from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from spacedsl.record import CodeRecord, DecisionRecord, KernelRecord, Record, SpaceRecord
 from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, NewBest, Progress
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
-from spacedsl.search.results import Finalist, Stop
+from spacedsl.search.results import Stop
 from spacedsl.search.run import ContradictionError, Options, Search, decided
 from spacedsl.search.state import Trial
 from spacedsl.search.store import About, Store, StoreError, new_folder

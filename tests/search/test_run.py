@@ -314,7 +314,10 @@ def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() 
             wrong = Outcome(None, Failure.WRONG_RESULT, "C differs")
             return [wrong, *super().compare(contenders[1:])]
 
-    result = search(ToyInstance([4, 4]), Turncoat(cost))
+    events: list[Event] = []
+    result = search(ToyInstance([4, 4]), Turncoat(cost), listener=events.append)
+    assert [e.message for e in events if isinstance(e, Failed)] == ["C differs"]
+    assert result.progress.failures[Failure.WRONG_RESULT].count == 1
     assert result.best is not None
     assert values_of(result.best.candidate) == sorted(ToyInstance([4, 4]).solutions(), key=cost)[1]
 
