@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,11 @@ def test_a_bug_is_reported_as_one_with_a_place_to_look(monkeypatch: pytest.Monke
     trace = Path(ran.err.split("the trace lies in ")[1].split(":")[0])
     assert "in broken" in trace.read_text()
     trace.unlink()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`spacedsl --help` is to answer in less than 0.3 s."""
+    code = "import sys, spacedsl.cli.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"numpy", "lark", "pydantic", "ruamel", "rich"} & set(loaded.split())
+    assert "explore" in run("--help").out
