@@ -8,7 +8,7 @@ whether the values then flow as they should is for `lower.py` and for the check 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from spacedsl.engine.candidate import Candidate
@@ -37,18 +37,26 @@ class Implementation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CandidateImplementation:
-    """The decisions of a complete candidate of `linalg.space`."""
+    """The decisions of a complete candidate of `linalg.space`. Lowering asks for kinds again for every copy
+    of an unrolled body, so that those and sizes are kept once they have been read.
+    """
 
     candidate: Candidate
+    _kinds: dict[Dimension, str] = field(default_factory=dict, init=False, repr=False)
+    _sizes: dict[Dimension, int] = field(default_factory=dict, init=False, repr=False)
 
     def order(self, lhs: Statement, rhs: Statement) -> str:
         return str(self.candidate.value("order", lhs, rhs))
 
     def kind(self, dim: Dimension) -> str:
-        return str(self.candidate.value("dim_kind", dim))
+        if dim not in self._kinds:
+            self._kinds[dim] = str(self.candidate.value("dim_kind", dim))
+        return self._kinds[dim]
 
     def size(self, dim: Dimension) -> int:
-        return int(self.candidate.value("size", dim))
+        if dim not in self._sizes:
+            self._sizes[dim] = int(self.candidate.value("size", dim))
+        return self._sizes[dim]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
