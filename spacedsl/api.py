@@ -267,7 +267,7 @@ def resume(
 ) -> Result:
     """Goes on with a run where it stood. A budget that is given here comes on top of what has been spent.
 
-    Raises `StoreError` where there is no run, `ChangedError` where its space has changed since.
+    Raises `StoreError` where there is no run, `ChangedError` where its space or generator has changed.
     """
     folder = Path(run).resolve()
     with Store.open(folder) as store:
@@ -279,6 +279,8 @@ def resume(
         problem = _problem(kernel, Path(about.space_path), device, on_event)
         if problem.space.digest != about.space_digest:
             raise ChangedError(f"{about.space_path} has changed since {folder.name} began: explore anew")
+        if generator_digest() != about.generator_digest:
+            raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
         if time_s is not None or evaluations is not None:
             spent_s, spent = store.spent()
             about = replace(
