@@ -21,7 +21,8 @@ import numpy as np
 
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
-from spacedsl.codegen.evaluator import CpuEvaluator, Options
+from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.measurement import Options
 from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, instantiate

@@ -1,8 +1,8 @@
 """Arrays between guard pages, in which generated code runs.
 
-In: a number of bytes. Out: memory that starts at a multiple of 64 bytes and ends, but for less than 64
-bytes, at a page that cannot be touched; another such page lies before it. What is left over on the first
-and the last page holds a pattern, so that a write next to the array is seen.
+In: a number of bytes, or a tensor. Out: memory that starts at a multiple of 64 bytes and ends, but for
+less than 64 bytes, at a page that cannot be touched; another such page lies before it. What is left over
+on the first and the last page holds a pattern, so that a write next to the array is seen.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from spacedsl.kernels.inputs import NUMPY_TYPE
+from spacedsl.kernels.linalg.backbone import Tensor
+from spacedsl.kernels.reference import view
 
 ALIGNMENT_BYTES = 64
 _HUGE_PAGE_BYTES = 2 << 20
@@ -75,6 +80,48 @@ def guarded_buffer(nbytes: int) -> GuardedBuffer:
     for margin in buffer._margins():
         margin[:] = _CANARY
     return buffer
+
+
+_POISON: dict[int, np.unsignedinteger[Any]] = {4: np.uint32(0x7FC0DEAD), 8: np.uint64(0x7FF8DEADDEADDEAD)}
+"""NaN with a payload of its own; a conspicuous integer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorBuffer:
+    """A tensor's elements in a guarded buffer."""
+
+    tensor: Tensor
+    buffer: GuardedBuffer
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorBuffer:
+        return cls(tensor, guarded_buffer(tensor.span * np.dtype(NUMPY_TYPE[tensor.dtype]).itemsize))
+
+    @property
+    def flat(self) -> NDArray[Any]:
+        """With what lies between the elements."""
+        return self.buffer.bytes.view(NUMPY_TYPE[self.tensor.dtype])
+
+    @property
+    def elements(self) -> NDArray[Any]:
+        return view(self.tensor, self.flat)
+
+    @property
+    def gaps(self) -> int:
+        return self.tensor.span - self.tensor.elements
+
+    def poison(self) -> None:
+        bits, pattern = self._bits()
+        bits[:] = pattern
+
+    def gaps_are_intact(self) -> bool:
+        """Whether what lies between the elements still holds the poison."""
+        bits, pattern = self._bits()
+        return self.gaps == 0 or int(np.count_nonzero(bits == pattern)) >= self.gaps
+
+    def _bits(self) -> tuple[NDArray[Any], np.unsignedinteger[Any]]:
+        itemsize = self.flat.itemsize
+        return self.flat.view(f"uint{8 * itemsize}"), _POISON[itemsize]
 
 
 def _memory(address: int, nbytes: int) -> NDArray[np.uint8]:

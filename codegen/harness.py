@@ -1,4 +1,4 @@
-"""The harness: the little library through which a worker calls and times implementations of one kernel.
+"""The harness: the library through which a worker calls, times and checks implementations of one kernel.
 
 In: a kernel's signature. Out: a shared library, built once and kept in the user's cache.
 """
@@ -12,15 +12,18 @@ from pathlib import Path
 from spacedsl.codegen.build import Compiler, build_library
 from spacedsl.kernels.linalg.backbone import Kernel
 
+_FLAGS = ("-O3", "-ftree-vectorize")
+"""It looks through large arrays, and no bound is stated for it: the compiler may do what it can."""
+
 _SOURCE = Path(__file__).parent / "runtime" / "harness.c"
 
 
 def harness_library(kernel: Kernel, compiler: Compiler) -> Path:
     """The library for entry points with this kernel's arguments."""
     code = _SOURCE.read_text(encoding="utf-8") + "\n" + _call_function(kernel)
-    digest = hashlib.sha256(f"{code}\0{compiler.digest}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{code}\0{compiler.digest}\0{_FLAGS}".encode()).hexdigest()
     library = _cache_folder() / f"harness-{digest[:24]}.so"
-    return library if library.exists() else build_library(code, library, compiler)
+    return library if library.exists() else build_library(code, library, compiler, extra_flags=_FLAGS)
 
 
 def _cache_folder() -> Path:

@@ -24,8 +24,8 @@ def lock_path() -> Path:
 
 
 @contextmanager
-def machine_lock() -> Iterator[None]:
-    """Waits for the lock and holds it. Not re-entrant."""
-    with lock_path().open("a") as file:
+def machine_lock(path: Path | None = None) -> Iterator[None]:
+    """Waits for the lock (the usual one, unless another is named) and holds it. Not re-entrant."""
+    with (path or lock_path()).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,30 +1,36 @@
-"""The other end of a worker process: starts it, speaks with it, and says how it ended.
+"""The other end of a fork server and of its workers: starts them, speaks with them, says how they ended.
 
-In: a setup, then messages. Out: answers, or a `WorkerFailure` when the process crashed, hung, ran out of
-memory or was killed. After a failure the process is gone, with its whole process group.
+In: a setup, then messages. Out: answers, or a `WorkerFailure` when a worker crashed, hung, ran out of
+memory or was killed. After a failure the worker is gone, with its whole process group.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import mmap
 import os
+import pickle
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+from typing import IO, Any
 
-from spacedsl.codegen.worker import Message, read_message, write_message
+from spacedsl.codegen.fork_server import MOST_BYTES, Setup
+from spacedsl.codegen.messages import Message, read_message, write_message
 from spacedsl.kernels.evaluation import Failure
 
 _MEMORY_IS_SHORT = 0.97
 """Part of the limit on the address space from which on a crash is put down to it."""
 
 _KILLED_BY_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-_START_TIMEOUT_S = 300.0
+_SERVER_START_TIMEOUT_S = 600.0
+"""The reference of a large kernel takes its time."""
+_WORKER_START_TIMEOUT_S = 60.0
 _MESSAGE_CHARACTERS = 2000
 
 
@@ -37,61 +43,143 @@ class WorkerFailure(Exception):  # noqa: N818 (named after what it carries)
         self.message = message
 
 
-class WorkerProcess:
-    """One worker. `descriptor` is the file of test cases that it reads."""
+class ForkServer:
+    """One fork server. Raises `WorkerFailure` where it cannot be started."""
 
-    def __init__(self, setup: Message, descriptor: int) -> None:
+    def __init__(self, setup: Setup) -> None:
+        self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._asked = 0
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "spacedsl.codegen.fork_server", str(other.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=self._errors,
+            stderr=self._errors,
+            pass_fds=(other.fileno(),),
+            start_new_session=True,
+            # A process that forks has one thread.
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        other.close()
+        try:
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
+                pickle.dump(setup, stream)
+            self._socket.settimeout(_SERVER_START_TIMEOUT_S)
+            self.cases: int = self._answer()["cases"]
+            self._socket.settimeout(None)
+        except (WorkerFailure, KeyboardInterrupt):
+            self.close()
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def fork(self, descriptors: list[int]) -> int:
+        """The process id of a new worker that has these descriptors."""
+        pid: int = self._ask({"op": "fork"}, descriptors)["pid"]
+        return pid
+
+    def status(self, pid: int, *, wait: bool) -> int | None:
+        """How a worker ended (a signal's number as a negative one); None while it runs."""
+        status: int | None = self._ask({"op": "status", "pid": pid, "wait": wait}, [])["status"]
+        return status
+
+    def close(self) -> None:
+        """Ends the server, and with it its workers."""
+        self._process.kill()
+        self._process.wait()
+        self._socket.close()
+        self._errors.close()
+
+    def _ask(self, request: Message, descriptors: list[int]) -> Message:
+        """The answer to this request: one to an earlier request, which was interrupted, is dropped."""
+        self._asked += 1
+        with contextlib.suppress(BrokenPipeError):
+            data = json.dumps({**request, "number": self._asked}).encode()
+            socket.send_fds(self._socket, [data], descriptors)
+        while (answer := self._answer())["number"] != self._asked:
+            pass
+        return answer
+
+    def _answer(self) -> Message:
+        try:
+            data = self._socket.recv(MOST_BYTES)
+        except TimeoutError:
+            message = f"no test cases after {_SERVER_START_TIMEOUT_S:g} s"
+            raise WorkerFailure(Failure.WORKER_LOST, message) from None
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._process.wait()
+            words = _last_words(self._errors)
+            raise WorkerFailure(Failure.WORKER_LOST, f"the server of workers ended{words}")
+        answer: Message = json.loads(data)
+        if "failure" in answer:
+            raise WorkerFailure(Failure(answer["failure"]), answer["message"])
+        return answer
+
+
+class WorkerProcess:
+    """One worker of a server."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
         read_end, self._sink = os.pipe()
         self._source, write_end = os.pipe()
         self._report, report_end = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "spacedsl.codegen.worker", *map(str, (read_end, write_end, descriptor))],
-            stdin=subprocess.DEVNULL,
-            stdout=self._errors,
-            stderr=self._errors,
-            pass_fds=(read_end, write_end, report_end, descriptor),
-            start_new_session=True,
-            # NumPy's own threads have nothing to do here.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )
-        for descriptor_ in (read_end, write_end, report_end):
-            os.close(descriptor_)
+        self._status: int | None = None
         self._limit_bytes = 0
+        self.pid = 0
         try:
-            answer = self._ask({**setup, "report_descriptor": report_end}, _START_TIMEOUT_S)
+            self.pid = server.fork([read_end, write_end, report_end, self._errors.fileno()])
+        finally:
+            for descriptor in (read_end, write_end, report_end):
+                os.close(descriptor)
+            if not self.pid:
+                self._close_descriptors()
+        try:
+            self._limit_bytes = self._receive(_WORKER_START_TIMEOUT_S, "")["memory_limit_bytes"]
         except WorkerFailure:
             self.close()
             raise
-        self._limit_bytes = answer["memory_limit_bytes"]
 
     @property
     def is_alive(self) -> bool:
-        return self.process.poll() is None
+        if self._status is None:
+            self._status = self._server.status(self.pid, wait=False)
+            if self._status is not None:
+                self._kill_group()
+        return self._status is None
 
-    def request(self, op: str, timeout_s: float, **arguments: Any) -> Message:
-        """The answer; raises `WorkerFailure` where there is none in time or it tells of a failure."""
-        return self._ask({"op": op, **arguments}, timeout_s)
+    def request(self, op: str, timeout_s: float, why: str = "", **arguments: Any) -> Message:
+        """The answer; raises `WorkerFailure` where there is none in time or it tells of a failure.
+
+        `why` explains the limit to whoever reads of a time-out.
+        """
+        with contextlib.suppress(BrokenPipeError):
+            write_message(self._sink, {"op": op, **arguments})
+        return self._receive(timeout_s, why)
 
     def close(self) -> None:
         """Ends the process and all that it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self._end()
+        self._close_descriptors()
+
+    def _close_descriptors(self) -> None:
         for descriptor in (self._sink, self._source, self._report):
             os.close(descriptor)
         self._errors.close()
 
-    def _ask(self, message: Message, timeout_s: float) -> Message:
+    def _receive(self, timeout_s: float, why: str) -> Message:
         deadline = time.monotonic() + timeout_s
         try:
-            write_message(self._sink, message)
             answer = read_message(lambda count: self._read(count, deadline))
-        except BrokenPipeError:
-            answer = None
         except TimeoutError:
-            self._kill()
-            raise WorkerFailure(Failure.RUN_TIMEOUT, f"killed after {timeout_s:.3g} s") from None
+            self._end()
+            raise WorkerFailure(Failure.RUN_TIMEOUT, f"stopped after {timeout_s:.3g} s{why}") from None
         if answer is None:
             raise self._post_mortem()
         if "failure" in answer:
@@ -111,15 +199,26 @@ class WorkerProcess:
             data += part
         return data
 
-    def _kill(self) -> None:
+    def _end(self) -> None:
+        with contextlib.suppress(WorkerFailure):
+            self._wait()
+
+    def _wait(self) -> int:
+        """Kills what is left of the process and its group; a process that had ended keeps its status."""
+        if self._status is None:
+            self._kill_group()
+            self._status = self._server.status(self.pid, wait=True)
+        assert self._status is not None
+        return self._status
+
+    def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _post_mortem(self) -> WorkerFailure:
         """Why the pipe ended."""
-        status = self.process.wait()
-        words = self._last_words()
+        status = self._wait()
+        words = _last_words(self._errors)
         if status >= 0:
             return WorkerFailure(Failure.CRASH, f"the worker ended with status {status}{words}")
         name = signal.Signals(-status).name
@@ -138,7 +237,9 @@ class WorkerProcess:
         fields = os.read(self._report, 4096).split() if ready else []
         return int(fields[1]) * mmap.PAGESIZE if len(fields) > 1 else 0
 
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        text = self._errors.read().decode(errors="replace").strip()
-        return f": {text[-_MESSAGE_CHARACTERS:]}" if text else ""
+
+def _last_words(errors: IO[bytes]) -> str:
+    """What a process wrote before it ended."""
+    errors.seek(0)
+    text = errors.read().decode(errors="replace").strip()
+    return f": {text[-_MESSAGE_CHARACTERS:]}" if text else ""

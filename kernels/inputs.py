@@ -1,12 +1,13 @@
 """Values for a kernel's inputs: random ones, and hard ones whose results can be compared exactly.
 
-In: a kernel file and a random generator. Out: `Arguments`. Buffers are flat, of `tensor.span` elements; the
-gaps between strided elements hold what must never be read (NaN, or the greatest integer). What the outputs
-should be is the business of `reference.py`.
+In: a kernel file, a random generator, and where the buffers shall lie. Out: `Arguments`. Buffers are flat,
+of `tensor.span` elements; the gaps between strided elements hold what must never be read (NaN, or the
+greatest integer). What the outputs should be is the business of `reference.py`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +17,15 @@ from numpy.typing import NDArray
 
 from spacedsl.kernels.expression import Binary, Constant, walk
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import DType, Kernel, Parameter, Tensor
+from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import greatest_magnitude, view
 
 Array = NDArray[Any]
 Draw = Callable[[int], Array]
 """That many values."""
+Allocate = Callable[[Tensor], Array]
+"""A flat buffer of `tensor.span` elements of the tensor's dtype."""
 
 NUMPY_TYPE: Mapping[DType, type[Any]] = {DType.F32: np.float32, DType.F64: np.float64, DType.I32: np.int32}
 
@@ -31,6 +35,17 @@ EXACT_BELOW: Mapping[DType, int] = {DType.F32: 2**24, DType.F64: 2**53, DType.I3
 LARGEST_INTEGER = 64
 """Of integer inputs: small enough that products of two of them, summed a thousand times, are exact in f32."""
 
+LARGE_ELEMENTS = 1 << 22
+LARGE_POINTS = 1 << 31
+"""Of a tensor, and of the iterations of an instruction: larger kernels get one adversarial call instead of
+one for each weakness, since a reference for it costs seconds."""
+
+PERIOD = 1_000_003
+"""Values of large tensors repeat after this many: a prime, so that no tile size hides an error."""
+
+_STRETCH = 997
+"""Elements of one kind in a row where one call has all kinds."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arguments:
@@ -39,43 +54,86 @@ class Arguments:
     name: str
     inputs: Mapping[str, Array]
     parameters: Mapping[str, float]
+    largest: float
+    """Magnitude of any of these values."""
     is_exact: bool
     """Whether every correct program gives exactly the reference's results, in whatever order it adds."""
 
 
-def random_inputs(kernel: KernelFile, rng: np.random.Generator) -> Arguments:
-    """Floats between -1 and 1; integers, where the dtype asks for them, as `integer_inputs` gives them."""
+def plain_buffer(tensor: Tensor) -> Array:
+    return np.empty(tensor.span, NUMPY_TYPE[tensor.dtype])
+
+
+def exact_below(kernel: Kernel) -> int:
+    """Integers of smaller magnitude are exact in all of the kernel's dtypes."""
+    return min(EXACT_BELOW[t.dtype] for t in kernel.tensors)
+
+
+def random_inputs(
+    kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
+) -> Arguments:
+    """Floats of random sign, from 1/2 to 3/2: no sum loses a term, and quotients stay small.
+
+    Integers, where a dtype asks for them, as `integer_inputs` gives them.
+    """
     if any(t.dtype is DType.I32 for t in kernel.backbone.tensors):
-        return integer_inputs(kernel, rng)
-    return _arguments(kernel, "random", lambda count: rng.uniform(-1.0, 1.0, count))
+        return integer_inputs(kernel, rng, allocate)
+
+    def draw(count: int) -> Array:
+        values: Array = (rng.random(count) + 0.5) * rng.choice((-1.0, 1.0), count)
+        return values
+
+    return _arguments(kernel, "random", draw, allocate)
 
 
-def integer_inputs(kernel: KernelFile, rng: np.random.Generator) -> Arguments:
+def integer_inputs(
+    kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
+) -> Arguments:
     """Random integers, as large as exact results allow; mostly zeros where even ones would sum up too far."""
-    share = 1.0
-    largest = LARGEST_INTEGER
+    largest, share = LARGEST_INTEGER, 1.0
+    while largest > 1 and largest_partial(kernel.backbone, largest) >= exact_below(kernel.backbone):
+        largest //= 2
     while True:
-        arguments = _arguments(kernel, "integers", _Integers(rng, largest, share))
+        arguments = _arguments(kernel, "integers", _Integers(rng, largest, share), allocate)
         if arguments.is_exact or not _is_integral(kernel) or share < 1e-9:
             return arguments
-        if largest > 1:
-            largest //= 2
-        else:
-            share /= 4
+        share /= 4
 
 
-def adversarial_inputs(kernel: KernelFile, rng: np.random.Generator) -> Iterator[Arguments]:
+def adversarial_inputs(
+    kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
+) -> Iterator[Arguments]:
     """Calls that single out mistakes: of indexing, of sign, of accumulation, of boundaries between tiles."""
-    usual = integer_inputs(kernel, rng)
+    usual = integer_inputs(kernel, rng, allocate)
+    largest = int(usual.largest)
     yield usual
-    bound = max(
-        (int(np.nanmax(np.abs(a.astype(np.float64)), initial=1)) for a in _elements(kernel, usual)), default=1
-    )
-    yield _arguments(kernel, "zeros", np.zeros)
-    yield _arguments(kernel, "signs", lambda count: 1 - 2 * (np.arange(count) % 2))
-    yield _arguments(kernel, "mixed magnitudes", lambda count: np.where(rng.random(count) < 1 / 64, bound, 1))
-    yield _arguments(kernel, "last element", lambda count: np.arange(count) == count - 1)
-    yield _arguments(kernel, "one element", lambda count: np.arange(count) == rng.integers(count))
+
+    def mixed(count: int) -> Array:
+        values: Array = np.where(rng.random(count) < 1 / 64, largest, 1)
+        return values
+
+    def single(count: int) -> Array:
+        values: Array = np.arange(count) == rng.integers(count)
+        return values
+
+    kinds: Mapping[str, Draw] = {
+        "zeros": np.zeros,
+        "signs": lambda count: 1 - 2 * (np.arange(count) % 2),
+        "mixed magnitudes": mixed,
+        "last element": lambda count: np.arange(count) == count - 1,
+        "one element": single,
+    }
+    if is_large(kernel.backbone):
+        yield _arguments(kernel, "patchwork", _Patchwork(tuple(kinds.values())), allocate)
+        return
+    for name, draw in kinds.items():
+        yield _arguments(kernel, name, draw, allocate)
+
+
+def is_large(kernel: Kernel) -> bool:
+    """Whether a call costs enough to be sparing with."""
+    points = max(math.prod(g.extent for g in i.logical_dims) for i in kernel.instructions)
+    return points > LARGE_POINTS or any(t.elements > LARGE_ELEMENTS for t in kernel.tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +151,42 @@ class _Integers:
         return values
 
 
-def _arguments(kernel: KernelFile, name: str, draw: Draw) -> Arguments:
+@dataclass(frozen=True, slots=True)
+class _Patchwork:
+    """Stretches of each kind in turn."""
+
+    kinds: tuple[Draw, ...]
+
+    def __call__(self, count: int) -> Array:
+        values = np.zeros(count)
+        for number, start in enumerate(range(0, count, _STRETCH)):
+            part = values[start : start + _STRETCH]
+            part[...] = self.kinds[number % len(self.kinds)](part.size)
+        return values
+
+
+def _arguments(kernel: KernelFile, name: str, draw: Draw, allocate: Allocate) -> Arguments:
     backbone = kernel.backbone
-    inputs = {t.name: _buffer(t, draw(t.elements)) for t in backbone.tensors if not t.is_output}
+    largest = 0.0
+    inputs: dict[str, Array] = {}
+    for tensor in backbone.tensors:
+        if not tensor.is_output:
+            count = PERIOD if tensor.elements > LARGE_ELEMENTS else tensor.elements
+            values = draw(count).astype(NUMPY_TYPE[tensor.dtype])
+            largest = max(largest, float(np.abs(values).max(initial=0)))
+            inputs[tensor.name] = _fill(tensor, values, allocate(tensor))
     parameters = {p.name: _scalar(p, name, draw) for p in backbone.parameters}
-    limit = min(EXACT_BELOW[t.dtype] for t in backbone.tensors)
+    largest = max([largest, *map(abs, parameters.values())])
+    limit = exact_below(backbone)
     is_exact = (
-        name != "random" and _is_integral(kernel) and greatest_magnitude(kernel, inputs, parameters) < limit
+        name != "random"
+        and _is_integral(kernel)
+        and (
+            largest_partial(backbone, largest) < limit
+            or greatest_magnitude(kernel, inputs, parameters) < limit
+        )
     )
-    return Arguments(name, inputs, parameters, is_exact)
+    return Arguments(name, inputs, parameters, largest, is_exact)
 
 
 def _scalar(parameter: Parameter, name: str, draw: Draw) -> float:
@@ -110,18 +195,30 @@ def _scalar(parameter: Parameter, name: str, draw: Draw) -> float:
     return float(value) if value or name == "zeros" else 1.0
 
 
-def _buffer(tensor: Tensor, values: Array) -> Array:
-    dtype = NUMPY_TYPE[tensor.dtype]
-    gap = np.iinfo(np.int32).max if tensor.dtype is DType.I32 else np.nan
-    buffer = np.full(tensor.span, gap, dtype)
-    view(tensor, buffer)[...] = values.reshape(tensor.shape)
+def _fill(tensor: Tensor, values: Array, buffer: Array) -> Array:
+    """The buffer with the values, over and over, as elements."""
+    if _is_packed(tensor):
+        _repeat(values, buffer)
+        return buffer
+    elements = np.empty(tensor.elements, values.dtype)
+    _repeat(values, elements)
+    buffer[...] = np.iinfo(np.int32).max if tensor.dtype is DType.I32 else np.nan
+    view(tensor, buffer)[...] = elements.reshape(tensor.shape)
     return buffer
 
 
-def _elements(kernel: KernelFile, arguments: Arguments) -> Iterator[Array]:
-    for tensor in kernel.backbone.tensors:
-        if not tensor.is_output:
-            yield view(tensor, arguments.inputs[tensor.name])
+def _repeat(values: Array, target: Array) -> None:
+    whole = target.size // values.size * values.size
+    target[:whole].reshape(-1, values.size)[...] = values
+    target[whole:] = values[: target.size - whole]
+
+
+def _is_packed(tensor: Tensor) -> bool:
+    packed, step = [], 1
+    for extent in reversed(tensor.shape):
+        packed.append(step)
+        step *= extent
+    return tuple(reversed(packed)) == tensor.strides
 
 
 def _is_integral(kernel: KernelFile) -> bool:

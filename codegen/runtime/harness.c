@@ -1,4 +1,5 @@
-/* What a worker process does in C: call an implementation, time its calls, and leave word when it crashes.
+/* What a worker process does in C: call an implementation, time its calls, look through its results, and leave
+ * word when it crashes.
  *
  * The function that spreads an array of arguments over a kernel's entry point depends on the kernel's signature;
  * its text follows this file.
@@ -40,6 +41,23 @@ int64_t harness_time(void *function, void *const *arguments, int64_t batch, int6
   }
   return count;
 }
+
+/* How many of `count` elements are off by more than `tolerance`, or are no numbers. */
+#define HARNESS_DIFFERING(name, type, is_good)                                                             \
+  int64_t name(const type *found, const type *expected, int64_t count, double tolerance) {                 \
+    type limit = (type)tolerance;                                                                          \
+    int64_t differing = 0;                                                                                 \
+    for (int64_t start = 0; start < count; start += 4096) {                                                \
+      int64_t end = start + 4096 < count ? start + 4096 : count;                                           \
+      int32_t here = 0;                                                                                    \
+      for (int64_t i = start; i < end; ++i) here += !(is_good) ;                                           \
+      differing += here;                                                                                   \
+    }                                                                                                      \
+    return differing;                                                                                      \
+  }
+HARNESS_DIFFERING(harness_differing_f32, float, __builtin_fabsf(found[i] - expected[i]) <= limit)
+HARNESS_DIFFERING(harness_differing_f64, double, __builtin_fabs(found[i] - expected[i]) <= limit)
+HARNESS_DIFFERING(harness_differing_i32, int32_t, ((void)limit, found[i] == expected[i]))
 
 static int harness_report_fd = -1;
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from spacedsl.codegen.build import Compiler, build_library
 from spacedsl.codegen.c_printer import c_name, print_c
-from spacedsl.codegen.cases import NUMPY_TYPES, Case
-from spacedsl.codegen.cases import integer_case as make_integer_case
+from spacedsl.codegen.cases import Case, make_cases
+from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.program import Program
-from spacedsl.codegen.worker import first_difference
+from spacedsl.kernels.inputs import NUMPY_TYPE
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import DType
 from spacedsl.kernels.reference import view
@@ -25,7 +25,7 @@ _FLOATS: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
 
 
 def integer_case(kernel: KernelFile) -> Case:
-    return make_integer_case(kernel, np.random.default_rng(7))
+    return next(c for c in make_cases(kernel, np.random.default_rng(7)) if c.name == "integers")
 
 
 def interpreted_difference(kernel: KernelFile, program: Program, case: Case) -> str:
@@ -35,7 +35,8 @@ def interpreted_difference(kernel: KernelFile, program: Program, case: Case) -> 
     memory |= {t.name: [float("nan")] * t.span for t in outputs}
     interpret(program, memory, case.parameters)
     return "".join(
-        first_difference(view(t, np.array(memory[t.name])), case.expected[t.name], 0) for t in outputs
+        first_difference(view(t, np.array(memory[t.name])), view(t, case.expected[t.name]), 0)
+        for t in outputs
     )
 
 
@@ -45,7 +46,7 @@ def compiled_difference(
     """The same for the printed program, compiled and run in this process."""
     library = ctypes.CDLL(str(build_library(print_c(program, 2), folder / f"{id(program)}.so", compiler)))
     buffers = {
-        t.name: np.full(t.span, -77, NUMPY_TYPES[t.dtype]) if t.is_output else case.inputs[t.name]
+        t.name: np.full(t.span, -77, NUMPY_TYPE[t.dtype]) if t.is_output else case.inputs[t.name]
         for t in kernel.backbone.tensors
     }
     pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in kernel.backbone.tensors]
@@ -53,6 +54,6 @@ def compiled_difference(
     getattr(library, c_name(kernel.name))(*pointers, *values)
     outputs = [t for t in kernel.backbone.tensors if t.is_output]
     return "".join(
-        first_difference(view(t, buffers[t.name]), case.expected[t.name], case.tolerances[t.name])
+        first_difference(view(t, buffers[t.name]), view(t, case.expected[t.name]), case.tolerances[t.name])
         for t in outputs
     )

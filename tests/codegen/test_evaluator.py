@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.evaluator import CpuEvaluator, Options
+from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
+from spacedsl.codegen.measurement import Options
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
 from spacedsl.kernels.kernel_file import KernelFile
@@ -159,8 +160,7 @@ def test_a_worker_that_died_between_evaluations_is_replaced_in_silence(evaluator
     assert_times(evaluator.run(RIGHT, None))
     worker = evaluator._worker
     assert worker is not None
-    os.kill(worker.process.pid, signal.SIGKILL)
-    worker.process.wait()
+    os.kill(worker.pid, signal.SIGKILL)
     assert_times(evaluator.run(RIGHT, None))
 
 

@@ -72,3 +72,36 @@ def test_adversarial_inputs_are_exact_and_cover_the_known_weaknesses() -> None:
     assert np.count_nonzero(found["one element"].inputs["y"]) == 1
     assert len(set(found["mixed magnitudes"].inputs["x"])) == 2
     assert found["one element"].parameters["alpha"] == 1.0
+
+
+LARGE_COPY = (
+    "kernel: copy\nbackbone: linalg\nsizes: {n: 4200000}\n"
+    "tensors:\n  x: {dtype: f32, shape: [n]}\n  y: {dtype: f32, shape: [n], output: true}\n"
+    "compute: ['y[i] = x[i]']\n"
+)
+
+
+def test_values_of_large_tensors_repeat_at_no_round_distance() -> None:
+    values = random_inputs(check(LARGE_COPY), np.random.default_rng(0)).inputs["x"]
+    for distance in [2**k for k in range(22)] + [1000, 10**6]:
+        assert not np.array_equal(values[:1000], values[distance : distance + 1000])
+
+
+def test_a_large_kernel_has_all_weaknesses_in_one_call() -> None:
+    usual, patchwork = adversarial_inputs(check(LARGE_COPY), np.random.default_rng(0))
+    assert (usual.name, patchwork.name) == ("integers", "patchwork")
+    assert usual.is_exact and patchwork.is_exact
+    values = patchwork.inputs["x"]
+    runs = np.split(values, range(997, 5 * 997 + 1, 997))
+    assert not runs[0].any()
+    assert (runs[1][1:] == -runs[1][:-1]).all()
+    assert set(runs[2]) == {1, usual.largest}
+    assert np.flatnonzero(runs[3]).tolist() == [996]
+    assert np.count_nonzero(runs[4]) == 1
+
+
+def test_buffers_lie_where_they_are_asked_to() -> None:
+    kernel = check(MATMUL)
+    buffers = {t: np.zeros(t.span, np.float32) for t in kernel.backbone.tensors}
+    arguments = integer_inputs(kernel, np.random.default_rng(0), buffers.__getitem__)
+    assert all(arguments.inputs[t.name] is buffers[t] for t in buffers if not t.is_output)

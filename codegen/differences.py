@@ -1,0 +1,36 @@
+"""Where an array differs from what it should be, and by how much it may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_BLOCK_ELEMENTS = 1 << 20
+
+
+def first_difference(found: Array, expected: Array, tolerance: float) -> str:
+    """The first element that is off by more than `tolerance` (or NaN), and how many are; empty for none."""
+    first, differing = "", 0
+    rows = max(1, _BLOCK_ELEMENTS // max(1, found[0].size)) if found.ndim else 1
+    starts: Sequence[int] = range(0, found.shape[0], rows) if found.ndim else [0]
+    for start in starts:
+        part = (slice(start, start + rows),) if found.ndim else ()
+        a, b = found[part], expected[part]
+        if tolerance == 0:
+            good = a == b
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):
+                good = np.abs(a - b) <= tolerance
+        if bool(np.all(good)):
+            continue
+        differing += int(np.size(good) - np.count_nonzero(good))
+        if not first:
+            where = np.unravel_index(int(np.argmin(good)), np.shape(good))
+            place = [int(i) + (start if axis == 0 else 0) for axis, i in enumerate(where)]
+            first = f"{place} is {a[where]!s}, expected {b[where]!s}"
+    return f"{first}; {differing} of {found.size} elements differ" if first else ""

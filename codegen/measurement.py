@@ -1,0 +1,202 @@
+"""How one implementation is checked and timed in a worker, and how much time it is worth.
+
+In: a library, a worker, the best time so far. Out: samples of time, or a `WorkerFailure`. The worker runs
+what it is asked to; all limits and all judgements lie here. No time counts before the results were right.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spacedsl.codegen.build import BUILD_TIMEOUT_S
+from spacedsl.codegen.cases import ALWAYS_CHECKED, TIMED_CASE
+from spacedsl.codegen.process import WorkerFailure, WorkerProcess
+from spacedsl.codegen.timing import is_settled, summarise
+from spacedsl.kernels.evaluation import Failure, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How much time an evaluation may take, and how exact it shall be."""
+
+    budget_s: float = 0.5
+    """Timing one candidate."""
+    relative_error: float = 0.01
+    """Of the median, with 95 % confidence: enough."""
+    build_timeout_s: float = BUILD_TIMEOUT_S
+    run_timeout_s: float = 30.0
+    """One call, while nothing better is known."""
+    run_timeout_factor: float = 25.0
+    """Of the best time so far; never under `least_run_timeout_s` nor over `run_timeout_s`."""
+    least_run_timeout_s: float = 0.5
+    cold_call_s: float = 0.25
+    """More for the first call, which maps code and starts threads."""
+    hopeless_factor: float = 3.0
+    """Code whose checked calls are slower than the best by this factor is not timed at all."""
+    slower_factor: float = 1.15
+    """Code that is surely slower than the best by this factor is not timed further."""
+    memory_headroom_bytes: int = 4 << 30
+    """Address space that an implementation may take beyond its arguments."""
+    seed: int = 0
+    """Of the values of the test cases."""
+    lock: Path | None = None
+    """Held while building and measuring; None: the one that all runs on this machine share."""
+
+
+_CHECK_TIMEOUT_S = 120.0
+_SAMPLE_NS = 10_000
+"""Shorter calls are timed several at a time: reading the clock takes some 20 ns."""
+
+_SURELY_LONG_NS = 1_000_000
+_CALIBRATION_SAMPLES = 5
+
+_ROUND_NS = 20_000_000
+"""Samples are asked for in rounds of about this length."""
+
+_LEAST_MEASURED_NS = 30_000_000
+"""A disturbance that is shorter than this does not decide alone."""
+
+_LEAST_SLOWER_SAMPLES = 5
+_MOST_SAMPLES = 2000
+
+
+@dataclass(slots=True, eq=False)
+class Measurement:
+    """One library in a worker: checked, timed in rounds, checked again. Raises `WorkerFailure`."""
+
+    worker: WorkerProcess
+    cases: int
+    library: Path
+    symbol: str
+    options: Options
+    best_ns: float | None
+    samples_ns: list[float] = field(default_factory=list)
+    handle: int = 0
+    batch: int = 0
+    """Calls in one sample; 0 before that is known."""
+    first_ns: list[float] = field(default_factory=list)
+    """The checked calls, before anything was warm."""
+
+    def timing(self) -> Timing:
+        """Until the median is known, the budget is spent, or the code is clearly slower than the best.
+
+        What would be the best is checked on the adversarial cases too: rare enough that they cost little.
+        """
+        self.begin()
+        if self._is_hopeless():
+            self.samples_ns = self.first_ns
+        else:
+            deadline = time.monotonic() + self.options.budget_s
+            while True:
+                self.round()
+                if self.is_settled or self._is_clearly_slower() or time.monotonic() >= deadline:
+                    break
+            self._check(TIMED_CASE)
+        timing = summarise(self.samples_ns)
+        if self.best_ns is None or timing.time_ns < self.best_ns:
+            self.check_adversarial()
+        self.end()
+        return timing
+
+    def begin(self) -> None:
+        """Loads the library and checks a call on each of the usual test cases, the timed one last."""
+        answer = self.worker.request("load", _CHECK_TIMEOUT_S, library=str(self.library), symbol=self.symbol)
+        self.handle = answer["handle"]
+        self._checked_calls(reversed(range(min(ALWAYS_CHECKED, self.cases))))
+
+    def check_adversarial(self) -> None:
+        self._checked_calls(range(ALWAYS_CHECKED, self.cases))
+
+    def _checked_calls(self, cases: Iterable[int]) -> None:
+        for case in cases:
+            extra_s = 0.0 if self.first_ns else self.options.cold_call_s
+            self.first_ns.append(self._request("run", extra_s, handle=self.handle, case=case)["ns"])
+            self._check(case)
+
+    def round(self) -> None:
+        """A few more samples."""
+        if not self.batch:
+            self.batch = self._calibrate()
+        answer = self._time(_MOST_SAMPLES, self.batch)
+        self.samples_ns += answer["samples_ns"]
+
+    def finish(self) -> None:
+        """Checks what timed calls leave behind and what was not yet checked, and unloads.
+
+        Other implementations have written to the outputs since the last round, so there is one more.
+        """
+        self.round()
+        self._check(TIMED_CASE)
+        self.check_adversarial()
+        self.end()
+
+    def end(self) -> None:
+        self._request("unload", handle=self.handle)
+
+    def _calibrate(self) -> int:
+        """Calls in a sample. Checked calls were cold: of short ones, some samples are taken and dropped."""
+        estimate_ns = min(self.first_ns)
+        if estimate_ns > _SURELY_LONG_NS:
+            return 1
+        while True:
+            batch = math.ceil(_SAMPLE_NS / max(estimate_ns, 1))
+            estimate_ns = statistics.median(self._time(_CALIBRATION_SAMPLES, batch)["samples_ns"])
+            if estimate_ns * batch >= _SAMPLE_NS / 2:
+                return batch
+
+    def _time(self, most: int, batch: int) -> dict[str, Any]:
+        return self._request(
+            "time",
+            _ROUND_NS / 1e9,
+            handle=self.handle,
+            case=TIMED_CASE,
+            most=most,
+            batch=batch,
+            budget_ns=_ROUND_NS,
+        )
+
+    # ---- Judgements ------------------------------------------------------------------------------------
+
+    @property
+    def is_settled(self) -> bool:
+        if sum(self.samples_ns) < _LEAST_MEASURED_NS and len(self.samples_ns) < _MOST_SAMPLES:
+            return False
+        return is_settled(summarise(self.samples_ns), self.options.relative_error)
+
+    def _is_hopeless(self) -> bool:
+        """Judged by calls that pay for page faults and the start of a pool: only what takes long is."""
+        if self.best_ns is None:
+            return False
+        return min(self.first_ns) > self.options.hopeless_factor * self.best_ns + _LEAST_MEASURED_NS
+
+    def _is_clearly_slower(self) -> bool:
+        if self.best_ns is None or len(self.samples_ns) < _LEAST_SLOWER_SAMPLES:
+            return False
+        return summarise(self.samples_ns).low_ns > self.options.slower_factor * self.best_ns
+
+    # ---- Requests --------------------------------------------------------------------------------------
+
+    def _request(self, op: str, extra_s: float = 0.0, **arguments: Any) -> dict[str, Any]:
+        limit_s, why = self._limit()
+        return self.worker.request(op, limit_s + extra_s, why, **arguments)
+
+    def _limit(self) -> tuple[float, str]:
+        """Seconds of one call, and why so many."""
+        options = self.options
+        if self.best_ns is None:
+            return options.run_timeout_s, ", the limit of one call while no time is known"
+        best_s = self.best_ns / 1e9
+        limit_s = max(options.least_run_timeout_s, options.run_timeout_factor * best_s)
+        limit_s = min(limit_s, options.run_timeout_s)
+        return limit_s, f": slower than {limit_s / best_s:.3g} times the best ({self.best_ns / 1e6:.4g} ms)"
+
+    def _check(self, case: int) -> None:
+        wrong = self.worker.request("check", _CHECK_TIMEOUT_S, case=case)["wrong"]
+        if wrong:
+            raise WorkerFailure(Failure.WRONG_RESULT, wrong)

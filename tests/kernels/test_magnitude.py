@@ -1,0 +1,28 @@
+"""The bound on partial results holds for every kernel, and is close where it matters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spacedsl.kernels.inputs import adversarial_inputs, random_inputs
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.kernels.magnitude import largest_partial, reduction_length
+from spacedsl.kernels.reference import greatest_magnitude
+from tests.kernels.samples import LIBRARY, MATMUL, check
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.glob("*.yaml")), ids=lambda p: p.stem)
+def test_no_partial_result_is_larger_than_the_bound(path: object) -> None:
+    found = load_kernel(LIBRARY / str(path))
+    kernel = load_kernel(LIBRARY / str(path), dict.fromkeys(found.sizes, 24))
+    rng = np.random.default_rng(0)
+    for arguments in (random_inputs(kernel, rng), *adversarial_inputs(kernel, rng)):
+        observed = greatest_magnitude(kernel, arguments.inputs, arguments.parameters)
+        assert observed <= largest_partial(kernel.backbone, arguments.largest)
+
+
+def test_a_sum_of_products_is_bounded_by_its_terms() -> None:
+    kernel = check(MATMUL)
+    assert reduction_length(kernel.backbone) == 32
+    assert largest_partial(kernel.backbone, 3) == 32 * 9
