@@ -56,12 +56,16 @@ class _Domain:
     integer: cp_model.IntVar | None
 
 
+class NotTranslatedError(ValueError):
+    """The space uses something that this translation leaves out."""
+
+
 class CpSatModel:
     """Built once for an instance; questions are asked of it with decisions narrowed to sets of values."""
 
     def __init__(self, space: Space, kernel: object, device: object) -> None:
         if space.triggers:
-            raise ValueError("objects that triggers add are not translated")
+            raise NotTranslatedError("objects that triggers add are not translated")
         self._space = space
         self._globals = {"kernel": kernel, "device": device}
         self._model = cp_model.CpModel()
@@ -160,7 +164,7 @@ class CpSatModel:
         if quotient is None:
             return []
         if quotient.params and not ref.args:
-            raise ValueError("the union of a parametric quotient is not translated")
+            raise NotTranslatedError("the union of a parametric quotient is not translated")
         return [self._representative(quotient, (*(binding[v] for v in ref.args), item))]
 
     # ---- Decisions and what follows from them ----
@@ -168,7 +172,7 @@ class CpSatModel:
     def _declare(self, choice: EnumChoice | IntegerChoice) -> None:
         for binding, guards in self._bindings(choice.params, {}):
             if guards:
-                raise ValueError("choices on the members of a quotient are not translated")
+                raise NotTranslatedError("choices on the members of a quotient are not translated")
             objects = tuple(binding[p.name] for p in choice.params)
             key = (choice.name, *map(id, objects))
             mirrored = self._domains.get((choice.name, *map(id, reversed(objects))))
@@ -235,7 +239,7 @@ class CpSatModel:
             else:
                 low, high = low + min(neutral, least), high + max(neutral, most)
             if high > _LARGEST:
-                raise ValueError(f"{counter.name} grows too large for this translation")
+                raise NotTranslatedError(f"{counter.name} grows too large for this translation")
             following = self._model.new_int_var(low, high, "")
             if counter.product:
                 self._model.add_multiplication_equality(following, [total, term])
