@@ -71,19 +71,15 @@ def _is_finite(kernel: KernelFile, case: Case) -> bool:
 
 
 def _evaluated(kernel: KernelFile, arguments: Arguments, allocate: Allocate) -> Case:
+    outputs = [t for t in kernel.backbone.tensors if t.is_output]
+    expected = {t.name: allocate(t) for t in outputs}
+    elements = {t.name: view(t, expected[t.name]) for t in outputs}
     with np.errstate(all="ignore"):
-        results = evaluate(kernel, arguments.inputs, arguments.parameters)
-    expected: dict[str, Array] = {}
-    tolerances: dict[str, float] = {}
-    for tensor in kernel.backbone.tensors:
-        if tensor.is_output:
-            values = results.pop(tensor.name)
-            buffer = allocate(tensor)
-            view(tensor, buffer)[...] = values
-            expected[tensor.name] = buffer
-            tolerances[tensor.name] = (
-                0.0 if arguments.is_exact else _tolerance(kernel, tensor, values, arguments)
-            )
+        evaluate(kernel, arguments.inputs, arguments.parameters, elements)
+    tolerances = {
+        t.name: 0.0 if arguments.is_exact else _tolerance(kernel, t, elements[t.name], arguments)
+        for t in outputs
+    }
     return Case(arguments.name, arguments.inputs, arguments.parameters, expected, tolerances)
 
 

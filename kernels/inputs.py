@@ -37,8 +37,8 @@ LARGEST_INTEGER = 64
 
 LARGE_ELEMENTS = 1 << 22
 LARGE_POINTS = 1 << 31
-"""Of a tensor, and of the iterations of an instruction: larger kernels get one adversarial call instead of
-one for each weakness, since a reference for it costs seconds."""
+"""Of a tensor, and of the iterations of an instruction: larger kernels get one call with all weaknesses
+instead of one for each, since its arrays and its reference cost seconds."""
 
 PERIOD = 1_000_003
 """Values of large tensors repeat after this many: a prime, so that no tile size hides an error."""
@@ -90,9 +90,7 @@ def integer_inputs(
     kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
 ) -> Arguments:
     """Random integers, as large as exact results allow; mostly zeros where even ones would sum up too far."""
-    largest, share = LARGEST_INTEGER, 1.0
-    while largest > 1 and largest_partial(kernel.backbone, largest) >= exact_below(kernel.backbone):
-        largest //= 2
+    largest, share = _largest_integer(kernel.backbone), 1.0
     while True:
         arguments = _arguments(kernel, "integers", _Integers(rng, largest, share), allocate)
         if arguments.is_exact or not _is_integral(kernel) or share < 1e-9:
@@ -103,11 +101,25 @@ def integer_inputs(
 def adversarial_inputs(
     kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
 ) -> Iterator[Arguments]:
-    """Calls that single out mistakes: of indexing, of sign, of accumulation, of boundaries between tiles."""
-    usual = integer_inputs(kernel, rng, allocate)
-    largest = int(usual.largest)
-    yield usual
+    """Calls that single out mistakes: of indexing, of sign, of accumulation, of boundaries between tiles.
 
+    The first has random integers. A large kernel has one call: integers between stretches of all the others
+    where that is exact, and integers alone elsewhere.
+    """
+    largest = _largest_integer(kernel.backbone)
+    kinds = _weaknesses(rng, largest)
+    if not is_large(kernel.backbone):
+        yield integer_inputs(kernel, rng, allocate)
+        for name, draw in kinds.items():
+            yield _arguments(kernel, name, draw, allocate)
+    elif _is_integral(kernel) and largest_partial(kernel.backbone, largest) < exact_below(kernel.backbone):
+        patchwork = _Patchwork(_Integers(rng, largest, 1.0), tuple(kinds.values()))
+        yield _arguments(kernel, "patchwork", patchwork, allocate)
+    else:
+        yield integer_inputs(kernel, rng, allocate)
+
+
+def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:
     def mixed(count: int) -> Array:
         values: Array = np.where(rng.random(count) < 1 / 64, largest, 1)
         return values
@@ -116,18 +128,21 @@ def adversarial_inputs(
         values: Array = np.arange(count) == rng.integers(count)
         return values
 
-    kinds: Mapping[str, Draw] = {
+    return {
         "zeros": np.zeros,
         "signs": lambda count: 1 - 2 * (np.arange(count) % 2),
         "mixed magnitudes": mixed,
         "last element": lambda count: np.arange(count) == count - 1,
         "one element": single,
     }
-    if is_large(kernel.backbone):
-        yield _arguments(kernel, "patchwork", _Patchwork(tuple(kinds.values())), allocate)
-        return
-    for name, draw in kinds.items():
-        yield _arguments(kernel, name, draw, allocate)
+
+
+def _largest_integer(kernel: Kernel) -> int:
+    """Up to which all integers give exact results; 1 where even ones do not."""
+    largest = LARGEST_INTEGER
+    while largest > 1 and largest_partial(kernel, largest) >= exact_below(kernel):
+        largest //= 2
+    return largest
 
 
 def is_large(kernel: Kernel) -> bool:
@@ -153,13 +168,14 @@ class _Integers:
 
 @dataclass(frozen=True, slots=True)
 class _Patchwork:
-    """Stretches of each kind in turn."""
+    """Usual values; every other stretch of them is replaced by values of one kind, of each kind in turn."""
 
+    usual: Draw
     kinds: tuple[Draw, ...]
 
     def __call__(self, count: int) -> Array:
-        values = np.zeros(count)
-        for number, start in enumerate(range(0, count, _STRETCH)):
+        values = self.usual(count)
+        for number, start in enumerate(range(_STRETCH, count, 2 * _STRETCH)):
             part = values[start : start + _STRETCH]
             part[...] = self.kinds[number % len(self.kinds)](part.size)
         return values

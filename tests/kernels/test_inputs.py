@@ -88,16 +88,25 @@ def test_values_of_large_tensors_repeat_at_no_round_distance() -> None:
 
 
 def test_a_large_kernel_has_all_weaknesses_in_one_call() -> None:
-    usual, patchwork = adversarial_inputs(check(LARGE_COPY), np.random.default_rng(0))
-    assert (usual.name, patchwork.name) == ("integers", "patchwork")
-    assert usual.is_exact and patchwork.is_exact
+    (patchwork,) = adversarial_inputs(check(LARGE_COPY), np.random.default_rng(0))
+    assert patchwork.name == "patchwork" and patchwork.is_exact
     values = patchwork.inputs["x"]
-    runs = np.split(values, range(997, 5 * 997 + 1, 997))
-    assert not runs[0].any()
-    assert (runs[1][1:] == -runs[1][:-1]).all()
-    assert set(runs[2]) == {1, usual.largest}
-    assert np.flatnonzero(runs[3]).tolist() == [996]
-    assert np.count_nonzero(runs[4]) == 1
+    usual, zeros, _, signs, _, mixed, _, last, _, one = np.split(values, range(997, 11 * 997, 997))[:10]
+    assert len(np.unique(usual)) > 10 and usual.all()
+    assert not zeros.any()
+    assert (signs[1:] == -signs[:-1]).all()
+    assert set(mixed) == {1, patchwork.largest}
+    assert np.flatnonzero(last).tolist() == [996]
+    assert np.count_nonzero(one) == 1
+
+
+def test_a_large_kernel_without_room_for_weaknesses_gets_exact_integers() -> None:
+    text = LARGE_COPY.replace(
+        "{dtype: f32, shape: [n], output: true}", "{dtype: f32, shape: [], output: true}"
+    )
+    kernel = check(text.replace("y[i] = x[i]", "y = sum[i](x[i] * 5)"))
+    (arguments,) = adversarial_inputs(kernel, np.random.default_rng(0))
+    assert arguments.name == "integers" and arguments.is_exact
 
 
 def test_buffers_lie_where_they_are_asked_to() -> None:

@@ -169,3 +169,12 @@ def test_float32_arithmetic_is_exact_on_integer_inputs_in_any_order() -> None:
     for p in order:
         total += np.outer(a[:, p], b[p])
     np.testing.assert_array_equal(total, evaluate(kernel, arguments.inputs, {})["C"])
+
+
+def test_results_can_be_written_into_arrays_of_the_callers() -> None:
+    kernel = check(MATMUL)
+    arguments = integer_inputs(kernel, np.random.default_rng(0))
+    target = np.zeros((64, 48), np.float32)
+    results = evaluate(kernel, arguments.inputs, {}, {"C": target})
+    assert results["C"] is target
+    np.testing.assert_array_equal(target, evaluate(kernel, arguments.inputs, {})["C"])
