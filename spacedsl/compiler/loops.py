@@ -94,9 +94,10 @@ def linear_variables(linear: Linear) -> set[str]:
 
 
 def _take(pending: list[StaticTest], known: Sequence[str]) -> tuple[StaticTest, ...]:
-    ready = tuple(test for test in pending if variables_of(test) <= set(known))
+    """The tests on known variables. Ranks exist for members only: they are compared after all else."""
+    ready = [test for test in pending if variables_of(test) <= set(known)]
     pending[:] = [test for test in pending if test not in ready]
-    return ready
+    return tuple(sorted(ready, key=lambda test: isinstance(test, Lower)))
 
 
 def _member_of(variable: Variable, known: Sequence[str], sets: dict[str, SetRef]) -> str | None:

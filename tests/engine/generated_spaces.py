@@ -132,6 +132,8 @@ class _Author:
     lines: list[str] = field(default_factory=list)
     choices: list[_Choice] = field(default_factory=list)
     quotients: list[str] = field(default_factory=list)
+    local_quotients: list[str] = field(default_factory=list)
+    """Those of the items near another one."""
     room: float = math.log(MOST_ASSIGNMENTS)
     backbone: Backbone = field(init=False)
     within: dict[str, set[str]] = field(
@@ -199,10 +201,19 @@ class _Author:
         return {"Reds": self.backbone.reds, "Blues": self.backbone.blues}.get(name, everything)
 
     def _pairs(self, left: str, right: str) -> int:
+        if right == "Near($x)":
+            return sum(len(self.backbone.near[a]) for a in self._members(left))
         return sum(a != b for a in self._members(left) for b in self._members(right))
 
     def _set(self) -> str:
         return self._one(["Items", "Items", "Items", "Reds", "Blues"])
+
+    def _binder(self, variables: dict[str, str]) -> str:
+        """A set for a further variable, often one that belongs to an earlier variable."""
+        around = [v for v in variables if self._chance(30)]
+        if around:
+            return self._one([f"Near(${around[0]})", *(f"{q}(${around[0]})" for q in self.local_quotients)])
+        return self._one(["Items", "Items", "Items", "Reds", "Blues", "Near", *self.quotients])
 
     # ---- Choices ----
 
@@ -237,7 +248,7 @@ class _Author:
     def _binary(self) -> None:
         symmetry = self._one(["", "symmetric", "symmetric", "antisymmetric"])
         left = self._set()
-        right = left if symmetry else self._set()
+        right = left if symmetry else self._one([self._set(), "Near($x)"])
         values = self._values(self._between(2, 4 if symmetry == "antisymmetric" else 3))
         pairs = self._pairs(left, right) // (2 if symmetry else 1)
         if not self._fits(float(len(values)) ** pairs):
@@ -278,9 +289,7 @@ class _Author:
         head = f"({params}):"
         foralls = ""
         for index in range(self._between(1, 2)):
-            near = "p" in variables and self._chance(40)
-            binder = "Near($p)" if near else self._one(["Items", "Reds", "Blues", *self.quotients])
-            variables[f"v{index}"] = "Near" if near else binder if binder not in self.quotients else "Items"
+            binder = variables[f"v{index}"] = self._binder(variables)
             where = f' where "$v{index}.is_odd"' if self._chance(15) else ""
             foralls += f"  forall $v{index} in {binder}{where}:\n"
         kind = self._one(["", "", "half ", "internal "])
@@ -333,16 +342,20 @@ class _Author:
             return
         relation = relations[self.rng.randrange(len(relations))]
         over = relation.params[0]
-        name = f"Classes{len(self.quotients)}"
-        condition = self._formula({"q": over}, depth=1) if self._chance(80) else "true"
+        is_local = over == "Items" and self._chance(30)
+        number = len(self.quotients) + len(self.local_quotients)
+        name, representative = f"Classes{number}", f"is_class{number}"
+        variables = {"q": "Near($p)", "p": "Items"} if is_local else {"q": over}
+        condition = self._formula(variables, depth=1) if self._chance(80) else "true"
+        head = f"{name}($p in Items) of $q in Near($p)" if is_local else f"{name} of $q in {over}"
         self.lines.append(
-            f"quotient {name} of $q in {over}:\n"
-            f"  is_class{len(self.quotients)} = {condition} / {relation.name} "
-            f"is {self._one(relation.values)}\nend"
+            f"quotient {head}:\n"
+            f"  {representative} = {condition} / {relation.name} is {self._one(relation.values)}\nend"
         )
-        self.choices.append(_Choice(f"is_class{len(self.quotients)}", (over,), ("FALSE", "TRUE")))
-        self.quotients.append(name)
-        self.within[name] = {"Items", over, name}
+        params = ("Items", "Near($x)") if is_local else (over,)
+        self.choices.append(_Choice(representative, params, ("FALSE", "TRUE")))
+        (self.local_quotients if is_local else self.quotients).append(name)
+        self.within[name] = {"Items", name} if is_local else {"Items", over, name}
 
     # ---- Triggers ----
 
@@ -413,7 +426,12 @@ class _Author:
             ]
             return self._one(tests if usable else tests[1:])
         choice, use = usable[self.rng.randrange(len(usable))]
-        return self._test(choice, use) if choice.values else self._comparison(choice, use, variables)
+        if not choice.values:
+            return self._comparison(choice, use, variables)
+        same = [u for c, u in usable if c.values == choice.values and self._chance(30)]
+        if same:
+            return f"{use} {self._one(['==', '!='])} {self._one(same)}"
+        return self._test(choice, use)
 
     def _test(self, choice: _Choice, use: str) -> str:
         values = self._one(choice.values)
@@ -444,11 +462,17 @@ class _Author:
         """The choice on distinct variables whose sets lie in those of its parameters, if there are such."""
         free = sorted(variables)
         self.rng.shuffle(free)
-        args = []
+        args: list[str] = []
         for param in choice.params:
-            fitting = [v for v in free if param in self.within[variables[v]]]
+            fitting = [v for v in free if self._may_be(variables[v], param, args)]
             if not fitting:
                 return None
             free.remove(fitting[0])
             args.append(f"${fitting[0]}")
         return f"{choice.name}({', '.join(args)})"
+
+    def _may_be(self, over: str, param: str, args: Sequence[str]) -> bool:
+        """Whether a variable of the set may stand for the parameter, after the arguments before it."""
+        if param == "Near($x)":
+            return over.startswith("Near(") and over == f"Near({args[0]})"
+        return param in self.within[over.split("(", maxsplit=1)[0]]

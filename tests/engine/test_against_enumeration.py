@@ -127,3 +127,24 @@ def test_comparing_a_counter_with_itself_is_a_contradiction_and_not_an_endless_c
     backbone = Backbone(sizes=((1,),), weights=(1,), reds=(), blues=(), near=((),))
     compared = example_of(GeneratedSpace(text, backbone)).agreement()
     assert compared.check_root() is None
+
+
+def test_representatives_among_the_members_of_a_set_do_not_ask_for_the_rank_of_a_stranger() -> None:
+    text = """
+    set Items: iterator = "$kernel.items" end
+    set Near($centre in Items) subsetof Items: iterator = "$centre.near" end
+    choice enum same($x in Items, $y in Items):
+      symmetric
+      value YES:
+      value NO:
+    end
+    quotient Classes($p in Items) of $q in Near($p): is_first = true / same is YES end
+    choice counter classes($p in Items): forall $c in Classes($p): sum 1 when: end
+    require forall $p in Items: classes($p) <= 1
+    """
+    near = ((2,), (0, 2, 3), (), ())
+    backbone = Backbone(sizes=((1,),) * 4, weights=(1,) * 4, reds=(), blues=(), near=near)
+    compared = example_of(GeneratedSpace(text, backbone)).agreement()
+    compared.check_exhaustively()
+    for seed in range(10):
+        compared.check_descent(random.Random(seed))
