@@ -32,7 +32,9 @@ TIMED_CASE = 0
 """The random one: it makes the arithmetic that users have, and no value of it is special."""
 
 ALWAYS_CHECKED = 2
-"""So many of the first cases are run by every implementation, the others by those that would be the best."""
+"""So many of the first cases are run by every implementation, the others by those that would be the best.
+
+Of a large kernel that is all of them: its second case has every weakness."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -108,7 +108,7 @@ def _load_cases(kernel: KernelFile, seed: int) -> list[LoadedCase]:
     for case in make_cases(kernel, np.random.default_rng(seed), allocate):
         inputs = {name: owner(array) for name, array in case.inputs.items()}
         expected = {name: owner(array) for name, array in case.expected.items()}
-        loaded.append(LoadedCase(inputs, case.parameters, expected, case.tolerances))
+        loaded.append(LoadedCase(case.name, inputs, case.parameters, expected, case.tolerances))
     return loaded
 
 

@@ -178,6 +178,9 @@ class WorkerProcess:
         try:
             answer = read_message(lambda count: self._read(count, deadline))
         except TimeoutError:
+            if not self.is_alive:
+                # A child of it holds the pipe open.
+                raise self._post_mortem() from None
             self._end()
             raise WorkerFailure(Failure.RUN_TIMEOUT, f"stopped after {timeout_s:.3g} s{why}") from None
         if answer is None:

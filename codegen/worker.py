@@ -34,6 +34,7 @@ _SCALAR_TYPES: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
 class LoadedCase:
     """A test case whose arrays lie in guarded buffers that are only read."""
 
+    name: str
     inputs: Mapping[str, TensorBuffer]
     parameters: Mapping[str, float]
     expected: Mapping[str, TensorBuffer]
@@ -142,7 +143,7 @@ class Worker:
                 wrong.append(f"{name} was written between its elements")
         tensors = (*self.outputs.values(), *checked.inputs.values())
         wrong += [f"memory next to {t.tensor.name} was written" for t in tensors if not t.buffer.is_intact()]
-        return {"wrong": "; ".join(wrong)}
+        return {"wrong": "; ".join(wrong) + f" (inputs: {checked.name})" if wrong else ""}
 
     def _difference(self, found: TensorBuffer, expected: TensorBuffer, tolerance: float) -> str:
         """One fast pass over what should be right; what is not, or has gaps, is looked at closely."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +26,9 @@ from tests.codegen.kernels import axpy, matmul, parse
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script
 
-OPTIONS = Options(budget_s=0.05, least_run_timeout_s=0.5, memory_headroom_bytes=512 << 20)
+LOCK = Path(tempfile.gettempdir(), f"spacedsl-test-{os.getpid()}.lock")
+"""Tests make no claims about time that another measurement would spoil: they do not wait for the machine."""
+OPTIONS = Options(budget_s=0.05, memory_headroom_bytes=512 << 20, lock=LOCK)
 KERNEL = matmul(32, 64, 9, "{i: [[2], [8]], j: [[2], [16]], p: []}")
 
 
@@ -65,6 +68,19 @@ def assert_times(outcome: Outcome) -> None:
     assert outcome.failure is None, outcome.message
     assert outcome.timing is not None
     assert 0 < outcome.timing.low_ns <= outcome.timing.time_ns <= outcome.timing.high_ns
+
+
+def ends(pid: int) -> bool:
+    """Whether a process that nobody may have waited for is soon no more, or no more than an entry."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def test_right_code_is_timed(evaluator: CpuEvaluator) -> None:
@@ -111,6 +127,72 @@ def test_crashes_are_told_by_their_signal(mistake: str, evaluator: CpuEvaluator)
     outcome = evaluator.run(code, None)
     assert outcome.failure is Failure.CRASH, outcome
     assert words in outcome.message
+
+
+WRONG_ON = {
+    "zeros": last("if (A[0] == 0 && A[1] == 0 && B[0] == 0 && B[1] == 0) C[0] = C[0] + 1;"),
+    "signs": last("if (A[0] == 1 && A[1] == -1 && A[2] == 1 && A[3] == -1 && A[4] == 1) C[0] += 1;"),
+    "last element": last("if (A[32 * 9 - 1] == 1 && A[32 * 9 - 2] == 0) C[3] = 1;"),
+}
+
+
+@pytest.mark.parametrize("inputs", WRONG_ON)
+def test_what_is_wrong_on_adversarial_inputs_alone_never_becomes_the_best(
+    inputs: str, evaluator: CpuEvaluator
+) -> None:
+    wrong = WRONG_ON[inputs]
+    for outcome in (evaluator.run(wrong, None), evaluator.run(wrong, 1e9), evaluator.compare([wrong])[0]):
+        assert outcome.failure is Failure.WRONG_RESULT, outcome
+        assert f"(inputs: {inputs})" in outcome.message
+    assert_times(evaluator.run(wrong, 1.0))
+
+
+def test_code_that_surely_is_somewhat_slower_is_not_timed_exactly(evaluator: CpuEvaluator) -> None:
+    patient = replace(OPTIONS, budget_s=20.0, relative_error=1e-9)
+    slow = first("for (volatile int spin = 0; spin < 20000000; ++spin);")
+    evaluator.options = patient
+    try:
+        outcome = evaluator.run(slow, 2e6)
+    finally:
+        evaluator.options = OPTIONS
+    assert_times(outcome)
+    assert outcome.timing is not None and 2 <= outcome.timing.samples <= 20
+
+
+def test_a_timeout_says_how_much_slower_than_the_best_the_code_was(evaluator: CpuEvaluator) -> None:
+    outcome = evaluator.run(first("for (;;);"), 1e7)
+    assert outcome.failure is Failure.RUN_TIMEOUT
+    assert outcome.message == "stopped after 0.75 s: slower than 50 times the best (10 ms)"
+
+
+def test_after_a_crash_the_next_worker_comes_from_the_same_server(evaluator: CpuEvaluator) -> None:
+    assert_times(evaluator.run(RIGHT, None))
+    server = evaluator._server
+    assert evaluator.run(first("__builtin_trap();"), None).failure is Failure.CRASH
+    assert_times(evaluator.run(RIGHT, None))
+    assert evaluator._server is server
+
+
+def test_a_server_that_died_is_replaced_in_silence(evaluator: CpuEvaluator) -> None:
+    assert_times(evaluator.run(RIGHT, None))
+    server, worker = evaluator._server, evaluator._worker
+    assert server is not None and worker is not None
+    os.kill(server._process.pid, signal.SIGKILL)
+    server._process.wait()
+    assert_times(evaluator.run(RIGHT, None))
+    assert ends(worker.pid)
+
+
+def test_children_of_a_crashed_worker_end_with_it(evaluator: CpuEvaluator, tmp_path: Path) -> None:
+    path = tmp_path / "child"
+    child = (
+        f'if (!fork()) {{ int f = open("{path}", 65, 384); dprintf(f, "%d", getpid()); for (;;) pause(); }}'
+    )
+    declared = "int fork(void); int open(const char *, int, ...); int dprintf(int, const char *, ...);"
+    wait = f'while (access("{path}", 0)); usleep(100000); __builtin_trap();'
+    outcome = evaluator.run(first(f"{declared} int pause(void); {child} {wait}"), 1e6)
+    assert outcome.failure is Failure.CRASH, outcome
+    assert ends(int(path.read_text()))
 
 
 def test_an_endless_loop_is_killed(evaluator: CpuEvaluator) -> None:
@@ -184,7 +266,7 @@ def test_contenders_are_compared_although_one_of_them_falls(evaluator: CpuEvalua
 def test_one_evaluation_at_a_time_on_a_machine(evaluator: CpuEvaluator) -> None:
     outcomes: list[Outcome] = []
     waiting = threading.Thread(target=lambda: outcomes.append(evaluator.run(RIGHT, None)))
-    with machine_lock():
+    with machine_lock(LOCK):
         waiting.start()
         waiting.join(0.5)
         assert waiting.is_alive() and not outcomes
