@@ -71,12 +71,17 @@ class Propagation:
         return self._run(self._start_everywhere)
 
     def _start_everywhere(self) -> None:
-        """Counters first: until they have bounds, comparing two of them could raise each by one for ever."""
+        """Counters first and alone: comparing two that have no bounds yet could raise each for ever."""
         propagators = self.compiled.module.propagators
-        for propagator in sorted(propagators, key=lambda p: not p.deferred):
-            self._namespace[f"{propagator.name}_everywhere"]()
+        for propagator in propagators:
             if propagator.deferred:
-                self._fixpoint()
+                self._namespace[f"{propagator.name}_everywhere"]()
+                while self._later:
+                    counter, *objects = self._later.popitem()[0]
+                    counter(*objects)
+        for propagator in propagators:
+            if not propagator.deferred:
+                self._namespace[f"{propagator.name}_everywhere"]()
 
     def restrict(self, vector: array[int], cell: int, mask: int) -> array[int] | None:
         """A new vector in which the domain keeps the values of `mask`; None: a contradiction."""

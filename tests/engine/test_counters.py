@@ -222,3 +222,13 @@ def test_a_counter_over_nothing_is_its_base() -> None:
     )
     here = world(text, 1)
     assert here.root().interval("total", here.things[0]) == (2, 2)
+
+
+def test_counters_that_contradict_each_other_are_found_out_within_their_bounds() -> None:
+    """Raising each above the other in turn ends at what they can count, not at the greatest integer."""
+    text = KIND + (
+        "choice counter left(): forall $x in Things: sum 1 when: kind($x) is A end\n"
+        "choice counter right(): forall $x in Things: sum 1 when: kind($x) is B end\n"
+        "require left() < right()\nrequire right() < left()\n"
+    )
+    assert world(text, 6).instance.root() is None
