@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spacedsl.diagnostics import DiagnosticError
 from spacedsl.compiler.ir import SATURATED
+from spacedsl.diagnostics import DiagnosticError
 from tests.engine.small import Thing, Things, things, world
 
 KIND = """
