@@ -50,6 +50,9 @@ class Options:
 
 
 _CHECK_TIMEOUT_S = 120.0
+_UNLOAD_TIMEOUT_S = 1.0
+"""Threads of a pool come to their ends."""
+
 _SAMPLE_NS = 10_000
 """Shorter calls are timed several at a time: reading the clock takes some 20 ns."""
 
@@ -137,7 +140,7 @@ class Measurement:
         self.end()
 
     def end(self) -> None:
-        self._request("unload", handle=self.handle)
+        self.worker.request("unload", _UNLOAD_TIMEOUT_S, ", while it was unloaded", handle=self.handle)
 
     def _calibrate(self) -> int:
         """Calls in a sample. Checked calls were cold: of short ones, some samples are taken and dropped."""

@@ -204,7 +204,9 @@ def test_an_endless_loop_is_killed(evaluator: CpuEvaluator) -> None:
 
 def test_a_library_that_never_unloads_is_killed(evaluator: CpuEvaluator) -> None:
     code = RIGHT.code + "__attribute__((destructor)) static void forever(void) { for (;;) pool_pause(); }\n"
-    assert evaluator.run(Lowered(RIGHT.digest, code), 1000.0).failure is Failure.RUN_TIMEOUT
+    outcome = evaluator.run(Lowered(RIGHT.digest, code), 1000.0)
+    assert outcome.failure is Failure.RUN_TIMEOUT
+    assert outcome.message == "stopped after 1 s, while it was unloaded"
 
 
 def test_exhausted_memory_is_told_from_a_crash(evaluator: CpuEvaluator) -> None:
