@@ -125,11 +125,15 @@ class CpuEvaluator:
                     worker, server.cases, library, self._symbol, self.options, None
                 )
                 measurements[turn].begin()
-            deadline = time.monotonic() + self.options.budget_s * len(libraries)
-            while time.monotonic() < deadline and not all(m.is_settled for m in measurements.values()):
-                for turn, measurement in measurements.items():  # noqa: B007 (names the culprit)
+            best_ns = min(min(m.first_ns) for m in measurements.values())
+            timed = {n: m for n, m in measurements.items() if not m.is_hopeless(best_ns)}
+            for turn in measurements.keys() - timed.keys():
+                measurements[turn].end()
+            deadline = time.monotonic() + self.options.budget_s * len(timed)
+            while time.monotonic() < deadline and not all(m.is_settled for m in timed.values()):
+                for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
                     measurement.round()
-            for turn, measurement in measurements.items():  # noqa: B007 (names the culprit)
+            for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
                 measurement.finish()
         except WorkerFailure as failure:
             self._drop_worker()
@@ -137,7 +141,7 @@ class CpuEvaluator:
         except KeyboardInterrupt:
             self._drop_worker()
             raise
-        return None, {n: summarise(m.samples_ns) for n, m in measurements.items()}
+        return None, {n: summarise(m.samples_ns or m.first_ns) for n, m in measurements.items()}
 
     # ---- Workers ---------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class Measurement:
         What would be the best is checked on the adversarial cases too: rare enough that they cost little.
         """
         self.begin()
-        if self._is_hopeless():
+        if self.best_ns is not None and self.is_hopeless(self.best_ns):
             self.samples_ns = self.first_ns
         else:
             deadline = time.monotonic() + self.options.budget_s
@@ -172,11 +172,9 @@ class Measurement:
             return False
         return is_settled(summarise(self.samples_ns), self.options.relative_error)
 
-    def _is_hopeless(self) -> bool:
+    def is_hopeless(self, best_ns: float) -> bool:
         """Judged by calls that pay for page faults and the start of a pool: only what takes long is."""
-        if self.best_ns is None:
-            return False
-        return min(self.first_ns) > self.options.hopeless_factor * self.best_ns + _LEAST_MEASURED_NS
+        return min(self.first_ns) > self.options.hopeless_factor * best_ns + _LEAST_MEASURED_NS
 
     def _is_clearly_slower(self) -> bool:
         if self.best_ns is None or len(self.samples_ns) < _LEAST_SLOWER_SAMPLES:

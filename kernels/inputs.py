@@ -36,9 +36,9 @@ LARGEST_INTEGER = 64
 """Of integer inputs: small enough that products of two of them, summed a thousand times, are exact in f32."""
 
 LARGE_ELEMENTS = 1 << 22
-LARGE_POINTS = 1 << 31
+LARGE_POINTS = 1 << 28
 """Of a tensor, and of the iterations of an instruction: larger kernels get one call with all weaknesses
-instead of one for each, since its arrays and its reference cost seconds."""
+instead of one for each, since its arrays, its reference and plain code for it cost seconds."""
 
 PERIOD = 1_000_003
 """Values of large tensors repeat after this many: a prime, so that no tile size hides an error."""

@@ -265,6 +265,14 @@ def test_contenders_are_compared_although_one_of_them_falls(evaluator: CpuEvalua
     assert [o.failure for o in outcomes] == [None, Failure.CRASH, None, Failure.BUILD_ERROR]
 
 
+def test_a_contender_far_slower_than_another_costs_two_calls(evaluator: CpuEvaluator) -> None:
+    slow = first("for (volatile int spin = 0; spin < 200000000; ++spin);")
+    outcomes = evaluator.compare([slow, RIGHT])
+    assert_times(outcomes[0])
+    assert_times(outcomes[1])
+    assert outcomes[0].timing is not None and outcomes[0].timing.samples == 2
+
+
 def test_one_evaluation_at_a_time_on_a_machine(evaluator: CpuEvaluator) -> None:
     outcomes: list[Outcome] = []
     waiting = threading.Thread(target=lambda: outcomes.append(evaluator.run(RIGHT, None)))
