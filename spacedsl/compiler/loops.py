@@ -29,7 +29,10 @@ Plan = tuple[tuple[StaticTest, ...], tuple[Loop, ...]]
 def plan(
     space: Space, variables: Sequence[Variable], tests: Iterable[StaticTest], bound: Sequence[str]
 ) -> Plan:
-    """(tests on the bound variables, loops over the others in order of declaration)."""
+    """(tests on the bound variables, loops over the others in order of declaration).
+
+    Tests on no variable at all are those of the first loop where nothing is bound.
+    """
     sets = {v.name: v.set for v in variables}
     known = [name for name in sets if name in bound]
     pending: list[StaticTest] = [*tests]
@@ -59,7 +62,10 @@ def plan(
             if {other, variable.name} not in ordered and may_share(space, sets[other], variable.set)
         ]
         known.append(variable.name)
-        loops.append(Loop(variable.name, source, member, _take(pending, known)))
+        tests_here = _take(pending, known)
+        if not bound and not loops:
+            first, tests_here = (), (*first, *tests_here)
+        loops.append(Loop(variable.name, source, member, tests_here))
     assert not pending, pending
     return first, tuple(loops)
 

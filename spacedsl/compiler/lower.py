@@ -63,7 +63,7 @@ from spacedsl.compiler.ir import (
     Test,
     Wake,
 )
-from spacedsl.compiler.loops import linear_variables, plan, variables_of
+from spacedsl.compiler.loops import linear_variables, plan
 from spacedsl.compiler.relations import Relation, canonical, merge, projections
 from spacedsl.compiler.uses import literal_uses
 from spacedsl.diagnostics import Span
@@ -156,8 +156,7 @@ class _Lowering:
         wakes = [self._wake(name, variables, count.tests, use, True, None) for use in dict.fromkeys(inputs)]
         wakes.append(self._wake(name, count.params, (), count.use, True, None))
         arguments = tuple(v.name for v in count.params)
-        param_tests = tuple(t for t in count.tests if variables_of(t) <= set(arguments))
-        _, root_loops = plan(self.space, count.params, param_tests, ())
+        _, root_loops = plan(self.space, count.params, (), ())
         entries = self._entries(name, variables, count.tests, certain=False)
         doc = (
             f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible. Where a "
@@ -204,9 +203,9 @@ class _Lowering:
         body: Sequence[Statement],
         wakes: tuple[Wake, ...],
     ) -> None:
-        _, loops = plan(self.space, variables, (*tests, *order), ())
+        alone, loops = plan(self.space, variables, (*tests, *order), ())
         entries: tuple[Entry, ...] = ()
-        statements = tuple(body)
+        statements = _where(alone, tuple(body))
         if self.space.triggers:
             present = tuple(Present(v.name, v.set, True) for v in variables)
             statements = (If(AllOf(present), statements),) if present else statements
@@ -272,9 +271,9 @@ class _Lowering:
     # ---- Counters ----------------------------------------------------------------------------------------
 
     def _count_body(self, count: Count) -> tuple[Statement, ...]:
-        loops = plan(
+        on_params, loops = plan(
             self.space, (*count.params, *count.foralls), count.tests, tuple(v.name for v in count.params)
-        )[1]
+        )
         low, high = _ends(count.value)
         op = "*" if count.product else "+"
         neutral = 1 if count.product else 0
@@ -294,9 +293,9 @@ class _Lowering:
             Assign(LO, count.base),
             Assign(HI, count.base),
             *((Check(count.base, neutral, count.span),) if not isinstance(count.base, int) else ()),
-            For(loops, (If(may, forward),) if may is not None else forward),
+            *_where(on_params, (For(loops, (If(may, forward),) if may is not None else forward),)),
             Settle(count.use, _saturated(LO), _saturated(HI)),
-            If(limit, (For(loops, self._backward(count, may, must)),)),
+            *_where(on_params, (If(limit, (For(loops, self._backward(count, may, must)),)),)),
         )
 
     def _conditions(self, count: Count) -> tuple[Test | None, Test | None]:
@@ -355,6 +354,12 @@ def _conditions(
         AllOf((*may, *(AnyOf(tuple(_may(d) for d in clause)) for clause in condition))),
         AllOf((*must, *(AnyOf(tuple(_must(d) for d in clause)) for clause in condition))),
     )
+
+
+def _where(tests: Sequence[StaticTest], statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The statements under those tests that the binding of a propagator's arguments does not imply."""
+    asked = tuple(test for test in tests if isinstance(test, HostTest | StaticCompare))
+    return (If(AllOf(asked), statements),) if asked else statements
 
 
 def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies]:

@@ -290,7 +290,9 @@ class _Author:
         foralls = ""
         for index in range(self._between(1, 2)):
             binder = variables[f"v{index}"] = self._binder(variables)
-            where = f' where "$v{index}.is_odd"' if self._chance(15) else ""
+            filtered = self._one([*variables, "device"])
+            test = "limit < 3" if filtered == "device" else "is_odd"
+            where = f' where "${filtered}.{test}"' if self._chance(20) else ""
             foralls += f"  forall $v{index} in {binder}{where}:\n"
         kind = self._one(["", "", "half ", "internal "])
         product = self._chance(40)
@@ -422,6 +424,7 @@ class _Author:
                 f'"${variable}.is_odd"',
                 f'"${variable}.weight < 3"',
                 f'"${variable}.weight != 2"',
+                f'"$device.limit {self._one(["<", ">"])} 3"',
                 "true",
             ]
             return self._one(tests if usable else tests[1:])

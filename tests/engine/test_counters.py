@@ -232,3 +232,13 @@ def test_counters_that_contradict_each_other_are_found_out_within_their_bounds()
         "require left() < right()\nrequire right() < left()\n"
     )
     assert world(text, 6).instance.root() is None
+
+
+@pytest.mark.parametrize("where", ["$x.weight > 1", "$device.limit != 4"])
+def test_a_counter_whose_contributions_are_all_filtered_out_is_its_base(where: str) -> None:
+    text = (
+        f'choice counter total($x in Things): base 2 forall $y in Things where "{where}": '
+        "sum 1 when: kind($y) is A end\nrequire forall $x in Things: total($x) <= 2\n"
+    )
+    here = world(KIND + text, 2)
+    assert [here.root().interval("total", x) for x in here.things] == [(2, 2), (2, 2)]

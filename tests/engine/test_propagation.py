@@ -51,6 +51,26 @@ require forall $a in Things: forall $b in Things: order($a, $b) is not MERGED ||
 """
 
 
+@pytest.mark.parametrize(
+    ("requirement", "left"),
+    [
+        ('forall $x in Things: "$device.limit == 4" || kind($x) is A', ("A", "B", "C")),
+        ('forall $x in Things: "$device.limit != 4" || kind($x) is A', ("A",)),
+        ('forall $x in Things where "$device.limit != 4": kind($x) is A', ("A", "B", "C")),
+        ('"$device.limit == 4"', ("A", "B", "C")),
+    ],
+)
+def test_a_condition_on_the_device_alone_is_asked_like_any_other(
+    requirement: str, left: tuple[str, ...]
+) -> None:
+    here = world(f"{KIND}require {requirement}\n", 1)
+    assert here.root().possible("kind", here.things[0]) == left
+
+
+def test_a_space_is_empty_where_the_device_alone_violates_it() -> None:
+    assert world(f'{KIND}require "$device.limit != 4"\n', 1).instance.root() is None
+
+
 def test_a_literal_that_is_left_alone_is_made_to_hold() -> None:
     here = world(
         KIND + "require forall $x in Things: forall $y in Things: kind($x) is not A || kind($y) is A | B", 2
