@@ -148,7 +148,7 @@ def test_what_is_wrong_on_adversarial_inputs_alone_never_becomes_the_best(
 
 
 def test_code_that_surely_is_somewhat_slower_is_not_timed_exactly(evaluator: CpuEvaluator) -> None:
-    patient = replace(OPTIONS, budget_s=20.0, relative_error=1e-9)
+    patient = replace(OPTIONS, budget_s=20.0, relative_error=1e-9, least_run_timeout_s=20.0)
     slow = first("for (volatile int spin = 0; spin < 20000000; ++spin);")
     evaluator.options = patient
     try:
@@ -250,7 +250,11 @@ def test_a_worker_that_died_between_evaluations_is_replaced_in_silence(evaluator
 
 def test_code_far_slower_than_the_best_is_not_timed_for_long(evaluator: CpuEvaluator) -> None:
     slow = first("for (volatile int spin = 0; spin < 120000000; ++spin);")
-    outcome = evaluator.run(slow, 1000.0)
+    evaluator.options = replace(OPTIONS, least_run_timeout_s=20.0)
+    try:
+        outcome = evaluator.run(slow, 1000.0)
+    finally:
+        evaluator.options = OPTIONS
     assert_times(outcome)
     assert outcome.timing is not None and outcome.timing.samples == 2
 
