@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -227,10 +227,15 @@ class Search:
             outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
         except KeyboardInterrupt:
             return tuple(finalists)
-        for finalist, outcome in zip(finalists, outcomes, strict=True):
-            for event in state.compared(finalist.digest, finalist.bound_ns, outcome):
-                self._emit(event)
-        return ranked(finalists, outcomes)
+        kept = ranked(finalists, outcomes)
+        timings = {finalist.digest: finalist.timing for finalist in kept}
+        lost = {f.digest: o for f, o in zip(finalists, outcomes, strict=True) if f.digest not in timings}
+        if self._store is not None:
+            self._store.revise(lost)
+        scale = state.tree.scale
+        for event in state.compared(timings, lost):
+            self._emit(event)
+        return tuple(replace(f, bound_ns=f.bound_ns * state.tree.scale / scale) for f in kept)
 
     def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:
         candidate = replay(self._instance, root, contender.steps)

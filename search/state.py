@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
@@ -172,18 +172,30 @@ class State:
             events += [] if measured.is_duplicate else self._failed(measured.digest, outcome)
         else:
             self.tree.record(node, outcome.timing.time_ns, measured.digest)
-            events += self._violated(measured, outcome.timing)
+            events += self._violated(measured.digest, measured.bound_ns, outcome.timing)
             events += self._contends(node, measured, outcome.timing)
         return events
 
-    def compared(self, digest: str, bound_ns: float, outcome: Outcome) -> list[Event]:
-        """Counts what the last comparison brought to light about a contender; its bound is scaled."""
-        if outcome.timing is None:
-            return self._failed(digest, outcome)
-        if not is_violation(outcome.timing, bound_ns):
-            return []
-        self.bound_violations += 1
-        return [Violation(self.iterations, digest, bound_ns, outcome.timing, self.tree.scale)]
+    def compared(self, timings: Mapping[str, Timing], lost: Mapping[str, Outcome]) -> list[Event]:
+        """Takes over what the last comparison said, by digest: new timings, and failures of contenders.
+
+        Both replace what was known, so that every evaluation has one outcome, and what is cut is cut by the
+        time that is reported.
+        """
+        events: list[Event] = []
+        for digest, outcome in lost.items():
+            self.valid -= 1
+            self.known[digest] = outcome
+            events += self._failed(digest, outcome)
+        self.trials = [replace(t, outcome=lost.get(t.digest, t.outcome)) for t in self.trials]
+        self.contenders = sorted(
+            (replace(c, timing=timings[c.digest]) for c in self.contenders if c.digest in timings),
+            key=lambda contender: contender.timing.time_ns,
+        )
+        for contender in self.contenders:
+            events += self._violated(contender.digest, contender.bound_ns, contender.timing)
+        self.tree.recut(self.best_ns, self.tree.scale)
+        return events
 
     def _failed(self, digest: str, outcome: Outcome) -> list[Event]:
         failure = outcome.failure
@@ -195,15 +207,15 @@ class State:
             return []
         return [Failed(self.iterations, digest, failure, outcome.message)]
 
-    def _violated(self, measured: Measured, timing: Timing) -> list[Event]:
+    def _violated(self, digest: str, unscaled_ns: float, timing: Timing) -> list[Event]:
         """Counts a time that the bound forbids, lowers all bounds to it, and opens what they had cut."""
-        bound_ns = measured.bound_ns * self.tree.scale
+        bound_ns = unscaled_ns * self.tree.scale
         if not is_violation(timing, bound_ns):
             return []
         self.bound_violations += 1
-        scale = timing.high_ns / measured.bound_ns
+        scale = timing.high_ns / unscaled_ns
         self.tree.recut(self.tree.cut_ns, scale)
-        return [Violation(self.iterations, measured.digest, bound_ns, timing, scale)]
+        return [Violation(self.iterations, digest, bound_ns, timing, scale)]
 
     def _contends(self, node: Node, measured: Measured, timing: Timing) -> list[Event]:
         if not self.is_contender(measured):

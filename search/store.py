@@ -53,6 +53,10 @@ _COLUMNS = (
     "samples", "failure", "message", "proven_ns", "refused", "seconds", "random_state",
 )  # fmt: skip
 _INSERT = f"INSERT INTO iteration ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)})"
+_REVISE = (
+    "UPDATE iteration SET time_ns = NULL, low_ns = NULL, high_ns = NULL, samples = NULL, "
+    "failure = ?, message = ? WHERE digest = ?"
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM iteration ORDER BY number"
 
 
@@ -173,6 +177,13 @@ class Store:
         except BaseException:
             self._connection.execute("ROLLBACK")
             raise
+        self._connection.execute("COMMIT")
+
+    def revise(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Replaces what was known of programs, by digest, where it came to light later that they fail."""
+        rows = [(outcome.failure, outcome.message, digest) for digest, outcome in outcomes.items()]
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany(_REVISE, rows)
         self._connection.execute("COMMIT")
 
     def iterations(self) -> Iterator[Iteration]:

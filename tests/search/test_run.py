@@ -316,10 +316,64 @@ def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() 
 
     events: list[Event] = []
     result = search(ToyInstance([4, 4]), Turncoat(cost), listener=events.append)
+    first, second, *_ = sorted(ToyInstance([4, 4]).solutions(), key=cost)
     assert [e.message for e in events if isinstance(e, Failed)] == ["C differs"]
-    assert result.progress.failures[Failure.WRONG_RESULT].count == 1
     assert result.best is not None
-    assert values_of(result.best.candidate) == sorted(ToyInstance([4, 4]).solutions(), key=cost)[1]
+    assert values_of(result.best.candidate) == second
+    # It is one evaluation with one outcome: a failure, and no longer valid.
+    assert result.progress.failures[Failure.WRONG_RESULT].count == 1
+    assert result.progress.evaluations == 16
+    assert result.progress.valid == 15
+    assert result.progress.best_ns == result.best.timing.time_ns
+    assert {t.digest for t in result.trials if t.outcome.failure is Failure.WRONG_RESULT} == {str(first)}
+
+
+def test_a_worker_that_is_lost_with_all_contenders_makes_none_of_them_invalid() -> None:
+    class Lost(ToyEvaluator):
+        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            return [Outcome(None, Failure.WORKER_LOST, "gone") for _ in contenders]
+
+    result = search(ToyInstance([4, 4]), Lost(cost))
+    assert result.best is not None
+    assert values_of(result.best.candidate) == (2, 2)
+    assert (result.progress.evaluations, result.progress.valid) == (16, 16)
+    assert not result.progress.failures
+
+
+def test_what_is_said_to_be_cut_is_cut_by_the_time_that_is_reported() -> None:
+    class Slower(ToyEvaluator):
+        """Side by side, everything takes twice the time that it took before."""
+
+        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            return [Outcome(timing(2 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
+
+    def line(values: tuple[int, ...]) -> float:
+        return 1000.0 + 100 * values[0] + values[1]
+
+    instance = ToyInstance([4, 4])
+    result = search(instance, Slower(line), ExactBound(instance, line))
+    assert result.best is not None
+    assert result.best.timing.time_ns == 2 * 1000.0
+    assert result.progress.best_ns == 2 * 1000.0
+    # Something of less than twice the least time had been cut, and nobody has measured it.
+    measured = {t.digest for t in result.trials}
+    unknown = [line(v) for v in instance.solutions() if str(v) not in measured]
+    assert result.progress.least_bound_ns <= min(unknown) < 2000.0
+    assert result.progress.gap is not None
+    assert result.progress.gap > 0
+
+
+def test_a_violation_in_the_last_comparison_lowers_the_bounds_that_are_reported() -> None:
+    class Faster(ToyEvaluator):
+        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            return [Outcome(timing(0.5 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
+
+    instance = ToyInstance([4, 4])
+    result = search(instance, Faster(cost), ExactBound(instance, cost, slack=0.9))
+    assert result.progress.evaluations > 1
+    assert result.progress.bound_violations > 0
+    assert result.best is not None
+    assert result.best.bound_ns <= result.best.timing.high_ns / 0.99
 
 
 def test_an_interrupt_ends_the_run_with_what_is_known() -> None:

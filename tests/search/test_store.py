@@ -123,6 +123,21 @@ def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(tmp_path:
     assert recorded(tmp_path / "killed") == recorded(tmp_path / "whole")
 
 
+def test_a_contender_that_failed_in_the_last_comparison_stays_failed_when_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    first = run(tmp_path, evaluations=30)
+    best = first.finalists[0].digest
+    with Store.open(tmp_path) as store:
+        store.revise({best: Outcome(None, Failure.WRONG_RESULT, "C differs")})
+    again = run(tmp_path, evaluations=30)
+    assert again.progress.evaluations == first.progress.evaluations
+    assert again.progress.valid == first.progress.valid - 1
+    assert again.progress.failures[Failure.WRONG_RESULT].first_message == "C differs"
+    assert best not in [finalist.digest for finalist in again.finalists]
+    assert again.finalists[0].digest == first.finalists[1].digest
+
+
 def test_two_processes_do_not_write_to_one_run(tmp_path: Path) -> None:
     with Store.create(tmp_path, ABOUT) as store:
         with pytest.raises(StoreError, match="another process"):
