@@ -106,11 +106,19 @@ class StaticTable:
 
 
 @dataclass(frozen=True, slots=True)
+class HostTable:
+    """Values of a host expression, by objects; where `is_integer`, any other value is a located error."""
+
+    call: HostCall
+    is_integer: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PythonModule:
     """The text, and what `host_N`, `mask_N` and check number N in it stand for."""
 
     source: str
-    hosts: tuple[HostCall, ...]
+    hosts: tuple[HostTable, ...]
     masks: tuple[StaticTable, ...]
     checks: tuple[Check, ...]
     mask_numbers: Mapping[StaticTable, int]
@@ -129,7 +137,7 @@ def print_python(module: Module, space: Space) -> PythonModule:
         lines += ["", "", *_propagator(propagator, space, tables)]
     return PythonModule(
         "\n".join(lines) + "\n",
-        tuple(tables.hosts.values()),
+        tuple(tables.hosts),
         tuple(tables.masks.values()),
         tuple(tables.checks),
         {table: number for number, table in enumerate(tables.masks)},
@@ -141,15 +149,14 @@ class _Tables:
     """The static tables that have been asked for, numbered in order."""
 
     space: Space
-    hosts: dict[tuple[str, tuple[str, ...]], HostCall] = field(default_factory=dict)
+    hosts: dict[HostTable, None] = field(default_factory=dict)
     masks: dict[StaticTable, StaticTable] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
 
-    def host(self, call: HostCall) -> str:
-        free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
-        key = (call.text, free)
-        self.hosts.setdefault(key, HostCall(call.text, free, call.expression))
-        return f"host_{list(self.hosts).index(key)}{_index(call.args)}"
+    def host(self, call: HostCall, is_integer: bool) -> str:
+        template = host_table(call, is_integer)
+        self.hosts.setdefault(template)
+        return f"host_{list(self.hosts).index(template)}{_index(call.args)}"
 
     def static(self, test: Satisfies | StaticCompare) -> str:
         template, variables = static_table(test)
@@ -159,6 +166,12 @@ class _Tables:
     def check(self, check: Check) -> int:
         self.checks.append(check)
         return len(self.checks) - 1
+
+
+def host_table(call: HostCall, is_integer: bool) -> HostTable:
+    """The table for an expression up to the names of its arguments."""
+    free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
+    return HostTable(HostCall(call.text, free, call.expression), is_integer)
 
 
 def static_table(test: Satisfies | StaticCompare) -> tuple[StaticTable, tuple[str, ...]]:
@@ -241,7 +254,8 @@ def _loops(loops: Iterable[Loop], innermost: list[str], tables: _Tables) -> list
 def _static(test: StaticTest, tables: _Tables) -> str:
     match test:
         case HostTest(call, negated):
-            return f"not {tables.host(call)}" if negated else tables.host(call)
+            text = tables.host(call, is_integer=False)
+            return f"not {text}" if negated else text
         case StaticCompare():
             return tables.static(test)
         case Member(variable, ref):
@@ -475,7 +489,7 @@ class _Body:
             case int():
                 return "SATURATED" if value == SATURATED else str(value)
             case HostCall():
-                return self.tables.host(value)
+                return self.tables.host(value, is_integer=True)
             case Local(name):
                 return name
             case End(use, greatest):

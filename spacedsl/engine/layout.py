@@ -13,6 +13,7 @@ from spacedsl.compiler.ir import SATURATED
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.triggers import Expansion, Fact, binder_facts
+from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, SetRef, Space, Symmetry
 
 INTEGER_WORDS = 4
@@ -119,11 +120,12 @@ def _universe(choice: IntegerChoice, objects: Objects, key: Key) -> tuple[int, .
     problem = None
     values: list[int] = []
     if not isinstance(found, Iterable) or isinstance(found, str):
-        problem = f"the universe of {label} is {found!r}, not a collection of integers"
+        problem = f"the universe of {label} is {describe(found)}, not a collection of integers"
     else:
         for value in found:
             if not isinstance(value, int) or not 0 <= value <= LARGEST_INTEGER:
-                problem = f"the universe of {label} holds {value!r}, which is no integer from 0 to 2**63 - 1"
+                held = describe(value)
+                problem = f"the universe of {label} holds {held}, which is no integer from 0 to 2**63 - 1"
             else:
                 values.append(int(value))
     universe = tuple(sorted(set(values)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language.host import HostExpression
+from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import Binder, SetDef, SetRef, Space
 
 Key = tuple[int, ...]
@@ -40,7 +41,7 @@ class Objects:
             return found
         name = getattr(item, "name", None)
         if not isinstance(name, str):
-            raise _error("SP401", f"{item!r} has no name, and what lies in a set needs one", span)
+            raise _error("SP401", f"{describe(item)} has no name, and what lies in a set needs one", span)
         number = self.ids[id(item)] = len(self.objects)
         self.objects.append(item)
         self.names.append(name)
@@ -89,7 +90,9 @@ class Objects:
         found = self.evaluate(definition.iterator, environment)
         span = definition.iterator.span
         if not isinstance(found, Iterable) or isinstance(found, str):
-            raise _error("SP402", f"the iterator of {definition.name} gave {found!r}, not objects", span)
+            raise _error(
+                "SP402", f"the iterator of {definition.name} gave {describe(found)}, not objects", span
+            )
         numbers = [self.number(item, span) for item in found]
         if len(set(numbers)) != len(numbers):
             raise _error("SP402", f"the iterator of {definition.name} gave an object twice", span)

@@ -26,6 +26,7 @@ from spacedsl.engine.presence import PresenceWakes, presence_tables
 from spacedsl.engine.static import Statics, set_tables
 from spacedsl.engine.triggers import Expansion
 from spacedsl.engine.wakes import Call, Wakes
+from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import EnumChoice
 
 INVERSE_TABLE_BITS = 12
@@ -217,7 +218,9 @@ class Propagation:
 
     def _too_small(self, number: int, value: int) -> None:
         check = self.compiled.python.checks[number]
-        message = f"a contribution of {value} to a counter that needs at least {check.least} from each"
+        message = (
+            f"a contribution of {describe(value)} to a counter that needs at least {check.least} from each"
+        )
         raise DiagnosticError([Diagnostic("SP413", message, check.span)])
 
     def _twins(self) -> list[tuple[int, Inverses] | None]:

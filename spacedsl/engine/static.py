@@ -25,10 +25,11 @@ from spacedsl.compiler.ir import (
     StaticTest,
     Term,
 )
-from spacedsl.compiler.python import StaticTable, static_table
+from spacedsl.compiler.python import HostTable, StaticTable, host_table, static_table
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.layout import Layout
 from spacedsl.engine.objects import Objects
+from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import Comparison, SetRef
 
 COMPARE: Mapping[Comparison, Callable[[int, int], bool]] = {
@@ -64,15 +65,14 @@ class Statics:
 
     objects: Objects
     layout: Layout
-    hosts: dict[tuple[str, tuple[str, ...]], Any]
+    hosts: dict[HostTable, Any]
     masks: dict[StaticTable, Any]
 
-    def tables(self, hosts: Sequence[HostCall], masks: Sequence[StaticTable]) -> dict[str, object]:
+    def tables(self, hosts: Sequence[HostTable], masks: Sequence[StaticTable]) -> dict[str, object]:
         """`host_N` and `mask_N` for a namespace."""
         found: dict[str, object] = {}
-        for number, call in enumerate(hosts):
-            values = table(call.args, partial(self._host, call))
-            found[f"host_{number}"] = self.hosts[call.text, call.args] = values
+        for number, host in enumerate(hosts):
+            found[f"host_{number}"] = self.hosts[host] = table(host.call.args, partial(self._host, host))
         for number, static in enumerate(masks):
             compute = partial(self._static, static)
             found[f"mask_{number}"] = self.masks[static] = table(static.variables, compute)
@@ -81,7 +81,7 @@ class Statics:
     def holds(self, test: StaticTest, environment: Mapping[str, int]) -> bool:
         match test:
             case HostTest(call, negated):
-                return bool(self.host(call, environment)) is not negated
+                return bool(self.host(call, environment, is_integer=False)) is not negated
             case Member(variable, ref):
                 return environment[variable] in self.members(ref, environment)
             case Distinct(left, right):
@@ -100,12 +100,12 @@ class Statics:
             return self.objects.members[ref.name].get(tuple(environment[a] for a in ref.args), {})
         return self.objects.of(ref, {})
 
-    def host(self, call: HostCall, environment: Mapping[str, int]) -> object:
-        free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
-        values = self.hosts.get((call.text, free))
+    def host(self, call: HostCall, environment: Mapping[str, int], is_integer: bool) -> Any:
+        template = host_table(call, is_integer)
+        values = self.hosts.get(template)
         key = tuple(environment[a] for a in call.args)
         if values is None:
-            return self._host(HostCall(call.text, free, call.expression), key)
+            return self._host(template, key)
         return values[key[0] if len(key) == 1 else key] if key else values
 
     def mask(self, test: Satisfies | StaticCompare, environment: Mapping[str, int]) -> int:
@@ -117,8 +117,13 @@ class Statics:
         found: int = values[key[0] if len(key) == 1 else key] if key else values
         return found
 
-    def _host(self, call: HostCall, key: tuple[int, ...]) -> object:
-        return self.objects.evaluate(call.expression, dict(zip(call.args, key, strict=True)))
+    def _host(self, host: HostTable, key: tuple[int, ...]) -> object:
+        expression = host.call.expression
+        value = self.objects.evaluate(expression, dict(zip(host.call.args, key, strict=True)))
+        if host.is_integer and not isinstance(value, int):
+            message = f"an integer is needed here, and this is {describe(value)}"
+            raise DiagnosticError([Diagnostic("SP412", message, expression.span)])
+        return value
 
     def _static(self, table: StaticTable, key: tuple[int, ...]) -> int:
         environment = dict(zip(table.variables, key, strict=True))
@@ -142,13 +147,7 @@ class Statics:
         return sum(sign * self._term(value, environment) for sign, value in linear.offsets)
 
     def _term(self, term: Term, environment: Mapping[str, int]) -> int:
-        if isinstance(term, int):
-            return term
-        value = self.host(term, environment)
-        if not isinstance(value, int):
-            message = f"an integer is needed here, and this is {value!r}"
-            raise DiagnosticError([Diagnostic("SP412", message, term.expression.span)])
-        return value
+        return term if isinstance(term, int) else int(self.host(term, environment, is_integer=True))
 
 
 def set_tables(objects: Objects, name: str) -> dict[str, object]:

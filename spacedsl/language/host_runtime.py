@@ -13,6 +13,9 @@ from typing import Any
 MOST_STEPS = 1_000_000
 """Iterations, elements of ranges and elements read by built-ins in one evaluation."""
 
+MOST_SHOWN = 10**20 - 1
+"""The greatest integer that messages write out: Python refuses to write very long ones."""
+
 BUILTINS: Mapping[str, Callable[..., Any]] = {
     "abs": abs,
     "all": all,
@@ -56,7 +59,7 @@ def call_method(value: object, name: str, *args: object) -> object:
     """`value.name(*args)`, where the value's class exposes the method."""
     _check_exposed(value, name)
     if not isinstance(getattr(type(value), name, None), FunctionType):
-        raise RefusedError(f"`{name}` of {_describe(value)} is not a method: leave out the parentheses")
+        raise RefusedError(f"`{name}` of {describe(value)} is not a method: leave out the parentheses")
     return getattr(value, name)(*args)
 
 
@@ -64,21 +67,21 @@ def call_back(value: object, name: str, *args: object) -> object:
     """`value.name(*args)`, where the method is marked as a callback for triggers."""
     method = getattr(type(value), name, None)
     if not getattr(method, "__callback__", False):
-        raise RefusedError(f"{_describe(value)} has no callback `{name}`")
+        raise RefusedError(f"{describe(value)} has no callback `{name}`")
     return getattr(value, name)(*args)
 
 
 def multiply(left: object, right: object) -> object:
     """A product of numbers: repeating a sequence is not allowed."""
     if not isinstance(left, _NUMBERS) or not isinstance(right, _NUMBERS):
-        raise RefusedError(f"`*` needs two numbers, not {_describe(left)} and {_describe(right)}")
+        raise RefusedError(f"`*` needs two numbers, not {describe(left)} and {describe(right)}")
     return left * right
 
 
 def remainder(left: object, right: object) -> object:
     """A remainder of numbers: formatting a string is not allowed."""
     if not isinstance(left, _NUMBERS) or not isinstance(right, _NUMBERS):
-        raise RefusedError(f"`%` needs two numbers, not {_describe(left)} and {_describe(right)}")
+        raise RefusedError(f"`%` needs two numbers, not {describe(left)} and {describe(right)}")
     return left % right
 
 
@@ -100,7 +103,7 @@ class Runtime:
         if isinstance(values, frozenset):
             raise RefusedError("a set has no order: write `sorted(..)` around it")
         if not isinstance(values, (*_SEQUENCES, Mapping)):
-            raise RefusedError(f"cannot go through {_describe(values)}")
+            raise RefusedError(f"cannot go through {describe(values)}")
         return self._steps(values)
 
     def _steps(self, values: Iterable[object]) -> Iterator[object]:
@@ -129,12 +132,12 @@ class Runtime:
         if isinstance(container, (tuple, list)):
             self.charge(len(container))
         elif not isinstance(container, (*_SEQUENCES, frozenset, Mapping)):
-            raise RefusedError(f"`in` needs a sequence or a set, not {_describe(container)}")
+            raise RefusedError(f"`in` needs a sequence or a set, not {describe(container)}")
         return value in container
 
     def item(self, value: Any, key: Any) -> object:
         if not isinstance(value, (*_SEQUENCES, Mapping)):
-            raise RefusedError(f"cannot take an element of {_describe(value)}")
+            raise RefusedError(f"cannot take an element of {describe(value)}")
         result: object = value[key]
         if isinstance(key, slice) and isinstance(result, _SEQUENCES):
             self.charge(len(result))
@@ -145,11 +148,13 @@ def _check_exposed(value: object, name: str) -> None:
     names = getattr(type(value), "__exposed__", ())
     if name not in names:
         known = f" (it has {', '.join(sorted(names))})" if names else ""
-        raise RefusedError(f"{_describe(value)} exposes no `{name}`{known}")
+        raise RefusedError(f"{describe(value)} exposes no `{name}`{known}")
 
 
-def _describe(value: object) -> str:
+def describe(value: object) -> str:
     """The value in a message: never its `repr`, which may be long or foreign."""
+    if isinstance(value, int) and abs(value) > MOST_SHOWN:
+        return "an integer of more than 20 digits"
     if value is None or isinstance(value, bool | int | float):
         return str(value)
     kind = type(value).__name__

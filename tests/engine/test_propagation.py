@@ -42,6 +42,11 @@ require forall $x in Things: forall $y in Things: forall $z in Things:
 """
 
 
+SIZES = 'choice integer size($x in Things): "$x.sizes" end\n'
+
+HUGE = "9" * 2000
+"""Its cube has more digits than Python writes out."""
+
 TRIANGLES = """
 require forall $a in Things: forall $b in Things: forall $c in Things:
   order($a, $c) is BEFORE || order($a, $b) is not BEFORE || order($b, $c) is not BEFORE | OUTER | MERGED
@@ -349,6 +354,21 @@ def test_a_decision_about_something_unknown_is_a_key_error(wrong: tuple[str, str
         ('choice integer size($x in Things): "[]" end\n', "SP411", "size(t0)"),
         ('choice integer size($x in Things): "range(300)" end\n', "SP411", "300"),
         ('choice integer size($x in Things): "[0 - 1]" end\n', "SP411", "-1"),
+        (f'choice integer size(): "[x * x * x for x in [{HUGE}]]" end\n', "SP411", "an integer of more"),
+        (f'set Wrong: iterator = "[x * x * x for x in [{HUGE}]]" end\n', "SP401", "an integer of more"),
+        (f'set Wrong: iterator = "max([x * x * x for x in [{HUGE}]])" end\n', "SP402", "an integer of more"),
+        *(
+            (f"{SIZES}choice counter count(): {declared} end\nrequire {condition}\n", "SP412", "needed here")
+            for declared, condition in [
+                ("sum \"'a'\" when:", "count() < 3"),
+                ('base "1 / 2" sum 1 when:', "count() < 3"),
+                ("sum 1 when:", 'count() < "5 / 2"'),
+                ("sum 1 when:", 'forall $x in Things: "$x.name" * size($x) == count()'),
+                ("sum 1 when:", 'forall $x in Things: size($x) + "None" < count()'),
+                ("sum 1 when:", 'forall $x in Things: size($x) < "$x.name"'),
+                ('sum "$kernel.things[0].name" when: "$kernel.things[0].name"', "count() < 3"),
+            ]
+        ),
     ],
 )
 def test_what_is_wrong_with_a_kernel_is_located(text: str, code: str, words: str) -> None:
