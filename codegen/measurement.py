@@ -34,7 +34,8 @@ class Options:
     """One call, while nothing better is known."""
     run_timeout_factor: float = 25.0
     """Of the best time so far; never under `least_run_timeout_s` nor over `run_timeout_s`."""
-    least_run_timeout_s: float = 0.5
+    least_run_timeout_s: float = 2.0
+    """Code that is merely slow ends, is checked and counts; a shorter limit would verify less of it."""
     cold_call_s: float = 0.25
     """More for the first call, which maps code and starts threads."""
     hopeless_factor: float = 3.0
