@@ -1,13 +1,14 @@
 """What the domains of a candidate still allow: lanes, copies and threads of every dimension.
 
 In: an instance, its device's rates, then candidates. Out: a `View` of a candidate. Only `size`, `dim_kind`
-and the counters of unrolled copies are read: what the order of statements adds is not used yet.
+and counters of unrolled copies are read: what the order of statements adds is not used yet. The rules
+of the space are not relied on: a counter counts here only if its definition says that it counts copies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -15,11 +16,12 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.language.space import Counter, EnumChoice, Is, Visibility
+from spacedsl.language.space import Use as ChoiceUse
 from spacedsl.search.bounds.certain import Operation
 from spacedsl.search.bounds.rates import Rates, Use
 
 _USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
-_COUNTERS = ("accumulators", "unroll_factor")
 
 Words = tuple[int, ...]
 
@@ -87,10 +89,8 @@ class Domains:
         kinds = instance.universe("dim_kind", kernel.dimensions[0]) if kernel.dimensions else ()
         self._bits = {str(kind): 1 << position for position, kind in enumerate(kinds)}
         self._dimensions = tuple(_Dimension.of(instance, d) for d in kernel.dimensions)
-        counters = [c for c in _COUNTERS if c in instance.space.choices]
         self._counters = tuple(
-            (reduction, tuple(instance.offset(c, reduction) + 1 for c in counters))
-            for reduction in kernel.reductions
+            (reduction, tuple(_most_copies(instance, reduction))) for reduction in kernel.reductions
         )
         offsets = [o for d in self._dimensions for o in (d.kind_offset, *d.size_offsets)]
         offsets += [o for _, ends in self._counters for o in ends]
@@ -126,12 +126,12 @@ class Domains:
 
         device, dtype = self._rates.device, d.dimension.instruction.dtype
         possible = [size for bit, size in enumerate(d.universe) if sizes >> bit & 1]
-        lanes = [n for n in possible if n * dtype.nbytes <= device.vector_bytes] if may_be("VECTOR") else []
+        lanes = possible if may_be("VECTOR") else []
         threads = [min(n, device.threads) for n in possible] if may_be("PARALLEL") else []
         return Freedom(
             lanes=max(lanes, default=1),
             elements_per_ns={
-                use: max(n * self._rates.instructions(use, dtype, n) for n in lanes) for use in _USES if lanes
+                use: max(self._rates.elements(use, dtype, n) for n in lanes) for use in _USES if lanes
             },
             is_vector=bool(lanes) and kinds == self._bits["VECTOR"],
             copies=max(possible, default=1) if may_be("UNROLL") else 1,
@@ -166,6 +166,34 @@ class _Dimension:
         return cls(
             dimension, instance.offset("dim_kind", dimension), tuple(range(first, first + words)), universe
         )
+
+
+def _most_copies(instance: Instance, reduction: Instruction) -> Iterator[int]:
+    """Where the upper ends of counters lie that are at least the copies of a reduction's accumulators."""
+    objects, dim_kind = instance.objects, instance.space.choices["dim_kind"]
+    number = objects.ids[id(reduction)]
+    for counter in instance.space.choices.values():
+        if not isinstance(counter, Counter) or (number,) not in objects.keys(counter.params):
+            continue
+        is_product = counter.product and isinstance(counter.base, int) and counter.base >= 1
+        if not is_product or counter.visibility is Visibility.HALF or len(counter.foralls) != 1:
+            continue
+        binder, condition = counter.foralls[0], counter.condition
+        here = {counter.params[0].name: number}
+        counted = {
+            objects.objects[member]
+            for member in objects.of(binder.set, here)
+            if objects.passes(binder.where, {**here, binder.name: member})
+        }
+        if (
+            counted.issuperset(reduction.free_dims)
+            and counter.value == ChoiceUse("size", (binder.name,))
+            and isinstance(dim_kind, EnumChoice)
+            and isinstance(condition, Is)
+            and condition.use == ChoiceUse("dim_kind", (binder.name,))
+            and "UNROLL" in dim_kind.names(condition.mask)
+        ):
+            yield instance.offset(counter.name, reduction) + 1
 
 
 def _copies(reduction: Instruction, freedoms: dict[Dimension, Freedom]) -> int:

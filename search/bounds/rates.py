@@ -47,6 +47,14 @@ class Rates:
         above = min((n for n in table if n > lanes), default=None)
         return max((table[n] for n in (below, above) if n is not None), default=math.inf)
 
+    def elements(self, use: Use, dtype: DType, lanes: int) -> float:
+        """Elements per ns in vectors of so many lanes; wider ones than the device has come in pieces."""
+        widest = max(1, self.device.vector_bytes // dtype.nbytes)
+        if lanes <= widest:
+            return lanes * self.instructions(use, dtype, lanes)
+        pieces = (widest, *self.tables[use, dtype])
+        return max(piece * self.instructions(use, dtype, piece) for piece in pieces)
+
     def most_instructions(self, use: Use, dtype: DType) -> float:
         """At whatever width is best."""
         return max(self.tables[use, dtype].values(), default=math.inf)

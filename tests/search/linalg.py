@@ -106,6 +106,17 @@ def instance_of(text: str, device: CpuDevice = DEVICE) -> Instance:
     return instantiate(compiled(), parse(text).backbone, device)
 
 
+def instance_under(folder: Path, text: str, *changes: tuple[str, str]) -> Instance:
+    """An instance of a kernel under changed rules: pairs of old and new text of `linalg.space`."""
+    rules = LINALG_SPACE.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert rules.count(old) == 1
+        rules = rules.replace(old, new)
+    space = folder / "changed.space"
+    space.write_text(rules, encoding="utf-8")
+    return instantiate(compile_space(load_space(space)), parse(text).backbone, DEVICE)
+
+
 def root(instance: Instance) -> Candidate:
     candidate = instance.root()
     assert candidate is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from spacedsl.search.bounds import reductions
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.reductions import WINDOW
 
-from .linalg import AXPY, DEVICE, MATMUL, decide, descent, instance_of, root
+from .linalg import AXPY, DEVICE, MATMUL, decide, descent, instance_of, instance_under, root
 
 AXPY_BYTES = 4 * 2**20
 CACHED_BYTES = 2**16 + 2**20
@@ -83,6 +84,40 @@ def test_single_elements_count_while_a_dimension_need_not_be_a_vector() -> None:
     assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(iterations / 4 / 2)
     candidate = decide(instance, candidate, "dim_kind", "fma.j2", "VECTOR")
     assert terms(bound, candidate)["floating-point multipliers"] == pytest.approx(iterations / 1.6 / 2)
+
+
+def test_vectors_wider_than_the_machine_come_in_pieces(tmp_path: Path) -> None:
+    """A changed rule may allow them, and the compiler splits them: they are not slower than what fits."""
+    rule = '    requires size($dim) <= "$device.vector_bytes // $dim.item_bytes"\n'
+    text = AXPY.replace("[[64], [16]]", "[[64], [64]]")
+    wide = instance_under(tmp_path, text, (rule, ""))
+    candidate = decide(wide, root(wide), "dim_kind", "fma.i2", "VECTOR")
+    fits = instance_of(AXPY)
+    narrow = decide(fits, root(fits), "dim_kind", "fma.i2", "VECTOR")
+    found, expected = (terms(CpuBound(i, DEVICE), c) for i, c in ((wide, candidate), (fits, narrow)))
+    assert found["floating-point multipliers"] == expected["floating-point multipliers"]
+    assert found["load instructions"] == expected["load instructions"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mul size($dim) when: dim_kind($dim) is UNROLL", "mul size($dim) when: dim_kind($dim) is VECTOR"),
+        ("mul size($dim) when: dim_kind($dim) is UNROLL", 'mul "1" when: dim_kind($dim) is UNROLL'),
+        ("forall $dim in FreeDims($inst):", 'forall $dim in FreeDims($inst) where "$dim.level > 9":'),
+    ],
+)
+def test_a_counter_that_counts_something_else_under_a_known_name_is_not_believed(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    start = "choice counter accumulators($inst in Reductions):\n"
+    body = "  forall $dim in FreeDims($inst):\n    mul size($dim) when: dim_kind($dim) is UNROLL\n"
+    instance = instance_under(tmp_path, MATMUL, (start + body, start + body.replace(old, new)))
+    plain = instance_of(MATMUL)
+    found, expected = (terms(CpuBound(i, DEVICE), root(i)) for i in (instance, plain))
+    # What is left is the counter of all unrolled copies, which allows more.
+    assert found["latency of fma"] <= expected["latency of fma"]
+    assert found["load instructions"] <= expected["load instructions"]
 
 
 def test_three_iterations_keep_two_threads_busy_for_two() -> None:
