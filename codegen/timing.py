@@ -7,15 +7,15 @@ distribution: its ends are order statistics whose ranks follow from the binomial
 
 from __future__ import annotations
 
-import math
+import functools
 import statistics
 from collections.abc import Sequence
+
+from scipy.stats import binom
 
 from spacedsl.kernels.evaluation import Timing
 
 _CONFIDENCE = 0.95
-_NORMAL_FROM = 100
-"""Samples from which the normal approximation of the ranks is used."""
 
 
 def summarise(samples_ns: Sequence[float]) -> Timing:
@@ -33,16 +33,10 @@ def summarise(samples_ns: Sequence[float]) -> Timing:
     return Timing(statistics.median(ordered), ordered[rank - 1], ordered[-rank], len(ordered))
 
 
+@functools.cache
 def _lower_rank(count: int) -> int:
     """The largest r with P(r-th smallest sample > median) <= 2.5 %; 0 where there is none."""
-    tail = (1 - _CONFIDENCE) / 2
-    if count >= _NORMAL_FROM:
-        return math.floor((count - 1.96 * math.sqrt(count)) / 2)
-    below, rank = 0.5**count, 0
-    while below <= tail:
-        rank += 1
-        below += math.comb(count, rank) * 0.5**count
-    return rank
+    return int(binom.ppf((1 - _CONFIDENCE) / 2, count, 0.5))
 
 
 def is_settled(timing: Timing, relative_error: float) -> bool:
