@@ -234,7 +234,17 @@ def _constant(
 ) -> int | HostExpression | None:
     if written is None:
         return neutral
-    return written.value if isinstance(written, syntax.Number) else names.host(written, scope)
+    if isinstance(written, syntax.Host):
+        return names.host(written, scope)
+    return _at_least(names, written, neutral)
+
+
+def _at_least(names: Names, written: syntax.Number, neutral: int) -> int | None:
+    if written.value < neutral:
+        message = "a factor of 0: what is multiplied is at least 1"
+        names.report.error("SP045", message, written.span, "to count, write `sum 1`")
+        return None
+    return written.value
 
 
 def _amount(
@@ -245,7 +255,7 @@ def _amount(
 ) -> int | HostExpression | space.Use | None:
     """What is added or multiplied for each binding."""
     if isinstance(written, syntax.Number):
-        return written.value
+        return _at_least(names, written, 1 if header.product else 0)
     if isinstance(written, syntax.Host):
         return names.host(written, conditions.scope)
     found = names.use(written, conditions.scope)

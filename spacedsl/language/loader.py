@@ -15,6 +15,9 @@ from spacedsl.language import space, syntax
 from spacedsl.language.checker import check
 from spacedsl.language.parser import parse
 
+MOST_OPEN_FILES = 60
+"""Files that include each other in a row: more than a person writes, few enough to read recursively."""
+
 
 def load_space(path: Path) -> space.Space:
     """The space of a file and all that it includes.
@@ -98,6 +101,10 @@ class _Reader:
                 return
             if resolved in self.seen:
                 return
+            if len(self.open_files) == MOST_OPEN_FILES:
+                raise ValueError(f"it is included through more than {MOST_OPEN_FILES} files")
+            if path.exists() and not path.is_file():
+                raise ValueError("it is not a file")
             source = Source.read(path)
         except DiagnosticError as error:
             self.problems.extend(error.diagnostics)

@@ -53,9 +53,14 @@ def test_a_cycle_of_includes_is_an_error_at_the_include_that_closes_it(tmp_path:
     assert codes(write(tmp_path, main='include "main.space"')) == [("SP008", "main.space", 1)]
 
 
-@pytest.mark.parametrize("name", ["missing.space", ".", "a\x00b", "x" * 5000])
+@pytest.mark.parametrize("name", ["missing.space", ".", "a\x00b", "x" * 5000, "/dev/zero"])
 def test_an_include_that_cannot_be_read_is_an_error_at_its_name(tmp_path: Path, name: str) -> None:
     assert codes(write(tmp_path, main=f'\ninclude "{name}"')) == [("SP007", "main.space", 2)]
+
+
+def test_a_very_long_chain_of_includes_is_an_error_where_it_becomes_too_long(tmp_path: Path) -> None:
+    chain = {f"f{i}": f'include "f{i + 1}.space"' for i in range(1500)}
+    assert codes(write(tmp_path, main='include "f0.space"', **chain)) == [("SP007", "f58.space", 1)]
 
 
 def test_a_file_that_is_not_utf_8_is_an_error_at_the_byte(tmp_path: Path) -> None:
