@@ -173,7 +173,7 @@ def _pointer(tensor: Tensor) -> str:
 
 
 def _vector_type(vector: Type) -> str:
-    element, size = vector.dtype.c_name, vector.dtype.nbytes * vector.lanes
+    element, size = _arithmetic_type(vector.dtype), vector.dtype.nbytes * vector.lanes
     unaligned = f"aligned({vector.dtype.nbytes}), may_alias"
     return (
         f"typedef {element} {vector} __attribute__((vector_size({size})));\n"
@@ -182,7 +182,7 @@ def _vector_type(vector: Type) -> str:
 
 
 def _vector_function(vector: Type, function: str) -> str:
-    element, name = vector.dtype.c_name, f"{vector}_{function}"
+    element, name = _arithmetic_type(vector.dtype), f"{vector}_{function}"
     inline = "static inline __attribute__((always_inline))"
     if function == "sum":
         return f"{inline} {element} {name}({vector} x) {{\n{_lane_sum(vector)}\n}}"
@@ -278,10 +278,12 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
 
 def _print(expression: Expression) -> str:
     match expression:
-        case Register(name) | ParameterValue(name):
+        case Register(name):
             return c_name(name)
+        case ParameterValue(name, kind):
+            return _cast(c_name(name), kind)
         case Load(tensor, index, kind):
-            return _element(tensor, index, kind, "load")
+            return _cast(_element(tensor, index, kind, "load"), kind)
         case Number(value, kind):
             return _number(value, kind.dtype)
         case Broadcast(value, _) | FirstLane(value, _):
@@ -311,7 +313,7 @@ def _operand(expression: Expression) -> str:
 def _number(value: float, dtype: DType) -> str:
     match dtype:
         case DType.I32:
-            return str(int(value))
+            return f"{int(value)}u" if value >= 0 else f"({_arithmetic_type(dtype)})({int(value)})"
         case DType.F32:
             return f"{float(value)!r}f"
         case DType.F64:
@@ -329,5 +331,15 @@ def _element(tensor: str, index: Index, kind: Type, access: str) -> str:
     return f"*({const}{kind}_unaligned *)&{element}"
 
 
+def _cast(element: str, kind: Type) -> str:
+    """An element of memory, or an argument, in the type that arithmetic is done in."""
+    return f"(uint32_t){element}" if kind == Type(DType.I32) else element
+
+
 def _c_type(kind: Type) -> str:
-    return kind.dtype.c_name if kind.lanes == 1 else str(kind)
+    return _arithmetic_type(kind.dtype) if kind.lanes == 1 else str(kind)
+
+
+def _arithmetic_type(dtype: DType) -> str:
+    """Integers wrap around, as NumPy's do: in C that is so for unsigned ones alone."""
+    return "uint32_t" if dtype is DType.I32 else dtype.c_name

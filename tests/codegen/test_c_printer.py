@@ -8,15 +8,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacedsl.codegen.build import Compiler, find_compiler
 from spacedsl.codegen.c_printer import c_name, print_c, print_header
 from spacedsl.codegen.lower import lower
+from spacedsl.codegen.native import build_function
+from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
-from tests.codegen.kernels import axpy, matmul
+from tests.codegen.candidates import random_candidate, space_of
+from tests.codegen.kernels import axpy, matmul, parse
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_SCALAR, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case
 from tests.codegen.scripts import script
@@ -91,3 +95,43 @@ def test_names_that_mean_something_in_c_are_changed() -> None:
     assert c_name("pool_run") == "k_pool_run"
     assert c_name("f32x16_sum") == "k_f32x16_sum"
     assert c_name("load_A_3") == "load_A_3"
+
+
+INTEGERS = """
+kernel: integers
+backbone: linalg
+sizes: {n: 64}
+tensors:
+  x: {dtype: i32, shape: [n]}
+  y: {dtype: i32, shape: [n], output: true}
+  z: {dtype: i32, shape: [], output: true}
+params: {a: i32}
+compute:
+  - y[i] = -(a * x[i]) * x[i] - 2147483647 + (-3)
+  - z[] = sum[i](x[i] * x[i])
+tiling: {i: [[8]]}
+"""
+
+
+@pytest.mark.parametrize("kind", ["LOOP", "VECTOR"])
+def test_integers_wrap_around_as_those_of_numpy(kind: str, tmp_path: Path) -> None:
+    kernel = parse(INTEGERS)
+    candidate = random_candidate(space_of(kernel), np.random.default_rng(1), {"dim_kind": kind})
+    assert candidate is not None
+    text = print_c(verify(lower(kernel.backbone, CandidateImplementation(candidate))), 1)
+    assert (" i32x8 " in text) == (kind == "VECTOR")
+    x = np.random.default_rng(3).integers(-(2**31), 2**31, 64, dtype=np.int32)
+    x[0] = -(2**31)
+    function = build_function(kernel.backbone, text)
+    y, z = function(x, -7)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(y, -(np.int32(-7) * x) * x - np.int32(2147483647) + np.int32(-3))
+        assert z == np.sum(x * x, dtype=np.int32)
+    # Told to trap overflow, gcc finds none that could occur in 32 bits: C leaves signed overflow undefined.
+    (tmp_path / "text.c").write_text(text, encoding="utf-8")
+    compiler = find_compiler()
+    assembly = [*compiler.command, "-O0", "-ftrapv", "-S", "-o", "-", "text.c"]
+    if not compiler.is_clang:
+        listing = subprocess.run(assembly, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert ("vdi3" in listing) == (kind == "LOOP")  # of the loops' counters
+        assert "vsi3" not in listing
