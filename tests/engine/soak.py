@@ -107,7 +107,8 @@ def main() -> int:
         else:
             outcomes["compared"] += 1
             if found is not None:
-                print(f"seed {seed}: {found}\nthe smallest form found:\n{shrink(generated, seed)}")
+                print(f"seed {seed}: {found}\n{generated}\nin a smaller form:", flush=True)
+                print(shrink(generated, seed))
                 return 1
         seed += 1
     print(f"{seed - first} spaces: {dict(outcomes)}")
