@@ -111,6 +111,8 @@ class _Lowering:
                         f"{inner!r} cannot be nested in the vector dimension {node.dims[0]!r}"
                     )
             return self.block(node.body, place)
+        if node.kind not in ("LOOP", "PARALLEL"):
+            raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
         variable = self.name(f"{node.dims[0].index}{node.dims[0].level}")
         body = self.block(node.body, _enter(place, node, variable))
         if node.kind == "PARALLEL":

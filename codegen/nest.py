@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.language.space import EnumChoice, IntegerChoice, Space
 
 Statement = Instruction | Dimension
 
@@ -33,6 +35,37 @@ class Implementation(Protocol):
         ...
 
     def size(self, dim: Dimension) -> int: ...
+
+
+_VALUES = {
+    "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
+    "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
+}
+"""Values for which there is code. A space may do without some of them."""
+
+
+def check_decisions(space: Space, source: Source) -> None:
+    """Raises `DiagnosticError` unless a space decides what lowering reads, and nothing that it does not know.
+
+    `source` is the text of the space: where something is missing.
+    """
+    report: list[Diagnostic] = []
+    for name, arity in (("size", 1), ("dim_kind", 1), ("order", 2)):
+        choice = space.choices.get(name)
+        kind = EnumChoice if name in _VALUES else IntegerChoice
+        if not isinstance(choice, kind) or len(choice.params) != arity:
+            span = choice.span if choice is not None else Span(source, 0, min(1, len(source.text)))
+            wanted = f"{'an enum' if kind is EnumChoice else 'an integer'} choice `{name}` of {arity}"
+            message = f"no code can be made: {wanted} object{'s' * (arity > 1)} is needed"
+            report.append(Diagnostic("SP420", message, span))
+        elif isinstance(choice, EnumChoice):
+            for value in choice.values:
+                if value not in _VALUES[name]:
+                    message = f"there is no code for the value `{value}` of `{name}`"
+                    hint = f"values with code are {', '.join(_VALUES[name])}"
+                    report.append(Diagnostic("SP420", message, choice.span, hint))
+    if report:
+        raise DiagnosticError(report)
 
 
 @dataclass(frozen=True, slots=True)

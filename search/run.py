@@ -26,7 +26,7 @@ from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Contender, Iteration, Measured, State
-from spacedsl.search.store import Store
+from spacedsl.search.store import DamagedError, Store
 from spacedsl.search.tree import Node, Tree, replay
 
 
@@ -134,7 +134,13 @@ class Search:
     def _restore(self, state: State, store: Store) -> None:
         last: Iteration | None = None
         for last in store.iterations():
-            state.absorb(last)
+            try:
+                state.absorb(last)
+            except IndexError:
+                message = (
+                    f"the record in {store.folder} is damaged: iteration {state.iterations + 1} has no place"
+                )
+                raise DamagedError(message) from None
         if last is not None:
             self._rng.bit_generator.state = json.loads(last.random_state)
 

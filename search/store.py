@@ -11,6 +11,7 @@ import fcntl
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -53,6 +54,8 @@ _COLUMNS = (
     "samples", "failure", "message", "proven_ns", "refused", "seconds", "random_state",
 )  # fmt: skip
 _INSERT = f"INSERT INTO iteration ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)})"
+_DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA)
+"""Codes of SQLite for a file, or tables, that are not as they should be; others are faults of the machine."""
 _REVISE = (
     "UPDATE iteration SET time_ns = NULL, low_ns = NULL, high_ns = NULL, samples = NULL, "
     "failure = ?, message = ? WHERE digest = ?"
@@ -61,7 +64,11 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM iteration ORDER BY number"
 
 
 class StoreError(Exception):
-    """A folder that holds no run, one of another version, or one that another process is writing."""
+    """A folder that holds no run, or one that another process is writing."""
+
+
+class DamagedError(StoreError):
+    """A record that cannot be read: of another version, or damaged since it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +138,30 @@ class Store:
             # With a write-ahead log a commit survives the end of the process without waiting for the disk.
             store._connection.execute("PRAGMA journal_mode = WAL")
             store._connection.execute("PRAGMA synchronous = NORMAL")
-        except StoreError:
+        except BaseException:
             store.close()
             raise
         return store
 
     def _check_schema(self) -> None:
-        try:
+        with self._readable():
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.folder / DATABASE} is not readable: {error}") from None
         if version != SCHEMA:
-            raise StoreError(
+            raise DamagedError(
                 f"{self.folder} was written in format {version}; this program reads format {SCHEMA}"
             )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Whatever reading meets that no version of this program has written is damage."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF not in _DAMAGE:
+                raise
+            raise DamagedError(f"{self.folder / DATABASE} is not readable: {error}") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedError(f"{self.folder / DATABASE} is damaged: {error}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -160,10 +177,11 @@ class Store:
             self._lock.close()
 
     def about(self) -> About:
-        rows = self._connection.execute("SELECT key, value FROM about")
-        values = {key: json.loads(value) for key, value in rows}
-        values["flags"] = tuple(values["flags"])
-        return About(**values)
+        with self._readable():
+            rows = self._connection.execute("SELECT key, value FROM about")
+            values = {key: json.loads(value) for key, value in rows}
+            values["flags"] = tuple(values["flags"])
+            return About(**values)
 
     def append(self, iteration: Iteration, code: str | None = None) -> None:
         """Commits an iteration, and the code of its implementation where it is to be kept."""
@@ -188,8 +206,15 @@ class Store:
 
     def iterations(self) -> Iterator[Iteration]:
         """All committed iterations, in order."""
-        for row in self._connection.execute(_SELECT):
-            yield _iteration(dict(zip(_COLUMNS, row, strict=True)))
+        with self._readable():
+            rows = self._connection.execute(_SELECT)
+        while True:
+            with self._readable():
+                row = rows.fetchone()
+                if row is None:
+                    return
+                iteration = _iteration(dict(zip(_COLUMNS, row, strict=True)))
+            yield iteration
 
     def spent(self) -> tuple[float, int]:
         """Seconds of search and evaluations that are committed."""

@@ -24,6 +24,7 @@ from spacedsl.codegen.c_printer import print_header
 from spacedsl.codegen.characterize import devices_folder, local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.native import Function, build_function
+from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
@@ -43,15 +44,15 @@ from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
 from spacedsl.search.run import ContradictionError, Options, Search, decided
 from spacedsl.search.state import Trial
-from spacedsl.search.store import About, Store, StoreError, new_folder
+from spacedsl.search.store import About, DamagedError, Store, StoreError, new_folder
 from spacedsl.search.tree import replay as follow
 
 if TYPE_CHECKING:
     import pandas
 
 __all__ = [
-    "Best", "ChangedError", "EmptySpaceError", "EnvironmentLack", "Planned", "Preparing", "Replay", "Result",
-    "SizeOverrideError", "Stop", "StoreError", "UnknownNameError", "device_files", "emit", "explore", "load",
+    "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned", "Preparing",
+    "Replay", "Result", "SizeOverrideError", "Stop", "StoreError", "UnknownNameError", "device_files", "emit", "explore", "load",
     "load_device", "load_kernel", "load_space", "local_device", "replay", "resume",
 ]  # fmt: skip
 
@@ -187,6 +188,7 @@ class _Problem:
 def _problem(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: Listener) -> _Problem:
     on_event(Preparing(f"compiling {space_path.name}"))
     space = load_space(space_path)
+    check_decisions(space, Source.read(space_path))
     compiled = compile_space(space)
     on_event(Preparing(f"building the space of {kernel.name}"))
     instance = instantiate(compiled, kernel.backbone, device)

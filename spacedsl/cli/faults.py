@@ -86,6 +86,7 @@ def _codes() -> dict[type[BaseException], ExitCode]:
         api.UnknownNameError: ExitCode.USAGE,
         api.SizeOverrideError: ExitCode.USAGE,
         api.StoreError: ExitCode.USAGE,
+        api.DamagedError: ExitCode.CONTENT,
         api.ChangedError: ExitCode.CONTENT,
         api.EmptySpaceError: ExitCode.EMPTY_SPACE,
         api.EnvironmentLack: ExitCode.ENVIRONMENT,

@@ -153,3 +153,35 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {"numpy", "lark", "pydantic", "ruamel", "rich"} & set(loaded.split())
     assert "explore" in run("--help").out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "value PARALLEL:",
+            "value STREAM:\n  value PARALLEL:",
+            "no code for the value `STREAM` of `dim_kind`",
+        ),
+        ("choice enum dim_kind($dim", "choice enum dim_kin($dim", "an enum choice `dim_kind` of 1 object is"),
+    ],
+)
+def test_a_space_that_code_generation_cannot_read_is_shown_at_its_place(
+    old: str, new: str, said: str, tmp_path: Path, machine: Path
+) -> None:
+    rules = (MATMUL.parents[1] / "spaces" / "linalg.space").read_text(encoding="utf-8")
+    assert rules.count(old) == 1
+    changed = rules.replace(old, new)
+    if "dim_kin(" in changed:
+        changed = changed.replace("dim_kind(", "dim_kin(").replace("  dim_kind\n", "  dim_kin\n")
+    space = tmp_path / "own.space"
+    space.write_text(changed, encoding="utf-8")
+    ran = run("explore", MATMUL, "--size", "m=8,n=8,k=4", "--space", space, "--runs", tmp_path / "runs")
+    refused(ran, 1, f"{space}:", "error SP420", said)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_is_none_is_a_usage_error_and_a_damaged_one_is_wrong_content(tmp_path: Path) -> None:
+    refused(run("resume", tmp_path), 2, "holds no run")
+    (tmp_path / "run.sqlite").write_text("no database\n" * 1000)
+    refused(run("resume", tmp_path), 1, f"{tmp_path / 'run.sqlite'} is not readable")

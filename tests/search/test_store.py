@@ -16,7 +16,7 @@ import pytest
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Iteration, Measured
-from spacedsl.search.store import DATABASE, Store, StoreError, new_folder
+from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, new_folder
 from spacedsl.search.tree import Expansion, Step
 from tests.search.long_run import ABOUT, run
 
@@ -169,6 +169,45 @@ def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(StoreError, match="format 99"):
         Store.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE about",
+        "DROP TABLE iteration",
+        "DELETE FROM about WHERE key = 'seed'",
+        "UPDATE about SET value = '{' WHERE key = 'seed'",
+        "INSERT INTO about VALUES ('more', '1')",
+        "UPDATE iteration SET expansion = '[' WHERE number = 2",
+        "UPDATE iteration SET failure = 'tired' WHERE number = 2",
+        "UPDATE iteration SET path = '[77]' WHERE number = 2",
+        "DELETE FROM iteration WHERE number = 1",
+    ],
+)
+def test_a_damaged_record_is_refused_wherever_the_damage_is(tmp_path: Path, damage: str) -> None:
+    run(tmp_path, evaluations=5)
+    with sqlite3.connect(tmp_path / DATABASE) as connection:
+        connection.execute(damage)
+    connection.close()
+
+    def read() -> None:
+        with Store.open(tmp_path) as store:
+            assert store.about()
+        run(tmp_path, evaluations=6)
+
+    with pytest.raises(DamagedError, match=str(tmp_path)):
+        read()
+
+
+def test_a_record_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, evaluations=30)
+    with Store.open(tmp_path) as store:
+        store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with (tmp_path / DATABASE).open("r+b") as file:
+        file.truncate(3 * 4096)
+    with pytest.raises(DamagedError, match="not readable"):
+        run(tmp_path, evaluations=31)
 
 
 def test_runs_of_one_second_lie_in_folders_of_their_own(tmp_path: Path) -> None:
