@@ -29,7 +29,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
     "spacedsl.search": (*CORE, "spacedsl.kernels", "spacedsl.search"),
     "spacedsl.codegen": (*CORE, "spacedsl.kernels", "spacedsl.codegen"),
-    "spacedsl.api": (*CORE, "spacedsl.record", "spacedsl.kernels", "spacedsl.search", "spacedsl.codegen"),
+    "spacedsl.api": (
+        *CORE,
+        "spacedsl.record",
+        "spacedsl.kernels",
+        "spacedsl.search",
+        "spacedsl.codegen",
+        "spacedsl.api",
+    ),
     "spacedsl.cli": ("spacedsl",),
 }
 ENVIRONMENT = {"CC", "NO_COLOR", "FORCE_COLOR", "SOAK_MINUTES"}

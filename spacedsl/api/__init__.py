@@ -1,0 +1,43 @@
+"""Everything above the packages: wires language, engine, kernels, search and code generation together.
+
+In: kernel files, spaces, folders of runs, records of implementations. Out: `Result`, `Replay`, callables on
+NumPy arrays. Nothing here prints; whoever wants to watch passes a listener.
+
+`problem.py` poses what is to be searched, `exploration.py` searches it, `results.py` holds and writes what
+was found, `replaying.py` takes up what was written.
+"""
+
+from pathlib import Path
+
+from spacedsl import kernels
+from spacedsl.api.exploration import explore, resume
+from spacedsl.api.problem import (
+    Activity,
+    ChangedError,
+    EmptySpaceError,
+    Planned,
+    Preparing,
+    UnknownNameError,
+)
+from spacedsl.api.replaying import Replay, emit, load, replay
+from spacedsl.api.results import Best, Result
+from spacedsl.codegen.build import EnvironmentLack
+from spacedsl.codegen.characterize import devices_folder, local_device
+from spacedsl.kernels.device import load_device
+from spacedsl.kernels.kernel_file import SizeOverrideError, load_kernel
+from spacedsl.language import load_space
+from spacedsl.search.results import Stop
+from spacedsl.search.store import DamagedError, StoreError
+
+__all__ = [
+    "Activity", "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned",
+    "Preparing", "Replay", "Result", "SizeOverrideError", "Stop", "StoreError", "UnknownNameError",
+    "device_files", "emit", "explore", "load", "load_device", "load_kernel", "load_space", "local_device",
+    "replay", "resume",
+]  # fmt: skip
+
+
+def device_files() -> tuple[Path, ...]:
+    """Descriptions of machines: those shipped, then those measured here."""
+    shipped = Path(kernels.__file__).parent / "devices"
+    return (*sorted(shipped.glob("*.yaml")), *sorted(devices_folder().glob("*.yaml")))

@@ -1,0 +1,203 @@
+"""Explorations: a new one, or one that goes on where it stood.
+
+In: a kernel, budgets and options, or the folder of a run. Out: a `Result`. Here the search meets its bound,
+evaluator, ordering, policy and store.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from types import FrameType
+
+from spacedsl.api.problem import (
+    ChangedError,
+    Listener,
+    Planned,
+    Preparing,
+    Problem,
+    UnknownNameError,
+    generator_digest,
+    pose,
+)
+from spacedsl.api.results import BestFiles, Result
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.characterize import local_device
+from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.diagnostics import Source
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.evaluation import Lowered
+from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.comparison import Finalist
+from spacedsl.search.events import Event, NewBest
+from spacedsl.search.orderings import select_ordering
+from spacedsl.search.policies import POLICIES
+from spacedsl.search.run import Options, Search
+from spacedsl.search.store import About, Store, new_folder
+from spacedsl.search.tree import replay as follow
+
+TARGETS = ("cpu",)
+DEFAULT_POLICY = "tag"
+
+
+def explore(
+    kernel: KernelFile | Path | str,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    space: Path | None = None,
+    target: str = "cpu",
+    time_s: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    ordering: str | None = None,
+    policy: str | None = None,
+    runs: Path = Path("runs"),
+    on_event: Listener = lambda event: None,
+) -> Result:
+    """Searches for the fastest implementation of a kernel until the budget or the space is spent.
+
+    `sizes` replace those of a kernel file that is given by its path. Without `time_s` and `evaluations` the
+    search ends only with the space. Everything is kept in a new folder below `runs`.
+
+    Raises `DiagnosticError` for what is wrong in a file, `UnknownNameError`, `EmptySpaceError`,
+    `EnvironmentLack`.
+    """
+    if not isinstance(kernel, KernelFile):
+        kernel = load_kernel(Path(kernel), sizes or {})
+    policy = policy or DEFAULT_POLICY
+    _known("target", target, TARGETS)
+    _known("policy", policy, POLICIES)
+    compiler = find_compiler()
+    device = local_device(progress=lambda activity: on_event(Preparing(activity)))
+    problem = pose(kernel, (space or kernel.space).resolve(), device, on_event)
+    select_ordering(problem.instance, problem.space, ordering)
+    about = About(
+        kernel=kernel.name,
+        kernel_path=str(kernel.path.resolve()),
+        kernel_text=kernel.text,
+        sizes=dict(kernel.sizes),
+        space_path=str(problem.space_path),
+        space_digest=problem.space.digest,
+        space_text=problem.space_path.read_text(encoding="utf-8-sig"),
+        target=target,
+        device=device.model_dump(mode="json"),
+        compiler=compiler.version,
+        generator_digest=generator_digest(),
+        flags=compiler.flags,
+        seed=seed,
+        ordering=ordering,
+        policy=policy,
+        seconds=time_s,
+        evaluations=evaluations,
+        version=metadata.version("spacedsl"),
+    )
+    folder = new_folder(runs, kernel.name, datetime.now()).resolve()
+    with Store.create(folder, about) as store:
+        return _search(problem, about, store, on_event)
+
+
+def resume(
+    run: Path | str,
+    *,
+    time_s: float | None = None,
+    evaluations: int | None = None,
+    on_event: Listener = lambda event: None,
+) -> Result:
+    """Goes on with a run where it stood. A budget that is given here comes on top of what has been spent.
+
+    Raises `StoreError` where there is no run, `ChangedError` where its space or generator has changed.
+    """
+    folder = Path(run).resolve()
+    with Store.open(folder) as store:
+        about = store.about()
+        kernel = check_kernel(
+            Source(about.kernel_path, about.kernel_text), Path(about.kernel_path), about.sizes
+        )
+        device = CpuDevice.model_validate(about.device)
+        problem = pose(kernel, Path(about.space_path), device, on_event)
+        if problem.space.digest != about.space_digest:
+            raise ChangedError(f"{about.space_path} has changed since {folder.name} began: explore anew")
+        if generator_digest() != about.generator_digest:
+            raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
+        if time_s is not None or evaluations is not None:
+            spent_s, spent = store.spent()
+            about = replace(
+                about,
+                seconds=None if time_s is None else spent_s + time_s,
+                evaluations=None if evaluations is None else spent + evaluations,
+            )
+        return _search(problem, about, store, on_event)
+
+
+def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
+    evaluator = CpuEvaluator(problem.kernel, problem.device)
+    files = BestFiles(store.folder, about, problem.kernel)
+
+    def listen(event: Event) -> None:
+        if isinstance(event, NewBest):
+            candidate = follow(problem.instance, problem.root, event.steps)
+            lowered = evaluator.lower(candidate)
+            assert isinstance(lowered, Lowered)
+            files.write(
+                Finalist(candidate, lowered.digest, lowered.code, event.timing, event.bound_ns, is_tied=False)
+            )
+        on_event(event)
+
+    search = Search(
+        problem.instance,
+        bound=CpuBound(problem.instance, problem.device),
+        evaluator=evaluator,
+        ordering=select_ordering(problem.instance, problem.space, about.ordering),
+        policy=POLICIES[about.policy](),
+        options=Options(seed=about.seed, seconds=about.seconds, evaluations=about.evaluations),
+        decisions=problem.kernel.decisions,
+        store=store,
+        listener=listen,
+    )
+    on_event(Planned(about.seconds, about.evaluations))
+    with _interruptible(search):
+        found = search.run()
+    best = None if found.best is None else files.write(found.best)
+    return Result(
+        kernel=problem.kernel,
+        target=about.target,
+        device=problem.device,
+        run=store.folder,
+        stop=found.stop,
+        seed=found.seed,
+        progress=found.progress,
+        root_bound_ns=found.root_bound_ns,
+        trials=found.trials,
+        best=best,
+    )
+
+
+@contextmanager
+def _interruptible(search: Search) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) ends the search after the evaluation in progress, the second at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        search.interrupt()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _known(kind: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise UnknownNameError(f"no {kind} is called `{name}`; known: {', '.join(names)}")

@@ -1,0 +1,97 @@
+"""What is to be searched: a kernel under the rules of a space on a device, checked and propagated.
+
+In: a kernel file, the path of a space, a device. Out: a `Problem`, or an exception that says what is wrong.
+On the way a listener hears what is being done. Nothing is searched here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spacedsl import codegen
+from spacedsl.codegen.nest import check_decisions
+from spacedsl.compiler import compile_space
+from spacedsl.diagnostics import Source
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.language import load_space
+from spacedsl.language.space import Space
+from spacedsl.search.events import Event
+from spacedsl.search.run import ContradictionError, decided
+
+
+class UnknownNameError(ValueError):
+    """A target or policy that does not exist; the message lists those that do."""
+
+
+class EmptySpaceError(Exception):
+    """The constraints, together with the decisions fixed by the kernel file, leave no implementation."""
+
+
+class ChangedError(Exception):
+    """A run or a record cannot be taken up again because what it was made from is another today."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """What is done before the search starts."""
+
+    activity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The budget of the whole run, over all its resumptions; None: no limit."""
+
+    time_s: float | None
+    evaluations: int | None
+
+
+Activity = Event | Preparing | Planned
+Listener = Callable[[Activity], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A kernel, its space and a device, ready to be searched."""
+
+    kernel: KernelFile
+    space: Space
+    space_path: Path
+    device: CpuDevice
+    instance: Instance
+    root: Candidate
+    """With the decisions that the kernel file fixes."""
+
+
+def pose(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: Listener) -> Problem:
+    on_event(Preparing(f"compiling {space_path.name}"))
+    space = load_space(space_path)
+    check_decisions(space, Source.read(space_path))
+    compiled = compile_space(space)
+    on_event(Preparing(f"building the space of {kernel.name}"))
+    instance = instantiate(compiled, kernel.backbone, device)
+    root = instance.root()
+    if root is None:
+        raise EmptySpaceError(f"{space_path}: the constraints leave no implementation of `{kernel.name}`")
+    try:
+        root = decided(instance, root, kernel.decisions)
+    except ContradictionError as error:
+        raise EmptySpaceError(f"{kernel.path}: {error}") from None
+    except KeyError as error:
+        raise UnknownNameError(f"{kernel.path}: decisions: {error.args[0]}") from None
+    return Problem(kernel, space, space_path, device, instance, root)
+
+
+def generator_digest() -> str:
+    """SHA-256 of the code generator's sources: with other ones, other code for the same decisions."""
+    folder = Path(codegen.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".c", ".h"}):
+        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

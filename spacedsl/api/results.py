@@ -1,0 +1,147 @@
+"""What an exploration hands back and leaves behind: `Result`, and the files of the fastest implementation.
+
+In: finalists of a search, and what its run is about. Out: `best.c`, `best.h`, `best.json`, and values that
+say where these are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spacedsl import record
+from spacedsl.codegen.c_printer import print_header
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.linalg.backbone import Op
+from spacedsl.record import CodeRecord, DecisionRecord, KernelRecord, Record, SpaceRecord
+from spacedsl.search.comparison import Finalist
+from spacedsl.search.events import Progress
+from spacedsl.search.results import Stop
+from spacedsl.search.state import Trial
+from spacedsl.search.store import About
+
+if TYPE_CHECKING:
+    import pandas
+
+_FLOPS = {Op.ADD: 1, Op.SUB: 1, Op.MUL: 1, Op.DIV: 1, Op.NEG: 1, Op.FMA: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The files of the fastest implementation, and its times in nanoseconds."""
+
+    time_ns: float
+    time_ci_ns: tuple[float, float]
+    bound_ns: float
+    code: Path
+    header: Path
+    decisions: Path
+    is_tied: bool
+    """Whether another implementation's time cannot be told from it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What an exploration found. `flops` and `footprint_bytes` are those of one call of the kernel."""
+
+    kernel: KernelFile
+    target: str
+    device: CpuDevice
+    run: Path
+    stop: Stop
+    seed: int
+    progress: Progress
+    root_bound_ns: float | None
+    trials: tuple[Trial, ...]
+    best: Best | None
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one call, a fused multiply-add counted as two."""
+        return sum(
+            _FLOPS.get(i.op, 0) * math.prod(d.extent for d in i.logical_dims)
+            for i in self.kernel.backbone.instructions
+        )
+
+    @property
+    def footprint_bytes(self) -> int:
+        """Distinct bytes that one call reads or writes."""
+        return sum(t.elements * t.dtype.nbytes for t in self.kernel.backbone.tensors)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row for each implementation that was met; needs pandas."""
+        import pandas as pd
+
+        rows = [
+            {
+                "iteration": t.iteration,
+                "seconds": t.seconds,
+                "digest": t.digest,
+                "time_ns": t.outcome.timing.time_ns if t.outcome.timing is not None else None,
+                "bound_ns": t.bound_ns,
+                "failure": str(t.outcome.failure) if t.outcome.failure is not None else None,
+                "is_duplicate": t.is_duplicate,
+            }
+            for t in self.trials
+        ]
+        return pd.DataFrame(
+            rows, columns=["iteration", "seconds", "digest", "time_ns", "bound_ns", "failure", "is_duplicate"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BestFiles:
+    """`best.c`, `best.h` and `best.json` of a run. Each is replaced at once; the record comes last."""
+
+    folder: Path
+    about: About
+    kernel: KernelFile
+
+    def write(self, best: Finalist) -> Best:
+        name, tensors, parameters = (
+            self.kernel.name,
+            self.kernel.backbone.tensors,
+            self.kernel.backbone.parameters,
+        )
+        code, header, decisions = (self.folder / f"best.{suffix}" for suffix in ("c", "h", "json"))
+        record.replace_text(code, best.code)
+        record.replace_text(header, print_header(name, tensors, parameters))
+        record.write(_record(best, self.about), decisions)
+        timing = best.timing
+        return Best(
+            time_ns=timing.time_ns,
+            time_ci_ns=(timing.low_ns, timing.high_ns),
+            bound_ns=best.bound_ns,
+            code=code,
+            header=header,
+            decisions=decisions,
+            is_tied=best.is_tied,
+        )
+
+
+def _record(best: Finalist, about: About) -> Record:
+    return Record(
+        kernel=KernelRecord(
+            name=about.kernel, path=about.kernel_path, text=about.kernel_text, sizes=dict(about.sizes)
+        ),
+        space=SpaceRecord(path=about.space_path, digest=about.space_digest),
+        target="cpu",
+        device=dict(about.device),
+        code=CodeRecord(
+            digest=best.digest,
+            generator=about.generator_digest,
+            compiler=about.compiler,
+            flags=about.flags,
+        ),
+        time_ns=best.timing.time_ns,
+        time_ci_ns=(best.timing.low_ns, best.timing.high_ns),
+        samples=best.timing.samples,
+        bound_ns=best.bound_ns,
+        verified=True,
+        decisions=tuple(
+            DecisionRecord(choice=d.choice, objects=d.objects, values=d.values) for d in best.decisions
+        ),
+    )
