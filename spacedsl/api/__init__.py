@@ -28,11 +28,12 @@ from spacedsl.kernels.kernel_file import SizeOverrideError, load_kernel
 from spacedsl.language import load_space
 from spacedsl.search.results import Stop
 from spacedsl.search.store import DamagedError, StoreError
+from spacedsl.search.tree import ReplayError
 
 __all__ = [
     "Activity", "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned",
-    "Preparing", "Replay", "Result", "SizeOverrideError", "Stop", "StoreError", "UnknownNameError",
-    "device_files", "emit", "explore", "load", "load_device", "load_kernel", "load_space", "local_device",
+    "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "StoreError",
+    "UnknownNameError", "device_files", "emit", "explore", "load", "load_device", "load_kernel", "load_space", "local_device",
     "replay", "resume",
 ]  # fmt: skip
 

@@ -28,7 +28,7 @@ from spacedsl.api.problem import (
 )
 from spacedsl.api.results import BestFiles, Result
 from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.characterize import local_device
+from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.device import CpuDevice
@@ -36,7 +36,7 @@ from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.comparison import Finalist
-from spacedsl.search.events import Event, NewBest
+from spacedsl.search.events import Event, NewBest, Violation
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
@@ -112,7 +112,8 @@ def resume(
 ) -> Result:
     """Goes on with a run where it stood. A budget that is given here comes on top of what has been spent.
 
-    Raises `StoreError` where there is no run, `ChangedError` where its space or generator has changed.
+    Raises `StoreError` where there is no run, `DamagedError` where it cannot be read, `ChangedError` where
+    its space, the generator or the compiler has changed.
     """
     folder = Path(run).resolve()
     with Store.open(folder) as store:
@@ -126,6 +127,12 @@ def resume(
             raise ChangedError(f"{about.space_path} has changed since {folder.name} began: explore anew")
         if generator_digest() != about.generator_digest:
             raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
+        compiler = find_compiler()
+        if (compiler.version, compiler.flags) != (about.compiler, about.flags):
+            raise ChangedError(
+                f"{folder.name} was measured with {about.compiler}, and the C compiler is now "
+                f"{compiler.version}, or has other flags: explore anew"
+            )
         if time_s is not None or evaluations is not None:
             spent_s, spent = store.spent()
             about = replace(
@@ -139,8 +146,12 @@ def resume(
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
     evaluator = CpuEvaluator(problem.kernel, problem.device)
     files = BestFiles(store.folder, about, problem.kernel)
+    is_raised = False
 
     def listen(event: Event) -> None:
+        nonlocal is_raised
+        if isinstance(event, Violation):
+            is_raised = raise_peaks(problem.device, 1 / event.scale)
         if isinstance(event, NewBest):
             candidate = follow(problem.instance, problem.root, event.steps)
             lowered = evaluator.lower(candidate)
@@ -176,6 +187,7 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         root_bound_ns=found.root_bound_ns,
         trials=found.trials,
         best=best,
+        is_device_raised=is_raised,
     )
 
 

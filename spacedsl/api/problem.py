@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl import codegen
 from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Source
@@ -23,6 +22,8 @@ from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from spacedsl.search.events import Event
 from spacedsl.search.run import ContradictionError, decided
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 class UnknownNameError(ValueError):
@@ -89,9 +90,9 @@ def pose(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: List
 
 
 def generator_digest() -> str:
-    """SHA-256 of the code generator's sources: with other ones, other code for the same decisions."""
-    folder = Path(codegen.__file__).parent
+    """SHA-256 of all sources that code depends on: with other ones, other code for the same decisions."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".c", ".h"}):
-        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    for folder in (_PACKAGE / "codegen", _PACKAGE / "kernels"):
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".c", ".h"}):
+            digest.update(f"{path.relative_to(_PACKAGE)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -57,6 +57,8 @@ class Result:
     root_bound_ns: float | None
     trials: tuple[Trial, ...]
     best: Best | None
+    is_device_raised: bool
+    """Whether a time below its bound raised the description of this machine, for the runs to come."""
 
     @property
     def flops(self) -> int:

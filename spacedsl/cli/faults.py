@@ -88,6 +88,7 @@ def _codes() -> dict[type[BaseException], ExitCode]:
         api.StoreError: ExitCode.USAGE,
         api.DamagedError: ExitCode.CONTENT,
         api.ChangedError: ExitCode.CONTENT,
+        api.ReplayError: ExitCode.CONTENT,
         api.EmptySpaceError: ExitCode.EMPTY_SPACE,
         api.EnvironmentLack: ExitCode.ENVIRONMENT,
     }

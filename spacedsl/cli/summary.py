@@ -106,9 +106,14 @@ def _counts(result: Result) -> Iterator[str]:
     if p.failures:
         yield "failures   " + ", ".join(f"{name} {entry.count}" for name, entry in p.failures.items())
     if p.bound_violations:
+        what = (
+            "which has been raised"
+            if result.is_device_raised
+            else "measure it again with `spacedsl device characterize`"
+        )
         yield (
             f"violations {p.bound_violations} times below the bound: the machine is faster than its "
-            "description, measure it again with `spacedsl device characterize`"
+            f"description, {what}"
         )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,17 @@ def test_a_run_whose_space_has_changed_is_not_resumed(machine: Path, tmp_path: P
     replayed = json.loads(run("replay", Path(folder) / "best.json", "--json").out)
     assert replayed["identical"] is True
     assert replayed["changes"] == [f"the space {space}"]
+
+
+def test_a_run_measured_with_another_compiler_is_not_resumed(explored: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(explored.folder, folder)
+    with sqlite3.connect(folder / "run.sqlite") as connection:
+        connection.execute("UPDATE about SET value = ? WHERE key = 'compiler'", (json.dumps("cc 1.0"),))
+    connection.close()
+    ran = run("resume", folder)
+    assert ran.code == 1
+    assert "was measured with cc 1.0" in ran.err
 
 
 def test_an_interrupted_run_is_saved_and_says_how_to_go_on(machine: Path, tmp_path: Path) -> None:

@@ -248,6 +248,37 @@ def test_measured_again_rates_only_rise(
     assert characterize.local_device() == again
 
 
+def test_a_time_below_the_bound_raises_the_description_for_good(
+    data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(characterize, "_measure", lambda progress: measured[0])
+    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    before = characterize.local_device()
+    assert characterize.raise_peaks(before, 1.25)
+    after = characterize.local_device()
+    for old, new in zip(before.arithmetic + before.accesses, after.arithmetic + after.accesses, strict=True):
+        assert new.instructions_per_ns == pytest.approx(1.25 * old.instructions_per_ns)
+    for slow, fast in zip(before.latencies, after.latencies, strict=True):
+        assert fast.latency_ns == pytest.approx(slow.latency_ns / 1.25)
+    for slower, faster in zip(before.memory, after.memory, strict=True):
+        assert faster.bytes_per_ns_all == pytest.approx(1.25 * slower.bytes_per_ns_all)
+        assert faster.capacity_bytes == slower.capacity_bytes
+    # The factor is that of the device of the run: less than what is known already changes nothing.
+    assert characterize.raise_peaks(before, 1.1)
+    assert characterize.local_device() == after
+
+
+def test_a_time_far_below_the_bound_or_on_another_machine_raises_nothing(
+    data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(characterize, "_measure", lambda progress: measured[0])
+    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    here = characterize.local_device()
+    assert not characterize.raise_peaks(here, 3.0)
+    assert not characterize.raise_peaks(here.model_copy(update={"name": "elsewhere"}), 1.5)
+    assert characterize.local_device() == here
+
+
 @pytest.mark.parametrize("change", ["cpus", "processor", "compiler"])
 def test_another_machine_has_another_file(
     data_folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
