@@ -366,6 +366,9 @@ def _literal(space: Space, formula: Formula) -> Disjunct:
 def _comparison(space: Space, left: Linear, op: Comparison, right: Linear) -> Disjunct:
     if left.use is None and right.use is None:
         return StaticCompare(left, op, right)
+    if left.use == right.use and isinstance(left.factor, int) and isinstance(right.factor, int):
+        # Two uses of one counter become one: else the ends of its interval would push each other on and on.
+        return _comparison(space, *_collected(left, left.factor, op, right, right.factor))
     if left.use is None:
         left, op, right = right, MIRROR[op], left
     if (
@@ -385,6 +388,18 @@ def _comparison(space: Space, left: Linear, op: Comparison, right: Linear) -> Di
             return AtMost(right, left)
         case Comparison.GT:
             return AtMost(shifted(right, 1), left)
+
+
+def _collected(
+    left: Linear, left_factor: int, op: Comparison, right: Linear, right_factor: int
+) -> tuple[Linear, Comparison, Linear]:
+    """The comparison with what both sides use on the one where its factor stays positive, if on any."""
+    more = left_factor - right_factor
+    return (
+        Linear(left.use if more > 0 else None, max(more, 1), left.offsets),
+        op,
+        Linear(left.use if more < 0 else None, max(-more, 1), right.offsets),
+    )
 
 
 def _linear(affine: Affine) -> Linear:

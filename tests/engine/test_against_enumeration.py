@@ -148,3 +148,25 @@ def test_representatives_among_the_members_of_a_set_do_not_ask_for_the_rank_of_a
     compared.check_exhaustively()
     for seed in range(10):
         compared.check_descent(random.Random(seed))
+
+
+def test_a_large_counter_compared_with_itself_is_decided_at_once() -> None:
+    text = """
+    set Items: iterator = "$kernel.items" end
+    choice enum kind($x in Items):
+      value P:
+      value Q:
+      value R:
+      value S:
+    end
+    choice counter many():
+      forall $x in Items: forall $y in Items: mul "1000 * $x.weight" when: kind($x) is not S end
+    require forall $x in Items: kind($x) is not P || many() == many() - 1
+    require forall $x in Items: kind($x) is not Q || 3 * many() + 1 < many() - 1
+    require forall $x in Items: kind($x) is not R || many() + 2 >= many() - 1
+    """
+    backbone = Backbone(sizes=((1,),) * 4, weights=(1,) * 4, reds=(), blues=(), near=((),) * 4)
+    compared = example_of(GeneratedSpace(text, backbone)).agreement()
+    assert len(compared.solutions) == 2**4
+    compared.check_exhaustively()
+    compared.check_queue(random.Random(0))
