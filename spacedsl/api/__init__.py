@@ -33,8 +33,8 @@ from spacedsl.search.tree import ReplayError
 __all__ = [
     "Activity", "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned",
     "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "StoreError",
-    "UnknownNameError", "device_files", "emit", "explore", "load", "load_device", "load_kernel", "load_space", "local_device",
-    "replay", "resume",
+    "UnknownNameError", "device_files", "emit", "explore", "load", "load_device", "load_kernel", "load_space",
+    "local_device", "replay", "resume",
 ]  # fmt: skip
 
 

@@ -175,7 +175,8 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
     on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search):
         found = search.run()
-    best = None if found.best is None else files.write(found.best)
+    if found.best is None:
+        files.remove()
     return Result(
         kernel=problem.kernel,
         target=about.target,
@@ -186,7 +187,7 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         progress=found.progress,
         root_bound_ns=found.root_bound_ns,
         trials=found.trials,
-        best=best,
+        best=None if found.best is None else files.write(found.best),
         is_device_raised=is_raised,
     )
 

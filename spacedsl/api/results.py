@@ -108,7 +108,7 @@ class BestFiles:
             self.kernel.backbone.tensors,
             self.kernel.backbone.parameters,
         )
-        code, header, decisions = (self.folder / f"best.{suffix}" for suffix in ("c", "h", "json"))
+        code, header, decisions = self._paths()
         record.replace_text(code, best.code)
         record.replace_text(header, print_header(name, tensors, parameters))
         record.write(_record(best, self.about), decisions)
@@ -122,6 +122,14 @@ class BestFiles:
             decisions=decisions,
             is_tied=best.is_tied,
         )
+
+    def remove(self) -> None:
+        """What seemed to be the best and then failed is not left behind under that name."""
+        for path in reversed(self._paths()):
+            path.unlink(missing_ok=True)
+
+    def _paths(self) -> tuple[Path, Path, Path]:
+        return self.folder / "best.c", self.folder / "best.h", self.folder / "best.json"
 
 
 def _record(best: Finalist, about: About) -> Record:

@@ -9,12 +9,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import spacedsl
+from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from tests.cli.conftest import ROOT, SMALL, Run
 from tests.cli.running import run
 
@@ -210,6 +213,24 @@ def test_when_nothing_is_valid_the_failures_are_explained(machine: Path, tmp_pat
     assert "no valid implementation in 2 evaluations" in ran.out
     assert "wrong_result 2: " in ran.out
     assert ran.err.count("WRONG RESULT") == 2
+
+
+def test_a_best_that_turns_out_wrong_in_the_end_is_not_left_behind(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def all_wrong(self: CpuEvaluator, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        assert len(contenders) > 1
+        return [Outcome(None, Failure.WRONG_RESULT, "C differs") for _ in contenders]
+
+    monkeypatch.setattr(CpuEvaluator, "compare", all_wrong)
+    ran = run("explore", MATMUL, *SMALL, "-n", 3, "--runs", tmp_path, "--json")
+    document = json.loads(ran.out)
+    assert ran.code == 4
+    assert document["best"] is None
+    assert document["evaluations"] == 3
+    assert document["valid"] == 0
+    assert document["failures"] == {"wrong_result": 3}
+    assert sorted(path.suffix for path in Path(document["run"]).glob("best.*")) == []
 
 
 def test_python_gives_the_same_result(machine: Path, tmp_path: Path) -> None:
