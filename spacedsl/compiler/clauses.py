@@ -58,6 +58,8 @@ from spacedsl.language.space import (
 from spacedsl.language.space import SameEnum as SameEnumFormula
 
 MOST_CLAUSES = 32
+MOST_VARIABLES = 10
+"""Of a declaration's parameters, and of its quantified objects: code loops over both, 20 deep at most."""
 FALSE, TRUE = 1, 2
 """Masks of a representative's values."""
 
@@ -154,7 +156,8 @@ def quotient_parts(space: Space, quotient: Quotient) -> tuple[Counter, Count, tu
     names = tuple(p.name for p in quotient.params)
     variables, tests, guards = _bind(space, (*quotient.params, item))
     lower = _fresh("lower", {*names, item.name})
-    use = Use(f"{quotient.representative}.blockers", (*names, item.name))
+    # In capitals, it is the name of no choice.
+    use = Use(f"{quotient.representative}_BLOCKERS", (*names, item.name))
     members = tuple(Is(guard, TRUE, quotient.span) for guard in guards)
     qualifies = And((*members, quotient.condition))
     blocking = (
@@ -285,6 +288,10 @@ def _bind(
         variables.append(Variable(binder.name, ref))
         if binder.where is not None:
             tests.append(HostTest(_call(binder.where, {}), False))
+    if len(variables) > MOST_VARIABLES:
+        message = f"more than {MOST_VARIABLES} objects at once"
+        hint = "name what concerns some of them as a choice"
+        raise DiagnosticError([Diagnostic("SP303", message, binder.span, hint)])
     return tuple(variables), tuple(tests), tuple(guards)
 
 

@@ -149,7 +149,7 @@ class _Lowering:
         self._add(name, doc, (clause.span,), clause.variables, clause.tests, (), body, tuple(wakes))
 
     def add_count(self, count: Count) -> None:
-        name = self._unique(f"count_{_identifier(count.use.choice)}")
+        name = self._unique(f"count_{count.use.choice}")
         variables = (*count.params, *count.foralls)
         inputs = [u for clause in count.condition for d in clause for u in disjunct_uses(d)]
         inputs += [count.value] if isinstance(count.value, Use) else []
@@ -225,7 +225,7 @@ class _Lowering:
         choice = self.space.choices[use.choice]
         mirrored = mirrored and isinstance(choice, EnumChoice) and choice.symmetry is not Symmetry.NONE
         first, loops = plan(self.space, variables, tests, use.args)
-        wake_name = self._unique(f"{name}_on_{_identifier(use.choice)}") if loops else name
+        wake_name = self._unique(f"{name}_on_{use.choice}") if loops else name
         return Wake(use, mirrored, gate, first, loops, wake_name)
 
     def _entries(
@@ -258,14 +258,14 @@ class _Lowering:
         return tuple(wakes)
 
     def _name(self, uses: Iterable[Use]) -> str:
-        names = dict.fromkeys(_identifier(use.choice) for use in uses)
+        names = dict.fromkeys(use.choice for use in uses)
         return self._unique("_".join(("keep", *names)))
 
     def _unique(self, name: str) -> str:
         number, candidate = 2, name
-        while candidate in self.names:
+        while {candidate, f"{candidate}_everywhere"} & self.names:
             candidate, number = f"{name}_{number}", number + 1
-        self.names.add(candidate)
+        self.names |= {candidate, f"{candidate}_everywhere"}
         return candidate
 
     # ---- Counters ----------------------------------------------------------------------------------------
@@ -417,10 +417,6 @@ def _enum(space: Space, use: Use) -> EnumChoice:
     choice = space.choices[use.choice]
     assert isinstance(choice, EnumChoice)
     return choice
-
-
-def _identifier(name: str) -> str:
-    return name.replace(".", "_")
 
 
 def _listing(uses: Sequence[Use]) -> str:

@@ -94,7 +94,8 @@ RUNTIME = frozenset(
     }
 )
 """Names that generated code gives a meaning: no variable is printed as one of them."""
-TABLES = re.compile(r"(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger)_")
+TABLES = re.compile(r"(of_)*(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger)_")
+"""Beginnings of the names of tables and functions; what else begins so is printed with `of_` before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,9 +306,9 @@ class _Body:
         return set(use.args) <= self.bound
 
     def name_cell(self, use: Use) -> str:
-        name = "_".join((_identifier(use.choice), *use.args))
+        name = _variable("_".join((use.choice, *use.args)))
         taken = {_variable(b) for b in self.bound} | set(self.cells.values()) | RUNTIME
-        while name in taken or keyword.iskeyword(name) or TABLES.match(name):
+        while name in taken:
             name += "_"
         self.cells[use] = name
         return f"{name} = {_cell(use)}"
@@ -541,7 +542,7 @@ def _hoisted(statements: tuple[Statement, ...]) -> list[Use]:
 
 
 def _cell(use: Use) -> str:
-    name = f"at_{_identifier(use.choice)}"
+    name = f"at_{use.choice}"
     if len(use.args) > 2:
         return f"{name}{_index(use.args)}"
     return name + "".join(f"[{_variable(a)}]" for a in use.args)
@@ -553,15 +554,11 @@ def _index(variables: Iterable[str]) -> str:
 
 
 def _variable(name: str) -> str:
-    return (
-        f"{name}_"
-        if keyword.iskeyword(name) or name in RUNTIME or TABLES.match(name) or name == "mask"
-        else name
-    )
-
-
-def _identifier(name: str) -> str:
-    return name.replace(".", "_")
+    """The name, changed where it means something else in generated code; different ones stay different."""
+    if TABLES.match(name):
+        return f"of_{name}"
+    plain = name.rstrip("_")
+    return f"{name}_" if keyword.iskeyword(plain) or plain in RUNTIME else name
 
 
 def _is_atom(text: str) -> bool:

@@ -17,6 +17,8 @@ from spacedsl.language.space import EnumChoice, Space, Symmetry, Use
 
 MOST_USES = 3
 MOST_PROJECTION_BITS = 12
+MOST_EXCHANGED = 6
+"""More variables keep their order: there are too many ways to exchange them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ def _renamings(source: tuple[Variable, ...], target: tuple[Variable, ...]) -> It
     if len(source) != len(target):
         return
     sets = {v.name: v.set for v in target}
-    for names in permutations(v.name for v in target):
+    in_order = tuple(sets)
+    for names in permutations(in_order) if len(in_order) <= MOST_EXCHANGED else (in_order,):
         renaming = dict(zip((v.name for v in source), names, strict=True))
         if all(rename_set(v.set, renaming) == sets[renaming[v.name]] for v in source):
             yield renaming

@@ -189,7 +189,7 @@ class Propagation:
         space, objects, python = self.compiled.complete, self.objects, self.compiled.python
         count = len(objects.objects)
         found: dict[str, object] = {
-            f"at_{name.replace('.', '_')}": by_ids(self.layout.cells[name], choice.params, count)
+            f"at_{name}": by_ids(self.layout.cells[name], choice.params, count)
             for name, choice in space.choices.items()
         }
         for name in space.sets:

@@ -72,6 +72,49 @@ def test_a_condition_on_the_device_alone_is_asked_like_any_other(
     assert here.root().possible("kind", here.things[0]) == left
 
 
+def test_names_that_generated_code_uses_too_stay_apart() -> None:
+    text = """
+    choice enum at_keep($x in Things): value A: value B: end
+    choice integer keep_n($keep_n in Things): "[1, 2]" end
+    choice counter count_n($v in Things): forall $v_ in Things: sum 1 when: at_keep($v_) is A end
+    require forall $set_Things in Things: forall $of_set_Things in Things:
+      keep_n($set_Things) <= keep_n($of_set_Things) || count_n($of_set_Things) > 1
+    require forall $mask in Things: forall $mask_ in Things: at_keep($mask) is A || keep_n($mask_) < 2
+    """
+    here = world(text, 2)
+    x, y = here.things
+    child = here.made(here.made(here.root(), "at_keep", x, to=("B",)), "keep_n", x, to=(1,))
+    assert child.value("keep_n", y) == 1 and child.interval("count_n", x) == (0, 1)
+
+
+def test_functions_of_generated_code_stay_apart_too() -> None:
+    text = """
+    choice enum n_everywhere($x in Things): value A: value B: end
+    choice enum n($x in Things): value A: value B: end
+    require forall $x in Things: forall $y in Things: n_everywhere($x) is A || n_everywhere($y) is B
+    require forall $x in Things: n($x) is A
+    choice integer is_some_blockers($x in Things): "[1, 2]" end
+    quotient Classes of $x in Things: is_some = true / equal is YES end
+    """
+    here = world(EQUAL + text, 2)
+    assert [here.root().possible("n", x) for x in here.things] == [("A",), ("A",)]
+    assert here.root().possible("equal", *here.things) == ("YES", "NO")
+
+
+@pytest.mark.parametrize(("count", "refused"), [(10, False), (11, True)])
+def test_a_requirement_on_very_many_objects_is_compiled_or_refused_in_no_time(
+    count: int, refused: bool
+) -> None:
+    text = " ".join(f"forall $x{i} in Things:" for i in range(count))
+    text = f"{KIND}require {text} kind($x0) is A || kind($x1) is B\n"
+    if refused:
+        with pytest.raises(DiagnosticError, match="SP303"):
+            world(text, 2)
+    else:
+        here = world(text, 2)
+        assert here.root().possible("kind", here.things[0]) == ("A", "B", "C")
+
+
 def test_a_space_is_empty_where_the_device_alone_violates_it() -> None:
     assert world(f'{KIND}require "$device.limit != 4"\n', 1).instance.root() is None
 
