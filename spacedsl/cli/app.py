@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, ParamSpec
@@ -83,4 +84,9 @@ app.add_typer(devices, name="device")
 
 def main() -> None:
     """Runs the command of `sys.argv`; never returns."""
+    for name in ("stdin", "stdout", "stderr"):
+        # A stream that the caller has closed: in its place something open, which no later file replaces.
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     app()
