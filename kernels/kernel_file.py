@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations, resolve
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
@@ -88,6 +88,11 @@ def check_kernel(source: Source, path: Path, sizes: Mapping[str, int] = MappingP
     if entry is None:
         raise DiagnosticError(shape_report)
     return _Loader(document, entry, list(shape_report)).load(path, _override(entry, sizes))
+
+
+def locate(kernel: KernelFile, *place: str | int) -> Span:
+    """Where an entry stands in the file, for what only its space or a search can find wrong with it."""
+    return parse_document(Source(str(kernel.path), kernel.text), "KF").value(*place)
 
 
 def _check_backbone(document: Document) -> None:

@@ -47,19 +47,33 @@ class ContradictionError(Exception):
     """A decision fixed by the expert that the constraints refuse, after those before it."""
 
     def __init__(self, decision: Decision) -> None:
-        values = " | ".join(str(value) for value in decision.values)
         self.decision = decision
         super().__init__(
-            f"the constraints refuse {decision.choice}({', '.join(decision.objects)}) is {values}, "
-            "together with the decisions fixed before it"
+            f"the constraints refuse {_spelled(decision)}, together with the decisions fixed before it"
         )
 
 
+class UnknownDecisionError(Exception):
+    """A decision about a choice, objects or values that this instance of the space does not have."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        super().__init__(f"this space does not offer {_spelled(decision)}")
+
+
+def _spelled(decision: Decision) -> str:
+    values = " | ".join(str(value) for value in decision.values)
+    return f"{decision.choice}({', '.join(decision.objects)}) is {values}"
+
+
 def decided(instance: Instance, root: Candidate, decisions: Sequence[Decision]) -> Candidate:
-    """The candidate after the decisions; raises `ContradictionError`, or `KeyError` for an unknown name."""
+    """The candidate after the decisions; raises `ContradictionError` or `UnknownDecisionError`."""
     candidate = root
     for decision in decisions:
-        restricted = instance.decide(candidate, decision)
+        try:
+            restricted = instance.decide(candidate, decision)
+        except KeyError:
+            raise UnknownDecisionError(decision) from None
         if restricted is None:
             raise ContradictionError(decision)
         candidate = restricted

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
-from spacedsl.diagnostics import Source
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, instantiate
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.kernel_file import KernelFile, locate
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from spacedsl.search.events import Event
-from spacedsl.search.run import ContradictionError, decided
+from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -84,8 +84,9 @@ def pose(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: List
         root = decided(instance, root, kernel.decisions)
     except ContradictionError as error:
         raise EmptySpaceError(f"{kernel.path}: {error}") from None
-    except KeyError as error:
-        raise UnknownNameError(f"{kernel.path}: decisions: {error.args[0]}") from None
+    except UnknownDecisionError as error:
+        place = locate(kernel, "decisions", kernel.decisions.index(error.decision))
+        raise DiagnosticError([Diagnostic("KF043", str(error), place)]) from None
     return Problem(kernel, space, space_path, device, instance, root)
 
 

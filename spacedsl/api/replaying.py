@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from spacedsl import record
 from spacedsl.api.problem import ChangedError, Listener, Preparing, Problem, generator_digest, pose
 from spacedsl.codegen.build import find_compiler
@@ -18,7 +20,7 @@ from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import check_kernel
 from spacedsl.record import Record
-from spacedsl.search.run import ContradictionError, decided
+from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +76,10 @@ def emit(path: Path | str) -> str:
 def _rebuilt(recorded: Record, path: Path, on_event: Listener) -> tuple[Problem, Lowered, CpuEvaluator]:
     source = Source(str(path), recorded.kernel.text)
     kernel = check_kernel(source, Path(recorded.kernel.path), recorded.kernel.sizes)
-    problem = pose(kernel, Path(recorded.space.path), CpuDevice.model_validate(recorded.device), on_event)
+    problem = pose(kernel, Path(recorded.space.path), _device(recorded, path), on_event)
     try:
         candidate = decided(problem.instance, problem.root, recorded.as_decisions())
-    except (ContradictionError, KeyError) as error:
+    except (ContradictionError, UnknownDecisionError) as error:
         raise ChangedError(
             f"{path}: its decisions are not possible in {recorded.space.path} of today: {error}"
         ) from None
@@ -88,3 +90,12 @@ def _rebuilt(recorded: Record, path: Path, on_event: Listener) -> tuple[Problem,
     if isinstance(lowered, Outcome):
         raise ChangedError(f"{path}: no code can be made of its decisions: {lowered.message}")
     return problem, lowered, evaluator
+
+
+def _device(recorded: Record, path: Path) -> CpuDevice:
+    try:
+        return CpuDevice.model_validate(recorded.device)
+    except ValidationError as error:
+        raise ChangedError(
+            f"{path}: its `device` is no description of a machine: {error.errors()[0]['msg']}"
+        ) from None

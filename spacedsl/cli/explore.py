@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +24,11 @@ from spacedsl.cli.options import (
     parse_duration,
     parse_sizes,
 )
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
     from spacedsl.api import Result
+    from spacedsl.kernels.kernel_file import KernelFile
 
 Time = Annotated[
     str | None,
@@ -91,7 +96,7 @@ def explore(
     )
     defaults = Settings(time_s=DEFAULT_TIME_S, runs=Path("runs"))
     settings = given.over(from_kernel).over(configuration(config)).over(defaults)
-    with watch(console) as on_event:
+    with watch(console) as on_event, _blame(loaded, given):
         result = api.explore(
             loaded,
             space=space,
@@ -105,6 +110,27 @@ def explore(
             on_event=on_event,
         )
     return _finish(console, result, json=json)
+
+
+@contextmanager
+def _blame(kernel: KernelFile, given: Settings) -> Iterator[None]:
+    """A name that only the search can refuse is shown in the kernel file, where it came from there."""
+    from spacedsl import api
+    from spacedsl.kernels.kernel_file import locate
+
+    try:
+        yield
+    except DiagnosticError as error:
+        is_flag = all(d.span.source.name == "--ordering" for d in error.diagnostics)
+        if not is_flag or given.ordering is not None or kernel.search.ordering is None:
+            raise
+        place = locate(kernel, "search", "ordering")
+        raise DiagnosticError([replace(d, span=place) for d in error.diagnostics]) from None
+    except api.UnknownNameError as error:
+        if given.policy is not None or kernel.search.policy is None:
+            raise
+        place = locate(kernel, "search", "policy")
+        raise DiagnosticError([Diagnostic("KF044", str(error), place)]) from None
 
 
 def resume(

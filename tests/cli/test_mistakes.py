@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run
 from tests.cli.running import Ran, run
 
 MATMUL = Path(__file__).parents[2] / "kernels" / "library" / "matmul.yaml"
@@ -185,3 +186,53 @@ def test_a_run_that_is_none_is_a_usage_error_and_a_damaged_one_is_wrong_content(
     refused(run("resume", tmp_path), 2, "holds no run")
     (tmp_path / "run.sqlite").write_text("no database\n" * 1000)
     refused(run("resume", tmp_path), 1, f"{tmp_path / 'run.sqlite'} is not readable")
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "said"),
+    [
+        ("search: {policy: luck}", 18, "KF044: no policy is called `luck`"),
+        ("search: {ordering: luck}", 20, "SP085: `luck` is neither an ordering"),
+        (
+            "decisions: [{choice: luck, objects: [fma.i0], values: [1]}]",
+            13,
+            "KF043: this space does not offer",
+        ),
+        ("decisions: [{choice: size, objects: [fma.i0], values: [7]}]", 13, "size(fma.i0) is 7"),
+        ("decisions: [{choice: dim_kind, objects: [fma.i0], values: [ROUND]}]", 13, "is ROUND"),
+    ],
+)
+def test_what_only_the_search_finds_wrong_in_a_kernel_file_is_shown_there(
+    line: str, column: int, said: str, tmp_path: Path, machine: Path
+) -> None:
+    text = MATMUL.read_text(encoding="utf-8").rstrip()
+    kernel = tmp_path / "own.yaml"
+    kernel.write_text(f"{text}\n{line}\n", encoding="utf-8")
+    place = f"{kernel}:{text.count(chr(10)) + 2}:{column}: error"
+    refused(run("explore", kernel, "--size", "m=8,n=8,k=4", "--runs", tmp_path / "runs"), 1, place, said)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"device": {}}, "no description of a machine"),
+        ({"decisions": [{"choice": "size", "objects": ["fma.i0"], "values": [3]}]}, "size(fma.i0) is 3"),
+        ({"decisions": [{"choice": "size", "objects": ["fma.z9"], "values": [1]}]}, "size(fma.z9) is 1"),
+    ],
+)
+def test_an_edited_record_is_refused_in_words(
+    change: dict[str, object], said: str, explored: Run, tmp_path: Path
+) -> None:
+    edited = tmp_path / "edited.json"
+    edited.write_text(
+        json.dumps({**json.loads(explored.best.read_text("utf-8")), **change}), encoding="utf-8"
+    )
+    refused(run("replay", edited), 1, f"{edited}: ", said)
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_bug(stream: str) -> None:
+    call = f"exec '{sys.executable}' -c 'import spacedsl.cli.app as c; c.main()' check nowhere.space {stream}"
+    assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 2
+    call = call.replace("nowhere.space", f"'{MATMUL}'")
+    assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 0
