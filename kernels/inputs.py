@@ -148,7 +148,7 @@ def _largest_integer(kernel: Kernel) -> int:
 def is_large(kernel: Kernel) -> bool:
     """Whether a call costs enough to be sparing with."""
     points = max(math.prod(g.extent for g in i.logical_dims) for i in kernel.instructions)
-    return points > LARGE_POINTS or any(t.elements > LARGE_ELEMENTS for t in kernel.tensors)
+    return points > LARGE_POINTS or any(t.span > LARGE_ELEMENTS for t in kernel.tensors)
 
 
 @dataclass(frozen=True, slots=True)

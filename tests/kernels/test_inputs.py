@@ -114,3 +114,21 @@ def test_buffers_lie_where_they_are_asked_to() -> None:
     buffers = {t: np.zeros(t.span, np.float32) for t in kernel.backbone.tensors}
     arguments = integer_inputs(kernel, np.random.default_rng(0), buffers.__getitem__)
     assert all(arguments.inputs[t.name] is buffers[t] for t in buffers if not t.is_output)
+
+
+def test_a_few_elements_far_apart_are_as_large_as_the_memory_between_them() -> None:
+    def calls(stride: int) -> int:
+        text = f"""
+kernel: sparse
+backbone: linalg
+sizes: {{n: 4}}
+tensors:
+  x: {{dtype: f32, shape: [n], strides: [{stride}]}}
+  y: {{dtype: f32, shape: [n], output: true}}
+compute:
+  - y[i] = x[i] + 1
+"""
+        return sum(1 for _ in adversarial_inputs(check(text), np.random.default_rng(0)))
+
+    assert calls(1000) > 1
+    assert calls(1 << 21) == 1
