@@ -17,6 +17,7 @@ from spacedsl.api.problem import (
     EmptySpaceError,
     Planned,
     Preparing,
+    Stopping,
     UnknownNameError,
 )
 from spacedsl.api.replaying import Replay, emit, load, replay
@@ -32,9 +33,9 @@ from spacedsl.search.tree import ReplayError
 
 __all__ = [
     "Activity", "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned",
-    "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "StoreError",
-    "UnknownNameError", "device_files", "emit", "explore", "load", "load_device", "load_kernel", "load_space",
-    "local_device", "replay", "resume",
+    "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "Stopping",
+    "StoreError", "UnknownNameError", "device_files", "emit", "explore", "load", "load_device", "load_kernel",
+    "load_space", "local_device", "replay", "resume",
 ]  # fmt: skip
 
 

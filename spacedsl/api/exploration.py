@@ -22,6 +22,7 @@ from spacedsl.api.problem import (
     Planned,
     Preparing,
     Problem,
+    Stopping,
     UnknownNameError,
     generator_digest,
     pose,
@@ -173,7 +174,7 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         listener=listen,
     )
     on_event(Planned(about.seconds, about.evaluations))
-    with _interruptible(search):
+    with _interruptible(search, on_event):
         found = search.run()
     if found.best is None:
         files.remove()
@@ -193,7 +194,7 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
 
 
 @contextmanager
-def _interruptible(search: Search) -> Iterator[None]:
+def _interruptible(search: Search, on_event: Listener) -> Iterator[None]:
     """The first Ctrl-C (or SIGTERM) ends the search after the evaluation in progress, the second at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -202,6 +203,7 @@ def _interruptible(search: Search) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         search.interrupt()
+        on_event(Stopping())
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

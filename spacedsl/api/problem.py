@@ -53,7 +53,15 @@ class Planned:
     evaluations: int | None
 
 
-Activity = Event | Preparing | Planned
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """An interruption was asked for; the evaluation in progress is still finished.
+
+    Sent from a signal handler: a listener may note it, but not write to a stream.
+    """
+
+
+Activity = Event | Preparing | Planned | Stopping
 Listener = Callable[[Activity], None]
 
 

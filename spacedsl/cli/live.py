@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spacedsl.api import Activity, Planned, Preparing
+from spacedsl.api import Activity, Planned, Preparing, Stopping
 from spacedsl.cli.console import Console, Verbosity
 from spacedsl.cli.summary import duration, percent
 from spacedsl.kernels.evaluation import Failure, Outcome
@@ -60,6 +60,8 @@ class Board:
             case Started():
                 self.began = time.monotonic()
                 self.activity = "searching"
+            case Stopping():
+                self.activity = "finishing this evaluation, then stopping (Ctrl-C again: at once)"
             case Progress():
                 if self.progress is None and self.began is not None:
                     self.began = min(self.began, time.monotonic() - event.seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -16,8 +17,11 @@ import numpy as np
 import pytest
 
 import spacedsl
+from spacedsl import api
+from spacedsl.cli.live import Board
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
+from spacedsl.search.events import NewBest
 from tests.cli.conftest import ROOT, SMALL, Run
 from tests.cli.running import run
 
@@ -161,6 +165,25 @@ def test_an_interrupted_run_is_saved_and_says_how_to_go_on(machine: Path, tmp_pa
     assert json.loads(Path(document["best"]["decisions"]).read_text())["decisions"]
     ran = run("resume", document["run"], "--evaluations", 1, "--json")
     assert json.loads(ran.out)["evaluations"] == document["evaluations"] + 1
+
+
+def test_an_interruption_is_shown_before_the_evaluation_in_progress_ends(
+    machine: Path, tmp_path: Path
+) -> None:
+    board = Board()
+    shown: list[tuple[type[object], str]] = []
+
+    def watch(event: api.Activity) -> None:
+        board.take(event)
+        shown.append((type(event), board.activity))
+        if isinstance(event, NewBest):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = api.explore(MATMUL, sizes={"m": 8, "n": 16, "k": 4}, runs=tmp_path, on_event=watch)
+    assert result.stop is api.Stop.INTERRUPTED
+    stopping = [activity for kind, activity in shown if kind is api.Stopping]
+    assert len(stopping) == 1
+    assert "finishing this evaluation" in stopping[0]
 
 
 def test_a_reader_that_goes_away_is_no_error(explored: Run) -> None:
