@@ -59,6 +59,10 @@ class Solution:
     """Values of counters, and FALSE or TRUE for representatives."""
 
 
+class _AbsentError(LookupError):
+    """A decision without a value is read for present objects: what is assigned does not fit together."""
+
+
 class EnumerationLimitError(RuntimeError):
     """More assignments than the caller was ready to try."""
 
@@ -93,8 +97,14 @@ def enumerate_solutions(
             if tried > limit:
                 raise EnumerationLimitError(f"more than {limit} values tried")
             assignment[order[depth]] = value
-            if all(check(assignment) for check in checks[depth]):
+            if is_met(depth):
                 yield from assign(depth + 1)
+
+    def is_met(depth: int) -> bool:
+        try:
+            return all(check(assignment) for check in checks[depth])
+        except _AbsentError:
+            return False
 
     yield from assign(0)
 
@@ -334,7 +344,7 @@ class _Instance:
         def of(assignment: Assignment) -> int:
             value = assignment[position]
             if value is None:
-                raise LookupError(f"{use.choice} is read on objects that are absent")
+                raise _AbsentError(f"{use.choice} is read on objects that are absent")
             return value if inverse is None else inverse[value]
 
         return _Meaning(frozenset({position}), of)
