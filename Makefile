@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test check format clean
+.PHONY: setup explore test soak check format clean
 
 setup: $(VENV)/.installed
 
@@ -27,6 +27,13 @@ $(BIN)/pip:
 	@echo "setting up $(VENV) (once)" >&2
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module" >&2; exit 1; }
+
+# Where the compiler that was there at the first set-up is gone, ziglang is still to be installed.
+ifneq ($(ZIG),)
+ifeq ($(wildcard $(VENV)/lib/python3*/site-packages/ziglang),)
+.PHONY: $(VENV)/.installed $(VENV)/.installed-dev
+endif
+endif
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
 	@$(PIP_INSTALL) --editable '.$(if $(ZIG),[$(ZIG)])'
@@ -41,6 +48,10 @@ explore: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+# Random spaces against the independent oracles, for SOAK_MINUTES (5 unless said otherwise).
+soak: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.engine.soak
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

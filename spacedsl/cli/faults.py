@@ -70,6 +70,12 @@ def explain(error: BaseException) -> Fault:
             return Fault(_os_code(error), _os_message(error))
         case MemoryError():
             return Fault(ExitCode.ENVIRONMENT, "there is not enough memory for this")
+        case ModuleNotFoundError() if not (error.name or "").startswith("spacedsl"):
+            return Fault(
+                ExitCode.ENVIRONMENT,
+                f"the package {error.name} is not installed",
+                "`make setup` installs what the project needs now",
+            )
         case sqlite3.Error():
             return Fault(ExitCode.ENVIRONMENT, f"the record of the run cannot be read or written: {error}")
     code = _codes().get(type(error))
