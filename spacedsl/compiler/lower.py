@@ -109,7 +109,7 @@ class _Lowering:
 
     def add_relation(self, relation: Relation) -> None:
         name = self._name(relation.uses)
-        full = [_enum(self.space, use).full for use in relation.uses]
+        full = [self.space.enum(use).full for use in relation.uses]
         body: list[Statement] = []
         if not relation.allowed:
             body.append(Fail())
@@ -411,12 +411,6 @@ def _saturated(value: Integer) -> Integer:
 
 def disjunct_uses(disjunct: Disjunct) -> tuple[Use, ...]:
     return () if isinstance(disjunct, HostTest | StaticCompare) else literal_uses(disjunct)
-
-
-def _enum(space: Space, use: Use) -> EnumChoice:
-    choice = space.choices[use.choice]
-    assert isinstance(choice, EnumChoice)
-    return choice
 
 
 def _listing(uses: Sequence[Use]) -> str:

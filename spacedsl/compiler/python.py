@@ -71,7 +71,7 @@ from spacedsl.compiler.ir import (
 from spacedsl.compiler.loops import linear_variables
 from spacedsl.compiler.uses import statement_uses, test_uses
 from spacedsl.diagnostics import Span
-from spacedsl.language.space import Counter, EnumChoice, SetRef, Space, Use
+from spacedsl.language.space import Counter, SetRef, Space, Use
 
 RUNTIME = frozenset(
     {
@@ -362,7 +362,7 @@ class _Body:
     def _project(self, target: Use, table: int, inputs: tuple[Use, ...]) -> list[str]:
         index = ""
         for use in inputs:
-            width = len(self.enum(use).values)
+            width = len(self.space.enum(use).values)
             index = (
                 f"({index}) << {width} | v[{self.cell(use)}]"
                 if " " in index
@@ -514,11 +514,6 @@ class _Body:
 
     def is_counter(self, use: Use) -> bool:
         return isinstance(self.space.choices[use.choice], Counter)
-
-    def enum(self, use: Use) -> EnumChoice:
-        choice = self.space.choices[use.choice]
-        assert isinstance(choice, EnumChoice)
-        return choice
 
 
 def _hoisted(statements: tuple[Statement, ...]) -> list[Use]:

@@ -90,7 +90,7 @@ def _uses(space: Space, clause: Clause) -> tuple[Use, ...] | None:
         for use in _uses_of(literal):
             if canonical(space, use)[0] not in (canonical(space, u)[0] for u in uses):
                 uses.append(use)
-    widths = sorted(len(_enum(space, use).values) for use in uses)
+    widths = sorted(len(space.enum(use).values) for use in uses)
     if len(uses) > MOST_USES or sum(widths[1:]) > MOST_PROJECTION_BITS:
         return None
     return tuple(uses)
@@ -123,9 +123,8 @@ def _relation(space: Space, group: _Group) -> Relation:
         # Value i of the exchanged binding is that of use `place` here, read the other way round if `swapped`.
         closed &= {
             row
-            for row in product(*(range(len(_enum(space, u).values)) for u in group.uses))
-            if tuple(_enum(space, group.uses[p]).inverse[row[p]] if s else row[p] for p, s in moved)
-            in allowed
+            for row in product(*(range(len(space.enum(u).values)) for u in group.uses))
+            if tuple(space.enum(group.uses[p]).inverse[row[p]] if s else row[p] for p, s in moved) in allowed
         }
     spans = tuple(dict.fromkeys(span for _, _, span in sorted(group.members, key=lambda m: m[1])))
     return Relation(group.variables, group.tests, group.uses, frozenset(closed), tuple(exchanges), spans)
@@ -151,7 +150,7 @@ def _allowed(space: Space, group: _Group) -> frozenset[tuple[int, ...]]:
         target, swapped = canonical(space, use)
         place, stored_swapped = places[target]
         number = row[place]
-        return _enum(space, use).inverse[number] if swapped != stored_swapped else number
+        return space.enum(use).inverse[number] if swapped != stored_swapped else number
 
     def holds(literal: Literal, row: tuple[int, ...]) -> bool:
         if isinstance(literal, InMask):
@@ -159,7 +158,7 @@ def _allowed(space: Space, group: _Group) -> frozenset[tuple[int, ...]]:
         assert isinstance(literal, SameEnum)
         return (literal.translate[value(literal.left, row)] == value(literal.right, row)) is literal.equal
 
-    rows = product(*(range(len(_enum(space, u).values)) for u in group.uses))
+    rows = product(*(range(len(space.enum(u).values)) for u in group.uses))
     return frozenset(
         row for row in rows if all(any(holds(x, row) for x in literals) for literals, _, _ in group.members)
     )
@@ -177,17 +176,11 @@ def _as_literal(disjunct: object) -> Literal:
     return disjunct
 
 
-def _enum(space: Space, use: Use) -> EnumChoice:
-    choice = space.choices[use.choice]
-    assert isinstance(choice, EnumChoice)
-    return choice
-
-
 def projections(
     space: Space, relation: Relation
 ) -> Iterator[tuple[Use, tuple[Use, ...], tuple[int, ...], tuple[int, ...]]]:
     """For each use: (use, the others, their widths, entries of the table); see `ir.Project`."""
-    counts = [len(_enum(space, use).values) for use in relation.uses]
+    counts = [len(space.enum(use).values) for use in relation.uses]
     for target in range(len(relation.uses)):
         others = [i for i in range(len(relation.uses)) if i != target]
         entries = _projection(relation.allowed, target, others, counts)

@@ -298,6 +298,12 @@ class Space:
     """SHA-256 of the text of all files read, in hexadecimal."""
     sources: tuple[str, ...] = ()
 
+    def enum(self, use: Use) -> EnumChoice:
+        """The enum that a use names; the checker has seen to it that it is one."""
+        choice = self.choices[use.choice]
+        assert isinstance(choice, EnumChoice)
+        return choice
+
     def is_derived(self, choice: str) -> bool:
         """Whether the choice follows from others and is never branched on: a counter or a representative."""
         return isinstance(self.choices[choice], Counter) or any(
