@@ -247,7 +247,10 @@ class _Loader:
         if self.entry.space is None:
             return LINALG_SPACE
         space = path.parent / self.entry.space
-        if not space.is_file():
+        if space.resolve().suffix != ".space":
+            # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
+            self.error("KF041", f"{space} is no .space file", "space")
+        elif not space.is_file():
             self.error("KF041", f"there is no file {space}", "space")
         return space
 

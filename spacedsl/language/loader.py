@@ -15,6 +15,7 @@ from spacedsl.language import space, syntax
 from spacedsl.language.checker import check
 from spacedsl.language.parser import parse
 
+SUFFIX = ".space"
 MOST_OPEN_FILES = 60
 """Files that include each other in a row: more than a person writes, few enough to read recursively."""
 
@@ -94,6 +95,9 @@ class _Reader:
         path = including.parent / written.text
         try:
             resolved = path.resolve()
+            if resolved.suffix != SUFFIX:
+                # A diagnostic shows lines of a file; those of other files are not for whoever wrote this one.
+                raise ValueError(f"only {SUFFIX} files can be included")
             if resolved in self.open_files:
                 cycle = [p.name for p in self.open_files[self.open_files.index(resolved) :]]
                 hint = " -> ".join([*cycle, resolved.name])

@@ -174,6 +174,10 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         [("KF006", 10, 13, "`objects` of entry 1 of `decisions`"), ("KF006", 10, 13, "`values`")],
     ),
     "a space that is not there": (MATMUL + "space: nowhere.space\n", [("KF041", 10, 8, "no file")]),
+    "a space that is another file": (
+        MATMUL + "space: /etc/passwd\n",
+        [("KF041", 10, 8, "is no .space file")],
+    ),
     "no span of time": (MATMUL + "search: {time: soon}\n", [("KF042", 10, 16, "span of time")]),
     "several mistakes": (
         changed(("m: 64", "m: 0"), ("[k, n]}", "[k, z]}"), ("j])", "j]"), ("[m, n],", "[m, n], x: 1,")),

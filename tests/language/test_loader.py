@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.diagnostics import DiagnosticError
+from spacedsl.diagnostics import DiagnosticError, render
 from spacedsl.language import check_file, load_space
 
 SETS = 'set Items: iterator = "$kernel.items" end\n'
@@ -56,6 +56,18 @@ def test_a_cycle_of_includes_is_an_error_at_the_include_that_closes_it(tmp_path:
 @pytest.mark.parametrize("name", ["missing.space", ".", "a\x00b", "x" * 5000, "/dev/zero"])
 def test_an_include_that_cannot_be_read_is_an_error_at_its_name(tmp_path: Path, name: str) -> None:
     assert codes(write(tmp_path, main=f'\ninclude "{name}"')) == [("SP007", "main.space", 2)]
+
+
+@pytest.mark.parametrize("name", ["secret.txt", "secret", "/etc/passwd", "link.space"])
+def test_no_line_of_a_file_of_another_kind_is_shown_by_including_it(tmp_path: Path, name: str) -> None:
+    for file in ("secret.txt", "secret"):
+        (tmp_path / file).write_text("hunter2", encoding="utf-8")
+    (tmp_path / "link.space").symlink_to("secret.txt")
+    path = write(tmp_path, main=f'\ninclude "{name}"')
+    (found,) = check_file(path)[1]
+    assert (found.code, found.span.line, found.span.column) == ("SP007", 2, 10)
+    assert found.message == f"cannot read `{name}`: only .space files can be included"
+    assert "hunter2" not in render(found)
 
 
 def test_a_very_long_chain_of_includes_is_an_error_where_it_becomes_too_long(tmp_path: Path) -> None:
