@@ -42,29 +42,42 @@ MOST_RAISED = 2.0
 _LEVEL_RATES = ("bytes_per_ns", "bytes_per_ns_all", "mixed_per_ns", "mixed_per_ns_all")
 
 
-def local_device(force: bool = False, progress: Callable[[str], None] | None = None) -> CpuDevice:
+def _ignore(words: str) -> None:
+    pass
+
+
+def local_device(
+    force: bool = False, progress: Callable[[str], None] = _ignore, warn: Callable[[str], None] = _ignore
+) -> CpuDevice:
     """This machine's description, measured where there is none yet, or in any case if `force`.
 
-    Measuring takes some seconds; measured again, rates only rise. Raises `EnvironmentLack` without a
-    compiler, or on a processor whose vectors are not known.
+    Measuring takes some seconds; measured again, rates only rise. A description that cannot be kept is good
+    all the same, and `warn` hears of it. Raises `EnvironmentLack` without a compiler, or on a processor whose
+    vectors are not known.
     """
     path = device_path()
     known = _known(path)
     if known is not None and not force:
         return known
     with machine_lock():
-        device = _measure(progress or (lambda activity: None))
+        device = _measure(progress)
     if known is not None:
         device = faster(device, known)
-    _write(device, path)
+    try:
+        _write(device, path)
+    except OSError as error:
+        warn(
+            f"the description of this machine is used but not kept, since {path} cannot be written "
+            f"({error.strerror or error}): set XDG_DATA_HOME to a folder that can"
+        )
     return device
 
 
 def _known(path: Path) -> CpuDevice | None:
-    """The description that is there; None where there is none, or one that another version wrote."""
+    """The description that is there; None where none can be read, or one that another version wrote."""
     try:
         return load_device(path)
-    except (FileNotFoundError, DiagnosticError):
+    except (OSError, DiagnosticError):
         return None
 
 
@@ -101,14 +114,18 @@ def faster(device: CpuDevice, other: CpuDevice) -> CpuDevice:
 def raise_peaks(device: CpuDevice, factor: float) -> bool:
     """Raises this machine's description to `factor` times the rates of `device`, which a bound used in vain.
 
-    False, and nothing is done, where this is another machine, or the factor is too large to be noise of a
-    measurement: then the bound itself is wrong, and no peak should hide it.
+    False, and nothing is done, where this is another machine, the description cannot be written, or the
+    factor is too large to be noise of a measurement: then the bound itself is wrong, and no peak should hide
+    it.
     """
     path = device_path()
     known = _known(path)
     if known is None or known.name != device.name or factor > MOST_RAISED:
         return False
-    _write(faster(_times(device, factor), known), path)
+    try:
+        _write(faster(_times(device, factor), known), path)
+    except OSError:
+        return False
     return True
 
 

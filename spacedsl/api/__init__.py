@@ -19,6 +19,7 @@ from spacedsl.api.problem import (
     Preparing,
     Stopping,
     UnknownNameError,
+    Warned,
 )
 from spacedsl.api.replaying import Replay, emit, load, replay
 from spacedsl.api.results import Best, Result
@@ -34,8 +35,8 @@ from spacedsl.search.tree import ReplayError
 __all__ = [
     "Activity", "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned",
     "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "Stopping",
-    "StoreError", "UnknownNameError", "device_files", "emit", "explore", "load", "load_device", "load_kernel",
-    "load_space", "local_device", "replay", "resume",
+    "StoreError", "UnknownNameError", "Warned", "device_files", "emit", "explore", "load", "load_device",
+    "load_kernel", "load_space", "local_device", "replay", "resume",
 ]  # fmt: skip
 
 

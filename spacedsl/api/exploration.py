@@ -24,6 +24,7 @@ from spacedsl.api.problem import (
     Problem,
     Stopping,
     UnknownNameError,
+    Warned,
     generator_digest,
     pose,
 )
@@ -76,7 +77,10 @@ def explore(
     _known("target", target, TARGETS)
     _known("policy", policy, POLICIES)
     compiler = find_compiler()
-    device = local_device(progress=lambda activity: on_event(Preparing(activity)))
+    device = local_device(
+        progress=lambda activity: on_event(Preparing(activity)),
+        warn=lambda message: on_event(Warned(message)),
+    )
     problem = pose(kernel, (space or kernel.space).resolve(), device, on_event)
     select_ordering(problem.instance, problem.space, ordering)
     about = About(

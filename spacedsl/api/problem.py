@@ -46,6 +46,13 @@ class Preparing:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """What a user should know although it stops nothing."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """The budget of the whole run, over all its resumptions; None: no limit."""
 
@@ -61,7 +68,7 @@ class Stopping:
     """
 
 
-Activity = Event | Preparing | Planned | Stopping
+Activity = Event | Preparing | Warned | Planned | Stopping
 Listener = Callable[[Activity], None]
 
 

@@ -65,6 +65,10 @@ class Console:
         if self.verbosity >= Verbosity.NORMAL:
             self.err.print(text, style=style, markup=False)
 
+    def warn(self, text: str) -> None:
+        """What stops nothing and should be known, unless `-q`."""
+        self.say(f"warning: {text}", style="yellow")
+
     def detail(self, text: str) -> None:
         """A line for a person who asked for more with `-v`."""
         if self.verbosity >= Verbosity.VERBOSE:

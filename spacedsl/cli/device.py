@@ -53,7 +53,7 @@ def characterize(json: Json = False, verbose: Verbose = False, quiet: Quiet = Fa
     from spacedsl.api import local_device
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    _present(console, local_device(force=True, progress=console.say), json=json)
+    _present(console, local_device(force=True, progress=console.say, warn=console.warn), json=json)
     return ExitCode.OK
 
 
@@ -61,7 +61,7 @@ def _named(name: str | None, console: Console) -> CpuDevice:
     from spacedsl.api import device_files, load_device, local_device
 
     if name is None:
-        return local_device(progress=console.say)
+        return local_device(progress=console.say, warn=console.warn)
     if Path(name).suffix in {".yaml", ".yml"}:
         return load_device(Path(name))
     known = {device.name: device for device in map(load_device, device_files())}

@@ -80,10 +80,19 @@ def _device() -> Finding:
         path = device_path()
     except EnvironmentLack:
         return Finding("device", "note", f"{machine}, not measured: this needs a compiler")
-    if not path.exists():
-        detail = f"{machine}, not measured yet: the first exploration does it"
-        return Finding("device", "note", detail, "spacedsl device characterize")
-    return Finding("device", "ok", f"{machine}, described in {path}")
+    if os.access(path, os.R_OK):
+        return Finding("device", "ok", f"{machine}, described in {path}")
+    if not _is_writable(path.parent):
+        detail = f"{machine}, measured anew by every exploration: {path.parent} cannot be written"
+        return Finding("device", "note", detail, "set XDG_DATA_HOME to a folder that can")
+    detail = f"{machine}, not measured yet: the first exploration does it"
+    return Finding("device", "note", detail, "spacedsl device characterize")
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be made there, the folder itself included where it does not exist."""
+    nearest = next(f for f in (folder, *folder.parents) if os.path.lexists(f))
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def _clocks() -> Finding:

@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spacedsl.api import Activity, Planned, Preparing, Stopping
+from spacedsl.api import Activity, Planned, Preparing, Stopping, Warned
 from spacedsl.cli.console import Console, Verbosity
 from spacedsl.cli.summary import duration, percent
 from spacedsl.kernels.evaluation import Failure, Outcome
@@ -185,6 +185,8 @@ class Lines:
                 self.console.say(f"{at}  {self.board.activity}")
             case Preparing(activity) if self.is_periodic:
                 self.console.say(activity)
+            case Warned(message):
+                self.console.warn(message)
             case Progress() if self.is_periodic and time.monotonic() - self.last_line >= LINE_EVERY_S:
                 self.last_line = time.monotonic()
                 self.console.say(self.board.line())

@@ -222,6 +222,21 @@ def test_a_description_is_measured_once_and_again_when_asked_or_unreadable(
     assert [p.name for p in path.parent.iterdir()] == [path.name], "nothing half-written is left"
 
 
+def test_a_description_that_cannot_be_kept_is_used_with_a_warning(
+    tmp_path: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(characterize, "_measure", lambda progress: measured[0])
+    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    warnings: list[str] = []
+    assert characterize.local_device(warn=warnings.append) == measured[0]
+    (warning,) = warnings
+    assert str(characterize.device_path()) in warning
+    assert "Not a directory" in warning
+    assert not characterize.raise_peaks(measured[0], 1.25)
+
+
 def test_measured_again_rates_only_rise(
     data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
