@@ -56,11 +56,15 @@ class StaticOrdering:
     """The items of a declared ordering, then every choice that they leave undecided, as declared."""
 
     def __init__(
-        self, instance: Instance, space: lang.Space, items: Iterable[lang.OrderingItem] = ()
+        self,
+        instance: Instance,
+        space: lang.Space,
+        items: Iterable[lang.OrderingItem | lang.ObjectMajor] = (),
     ) -> None:
         splits = [
             _Split(variable, item.groups)
             for item in items
+            if isinstance(item, lang.OrderingItem)
             if not space.is_derived(item.choice)
             for variable in _variables(instance, item)
         ]
@@ -81,14 +85,15 @@ class StaticOrdering:
 
 def _variables(instance: Instance, item: lang.OrderingItem) -> Iterator[Variable]:
     """The variables of an item: of all instances of its choice, or of those for the members of its set."""
-    if item.binder is None:
+    if not item.binders:
         yield from instance.variables_of(item.choice)
         return
     if len(item.args or ()) != 1:
         raise _error(item.span, "this item applies a choice of several objects to a single one", None)
     objects = instance.objects
-    for member in objects.of(item.binder.set, {}):
-        if objects.passes(item.binder.where, {item.binder.name: member}):
+    (binder,) = item.binders
+    for member in objects.of(binder.set, {}):
+        if objects.passes(binder.where, {binder.name: member}):
             yield instance.variable(item.choice, objects.objects[member])
 
 
@@ -138,7 +143,7 @@ def _parse_item(space: lang.Space, span: Span) -> lang.OrderingItem:
             f"orderings: {', '.join(space.orderings) or 'none'}; choices: {', '.join(decisions)}",
         )
     if len(words) == 1:
-        return lang.OrderingItem(choice.name, None, None, (), span)
+        return lang.OrderingItem(choice.name, None, (), (), span)
     if words[1] != "by" or len(words) == 2:
         raise _error(span, "an item is `choice` or `choice by GROUP|GROUP`", None)
     if not isinstance(choice, lang.EnumChoice):
@@ -146,7 +151,7 @@ def _parse_item(space: lang.Space, span: Span) -> lang.OrderingItem:
     groups = tuple(_group(choice, name.strip(), span) for name in " ".join(words[2:]).split("|"))
     if sum(groups) != _union(groups):
         raise _error(span, "the groups of an item have a value in common", None)
-    return lang.OrderingItem(choice.name, None, None, groups, span)
+    return lang.OrderingItem(choice.name, None, (), groups, span)
 
 
 def _group(choice: lang.EnumChoice, name: str, span: Span) -> int:

@@ -25,6 +25,7 @@ from spacedsl.language.space import (
     Affine,
     And,
     Compare,
+    ComparePositions,
     Comparison,
     Constant,
     Counter,
@@ -35,6 +36,7 @@ from spacedsl.language.space import (
     Is,
     Not,
     Or,
+    Position,
     Quotient,
     SameEnum,
     Space,
@@ -312,6 +314,19 @@ class _Instance:
                 compare = _COMPARE[op]
                 first, second = self._affine(left_side, binding), self._affine(right_side, binding)
                 return _Meaning(_reads(first, second), lambda a: compare(first.of(a), second.of(a)))
+            case ComparePositions(lower, op, upper, names):
+                relate = _COMPARE[op]
+                below, above = (self._position(side, names, binding) for side in (lower, upper))
+                return _Meaning(_reads(below, above), lambda a: relate(below.of(a), above.of(a)))
+
+    def _position(
+        self, side: Position, values: Sequence[str], binding: Binding
+    ) -> _Meaning[int] | _Meaning[bool]:
+        if isinstance(side, Use):
+            return self._value(side, binding)
+        if isinstance(side, int):
+            return _constant(side)
+        return _constant(values.index(str(self._sets.evaluate(side, binding))))
 
     def _affine(self, affine: Affine, binding: Binding) -> _Meaning[int]:
         offset = sum(sign * self._sets.integer(term, binding) for sign, term in affine.offsets)

@@ -53,8 +53,7 @@ def _item(names: Names, item: syntax.OrderingItem, derived: frozenset[str]) -> s
     groups = _groups(names, choice, item)
     if groups is None:
         return None
-    binder = next(iter(scope.values()), None)
-    return space.OrderingItem(item.choice.text, args, binder, groups, item.span)
+    return space.OrderingItem(item.choice.text, args, tuple(scope.values()), groups, item.span)
 
 
 def _groups(names: Names, choice: object, item: syntax.Listed) -> tuple[int, ...] | None:

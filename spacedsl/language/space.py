@@ -5,7 +5,11 @@ clauses, by the brute-force enumerator, which is written from the meaning of the
 the orderings of `search`. Everything is frozen; names have been checked, so a lookup never fails.
 
 Conventions: a variable is named without its `$`. An enum's values are numbered in order of declaration,
-and a set of values is a bit mask over those numbers.
+and a set of values is a bit mask over those numbers. A map application that was written as an argument is a
+variable too (see `Binder.by_map`): it follows the variables that it depends on among the `foralls` of a
+requirement, counter or trigger and the `binders` of an ordering, and stands among the `maps` of a quantity or
+an aggregate. Parameters and supersets have none. The conditions are in `formulas.py`, what quantities are
+computed from is in `terms.py`; both are read from here.
 """
 
 from __future__ import annotations
@@ -15,28 +19,88 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Span
+from spacedsl.language.formulas import (
+    Affine,
+    And,
+    Binder,
+    Compare,
+    ComparePositions,
+    Comparison,
+    Constant,
+    Formula,
+    Host,
+    Is,
+    Not,
+    Or,
+    Position,
+    SameEnum,
+    SetRef,
+    Use,
+)
 from spacedsl.language.host import HostExpression
+from spacedsl.language.terms import (
+    Aggregate,
+    Aggregation,
+    Case,
+    Conditional,
+    Division,
+    Extremum,
+    HostTerm,
+    Literal,
+    Product,
+    Reading,
+    Sum,
+    Term,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class SetRef:
-    """A use of a set: its name and, for a parametric set, the variables that are its arguments.
-
-    A parametric set without arguments is the union of its instances.
-    """
-
-    name: str
-    args: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Binder:
-    """`$name in SET`, with the optional filter of a quantifier: `forall $name in SET where "host"`."""
-
-    name: str
-    set: SetRef
-    span: Span = field(compare=False)
-    where: HostExpression | None = None
+__all__ = [
+    "Affine",
+    "Aggregate",
+    "Aggregation",
+    "And",
+    "Binder",
+    "Case",
+    "Choice",
+    "Compare",
+    "ComparePositions",
+    "Comparison",
+    "Conditional",
+    "Constant",
+    "Counter",
+    "Division",
+    "EnumChoice",
+    "Extremum",
+    "Formula",
+    "Host",
+    "HostTerm",
+    "IntegerChoice",
+    "Is",
+    "Literal",
+    "Map",
+    "Not",
+    "ObjectMajor",
+    "Or",
+    "Ordering",
+    "OrderingItem",
+    "Position",
+    "Product",
+    "Quantity",
+    "Quotient",
+    "Reading",
+    "Requirement",
+    "SameEnum",
+    "SetDef",
+    "SetRef",
+    "Space",
+    "Sum",
+    "Symmetry",
+    "Term",
+    "Trigger",
+    "Use",
+    "View",
+    "ViewItem",
+    "Visibility",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +137,8 @@ class EnumChoice:
     """inverse[v] is the value of c(b, a) when c(a, b) has value v; the identity unless antisymmetric."""
     doc: str
     span: Span = field(compare=False)
+    ordered: bool = False
+    """Whether the values have an order: the one of their declaration. There is no symmetry then."""
 
     @property
     def full(self) -> int:
@@ -132,91 +198,35 @@ Choice = EnumChoice | IntegerChoice | Counter
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """One choice applied to variables: `order($a, $b)`."""
+class Map:
+    """A single-valued relation that the backbone gives: `map host($s in Inner) in Stages = "$s.host"`."""
 
-    choice: str
-    args: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """factor * use + offsets; without a use, the offsets alone. Offsets are signed: (+1 | -1, integer)."""
-
-    use: Use | None
-    factor: int | HostExpression
-    offsets: tuple[tuple[int, int | HostExpression], ...]
-
-
-class Comparison(enum.Enum):
-    EQ = "=="
-    NE = "!="
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-
-
-@dataclass(frozen=True, slots=True)
-class Is:
-    """`use is V | W`: the value lies in `mask` (a negation, `is not`, has been folded into the mask)."""
-
-    use: Use
-    mask: int
+    name: str
+    params: tuple[Binder, ...]
+    target: SetRef
+    """Over the names of the parameters; each value lies in it."""
+    value: HostExpression
+    """Evaluates to an object; to None where the map has no value, which only impossible branches may use."""
+    doc: str
     span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SameEnum:
-    """`c(..) == d(..)` or `!=`; `translate[v]` is the number in `right`'s values of `left`'s value v."""
+class Quantity:
+    """A value that follows from decisions: computed forward as an interval, and never stored.
 
-    left: Use
-    right: Use
-    equal: bool
-    translate: tuple[int, ...]
+    Instances may refer to each other as long as their graph has no cycle, which only a kernel shows.
+    """
+
+    name: str
+    params: tuple[Binder, ...]
+    maps: tuple[Binder, ...]
+    """Map applications that depend on parameters alone, in order of need; looked up when they are read."""
+    body: Term
+    values: tuple[str, ...] | None
+    """Of the ordered enum whose type the quantity has; None for integers."""
+    doc: str
     span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """A comparison of integers: of two affine uses, or of one with a host value or a number."""
-
-    left: Affine
-    op: Comparison
-    right: Affine
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host expression used as a condition; its value is taken as a boolean."""
-
-    expression: HostExpression
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    operand: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class And:
-    operands: tuple[Formula, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    operands: tuple[Formula, ...]
-
-
-Formula = Is | SameEnum | Compare | Host | Constant | Not | And | Or
-"""`a => b` is `Or((Not(a), b))`. The empty `And` holds, the empty `Or` does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,15 +280,53 @@ class OrderingItem:
 
     choice: str
     args: tuple[str, ...] | None
-    binder: Binder | None
+    """Variables of `binders`, and of the blocks around the item."""
+    binders: tuple[Binder, ...]
+    """At most one that is not by a map."""
     groups: tuple[int, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMajor:
+    """`for $v in SET [by "host"]: items end`: all items for one object, then for the next.
+
+    Objects come in ascending order of the key, those with equal keys in order of position.
+    """
+
+    binders: tuple[Binder, ...]
+    """The block's variable; in front of it, the maps that its set needs."""
+    key: HostExpression | None
+    items: tuple[OrderingItem | ObjectMajor, ...]
     span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
     name: str
-    items: tuple[OrderingItem, ...]
+    items: tuple[OrderingItem | ObjectMajor, ...]
+    span: Span = field(compare=False)
+    rule: str | None = None
+    """Of a dynamic ordering, which has no items: the name of a registered rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewItem:
+    """A choice, and disjoint masks that its values are told apart by; the rest is a last group."""
+
+    choice: str
+    groups: tuple[int, ...]
+    """None: each value by itself."""
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A coarser look at a candidate: for each instance of the choices, which groups are still possible."""
+
+    name: str
+    items: tuple[ViewItem, ...]
+    doc: str
     span: Span = field(compare=False)
 
 
@@ -297,6 +345,10 @@ class Space:
     digest: str
     """SHA-256 of the text of all files read, in hexadecimal."""
     sources: tuple[str, ...] = ()
+    maps: Mapping[str, Map] = field(default_factory=dict)
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    """Choices, quantities and maps share one namespace."""
+    views: Mapping[str, View] = field(default_factory=dict)
 
     def enum(self, use: Use) -> EnumChoice:
         """The enum that a use names; the checker has seen to it that it is one."""
@@ -305,7 +357,9 @@ class Space:
         return choice
 
     def is_derived(self, choice: str) -> bool:
-        """Whether the choice follows from others and is never branched on: a counter or a representative."""
-        return isinstance(self.choices[choice], Counter) or any(
-            q.representative == choice for q in self.quotients.values()
+        """Whether it follows from others and is never branched on: a counter, representative or quantity."""
+        return (
+            choice in self.quantities
+            or isinstance(self.choices[choice], Counter)
+            or any(q.representative == choice for q in self.quotients.values())
         )

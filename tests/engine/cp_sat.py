@@ -19,6 +19,7 @@ from spacedsl.language.space import (
     And,
     Binder,
     Compare,
+    ComparePositions,
     Comparison,
     Constant,
     Counter,
@@ -299,6 +300,8 @@ class CpSatModel:
             case Compare():
                 holds = self._compare(formula, binding)
                 return [holds if positive else _negated(holds)]
+            case ComparePositions():
+                raise NotTranslatedError("comparisons of ordered enums are not translated")
             case And(operands) if positive:
                 return [self._conjunction([self._literal(f, binding) for f in operands])]
             case Or(operands) if not positive:
