@@ -34,17 +34,25 @@ class CompiledSpace:
         return self.python.source
 
 
-_compiled: dict[str, CompiledSpace] = {}
+MOST_KEPT = 16
+_kept: dict[str, CompiledSpace] = {}
+"""By digest, the one asked for last at the end."""
 
 
 def compile_space(space: Space) -> CompiledSpace:
-    """Compiles, once for each digest; raises `DiagnosticError` (SP30x) for what has no normal form."""
-    if space.digest in _compiled:
-        return _compiled[space.digest]
+    """Compiles; raises `DiagnosticError` (SP30x) for what has no normal form.
+
+    The last `MOST_KEPT` spaces that have a digest are kept, so that each is compiled once.
+    """
+    if space.digest in _kept:
+        _kept[space.digest] = _kept.pop(space.digest)
+        return _kept[space.digest]
     module, complete = lower(space)
     python = print_python(module, complete)
     code = compile(python.source, f"<propagators of {space.name}>", "exec", dont_inherit=True)
     compiled = CompiledSpace(space, complete, module, python, code)
     if space.digest:
-        _compiled[space.digest] = compiled
+        _kept[space.digest] = compiled
+        if len(_kept) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
     return compiled

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spacedsl.compiler.clauses import complement
+from spacedsl.compiler.formulas import complement
 from spacedsl.compiler.ir import (
     AllOf,
     AnyOf,
+    EnumEquality,
     Fail,
     If,
     InMask,
@@ -25,7 +26,6 @@ from spacedsl.compiler.ir import (
     MustHold,
     Project,
     Propagator,
-    SameEnum,
     Statement,
     Table,
     Test,
@@ -125,10 +125,10 @@ class _Printer:
                 return self._keep(target, f"{self.word(target)} & table_{table}[{self._index(inputs)}]")
             case Make(InMask(use, mask)):
                 return self._keep(use, f"{self.word(use)} & {mask:#x}u")
-            case Make(SameEnum(left, right, True)):
+            case Make(EnumEquality(left, right, True)):
                 shared = f"{self.word(left)} & {self.word(right)}"
                 return [*self._keep(left, shared), *self._keep(right, shared)]
-            case Make(SameEnum(left, right, False)):
+            case Make(EnumEquality(left, right, False)):
                 return [*self._make_other(left, right), *self._make_other(right, left)]
             case Fail():
                 return ["return 0;"]
@@ -140,7 +140,7 @@ class _Printer:
                 return self._may(literal)
             case MustHold(literal):
                 opposite = complement(self.space, literal)
-                assert isinstance(opposite, InMask | SameEnum)
+                assert isinstance(opposite, InMask | EnumEquality)
                 return f"!({self._may(opposite)})"
             case AllOf(tests):
                 return " && ".join(f"({self.test(t)})" for t in tests) or "1"
@@ -152,9 +152,9 @@ class _Printer:
         match literal:
             case InMask(use, mask):
                 return f"({self.word(use)} & {mask:#x}u) != 0"
-            case SameEnum(left, right, True):
+            case EnumEquality(left, right, True):
                 return f"({self.word(left)} & {self.word(right)}) != 0"
-            case SameEnum(left, right, False):
+            case EnumEquality(left, right, False):
                 a, b = self.word(left), self.word(right)
                 return f"{a} != {b} || ({b} & ({b} - 1)) != 0"
         raise ValueError(f"not printable as C: {literal!r}")
@@ -215,7 +215,7 @@ def _is_known_literal(literal: Literal) -> bool:
     match literal:
         case InMask(use):
             return len(use.args) <= 2
-        case SameEnum(left, right, _, translate):
+        case EnumEquality(left, right, _, translate):
             return translate == tuple(range(len(translate))) and max(len(left.args), len(right.args)) <= 2
         case _:
             return False

@@ -1,6 +1,6 @@
 """The propagator IR: what the compiler makes of a space, and all that a printer needs.
 
-In: built by `lower.py`. Out: printed as Python by `python.py` and, where it knows the kind, as C by `c.py`.
+In: built by `lower.py`. Out: printed as Python by `python/` and, where it knows the kind, as C by `c.py`.
 A propagator has one body for one binding of its variables to objects, and wakes that say which bindings
 to run when the domain of a choice has changed. Nothing here depends on a kernel: whatever a kernel decides
 (members of sets, values of host expressions, universes of integers) is a table that an instance supplies.
@@ -112,7 +112,7 @@ class Satisfies:
 
 
 @dataclass(frozen=True, slots=True)
-class SameEnum:
+class EnumEquality:
     """The enum values are equal, or are not; `translate[v]` is the number in `right` of value v of `left`."""
 
     left: Use
@@ -122,7 +122,7 @@ class SameEnum:
 
 
 @dataclass(frozen=True, slots=True)
-class SameInteger:
+class IntegerEquality:
     """The integers are equal, or are not: by value, whatever their universes."""
 
     left: Linear
@@ -138,7 +138,10 @@ class AtMost:
     right: Linear
 
 
-Literal = InMask | Satisfies | SameEnum | SameInteger | AtMost
+Literal = InMask | Satisfies | EnumEquality | IntegerEquality | AtMost
+
+Disjunct = Literal | HostTest | StaticCompare
+"""Part of a clause: what domains decide, or what an instance does."""
 
 # ---- Tests and integers of a body ------------------------------------------------------------------------
 

@@ -15,61 +15,44 @@ from typing import TypeGuard
 from spacedsl.compiler.clauses import (
     Clause,
     Count,
-    Disjunct,
     Firing,
     Variable,
-    complement,
     counter_count,
     quotient_parts,
     requirement_clauses,
     trigger_firing,
 )
+from spacedsl.compiler.counting import count_body
 from spacedsl.compiler.ir import (
-    SATURATED,
     AllOf,
-    AnyOf,
-    Arithmetic,
     Ascending,
-    Assign,
-    Check,
-    End,
+    Disjunct,
     Entry,
     Fail,
     Fire,
-    For,
     HostTest,
     If,
     InMask,
-    Integer,
-    Less,
     Linear,
     Literal,
-    Local,
     Make,
-    MayHold,
     Module,
-    MustHold,
     Present,
     Project,
     Propagator,
-    RestrictHigh,
-    RestrictLow,
     Satisfies,
-    Settle,
     Statement,
     StaticCompare,
     StaticTest,
     Table,
-    Test,
     Wake,
 )
 from spacedsl.compiler.loops import linear_variables, plan
 from spacedsl.compiler.relations import Relation, canonical, merge, projections
+from spacedsl.compiler.unit import possible_and_certain, unit_propagation, where
 from spacedsl.compiler.uses import literal_uses
 from spacedsl.diagnostics import Span
 from spacedsl.language.space import Choice, Counter, EnumChoice, Requirement, Space, Symmetry, Use
-
-LO, HI = Local("lo"), Local("hi")
 
 
 def lower(space: Space) -> tuple[Module, Space]:
@@ -145,7 +128,7 @@ class _Lowering:
                 for use in literal_uses(literal)
             ]
         doc = "Unit propagation: once all conditions but one are impossible, the last one is made to hold."
-        body = _unit(clause.literals)
+        body = unit_propagation(clause.literals)
         self._add(name, doc, (clause.span,), clause.variables, clause.tests, (), body, tuple(wakes))
 
     def add_count(self, count: Count) -> None:
@@ -169,7 +152,7 @@ class _Lowering:
                 (count.span,),
                 arguments,
                 root_loops,
-                self._count_body(count),
+                count_body(self.space, count),
                 tuple(wakes),
                 entries,
                 True,
@@ -179,7 +162,7 @@ class _Lowering:
     def add_trigger(self, number: int, firing: Firing) -> None:
         name = self._unique(f"trigger_{number}")
         arguments = tuple(v.name for v in firing.variables)
-        may, must = _conditions(firing.variables, firing.condition)
+        may, must = possible_and_certain(firing.variables, firing.condition)
         body = If(must, (Fire(number, arguments, True),), (If(may, (), (Fire(number, arguments, False),)),))
         uses = dict.fromkeys(u for clause in firing.condition for d in clause for u in disjunct_uses(d))
         wakes = tuple(self._wake(name, firing.variables, firing.tests, use, True, None) for use in uses)
@@ -205,7 +188,7 @@ class _Lowering:
     ) -> None:
         alone, loops = plan(self.space, variables, (*tests, *order), ())
         entries: tuple[Entry, ...] = ()
-        statements = _where(alone, tuple(body))
+        statements = where(alone, tuple(body))
         if self.space.triggers:
             present = tuple(Present(v.name, v.set, True) for v in variables)
             statements = (If(AllOf(present), statements),) if present else statements
@@ -268,99 +251,6 @@ class _Lowering:
         self.names |= {candidate, f"{candidate}_everywhere"}
         return candidate
 
-    # ---- Counters ----------------------------------------------------------------------------------------
-
-    def _count_body(self, count: Count) -> tuple[Statement, ...]:
-        on_params, loops = plan(
-            self.space, (*count.params, *count.foralls), count.tests, tuple(v.name for v in count.params)
-        )
-        low, high = _ends(count.value)
-        op = "*" if count.product else "+"
-        neutral = 1 if count.product else 0
-        may, must = self._conditions(count)
-        check: tuple[Statement, ...] = (
-            () if isinstance(count.value, int) else (Check(low, neutral, count.span),)
-        )
-        forward: tuple[Statement, ...] = (
-            *check,
-            Assign(HI, Arithmetic(op, HI, high)),
-            If(must, (Assign(LO, Arithmetic(op, LO, low)),))
-            if must is not None
-            else Assign(LO, Arithmetic(op, LO, low)),
-        )
-        limit = AnyOf((Less(LO, End(count.use, False)), Less(End(count.use, True), HI)))
-        return (
-            Assign(LO, count.base),
-            Assign(HI, count.base),
-            *((Check(count.base, neutral, count.span),) if not isinstance(count.base, int) else ()),
-            *_where(on_params, (For(loops, (If(may, forward),) if may is not None else forward),)),
-            Settle(count.use, _saturated(LO), _saturated(HI)),
-            *_where(on_params, (If(limit, (For(loops, self._backward(count, may, must)),)),)),
-        )
-
-    def _conditions(self, count: Count) -> tuple[Test | None, Test | None]:
-        """That a contribution may count, and that it must; None: always."""
-        if not count.condition and not self.space.triggers:
-            return None, None
-        return _conditions(count.foralls if self.space.triggers else (), count.condition)
-
-    def _backward(self, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
-        """A contribution against the limits: its value where it counts, else whether it may or must."""
-        low, high = _ends(count.value)
-        others_low, others_high = _without(count.product, LO, low), _without(count.product, HI, high)
-        with_it = Arithmetic("*" if count.product else "+", LO, low)
-        least, greatest = End(count.use, False), End(count.use, True)
-        bound: list[Statement] = []
-        if isinstance(count.value, Use):
-            limit = Arithmetic("//" if count.product else "-", greatest, others_low)
-            bound.append(If(Less(greatest, SATURATED), (RestrictHigh(count.value, limit),)))
-            bound.append(
-                RestrictLow(count.value, Arithmetic("ceil" if count.product else "-", least, others_high))
-            )
-        if must is None:
-            return tuple(bound)
-        assert may is not None
-        present = tuple(Present(v.name, v.set, True) for v in count.foralls) if self.space.triggers else ()
-        settle: Statement = If(
-            Less(greatest, _saturated(with_it)),
-            self._falsify(count.condition),
-            (If(Less(_saturated(others_high), least), tuple(s for c in count.condition for s in _unit(c))),),
-        )
-        return (If(must, tuple(bound), (If(AllOf((*present, may)), (settle,)),)),)
-
-    def _falsify(self, condition: tuple[tuple[Disjunct, ...], ...]) -> tuple[Statement, ...]:
-        """Unit propagation of the negation: where all clauses but one must hold, that one is made false."""
-        if not condition:
-            return (Fail(),)
-        statements: list[Statement] = []
-        for place, clause in enumerate(condition):
-            others = tuple(AnyOf(tuple(_must(d) for d in c)) for i, c in enumerate(condition) if i != place)
-            opposites = (complement(self.space, d) for d in clause)
-            made = tuple(Make(x) for x in opposites if not isinstance(x, HostTest | StaticCompare))
-            if not others:
-                statements += made
-            elif made:
-                statements.append(If(AllOf(others), made))
-        return tuple(statements)
-
-
-def _conditions(
-    variables: tuple[Variable, ...], condition: tuple[tuple[Disjunct, ...], ...]
-) -> tuple[Test, Test]:
-    """That the objects may be present and the condition may hold, and that both must."""
-    may = (Present(v.name, v.set, False) for v in variables)
-    must = (Present(v.name, v.set, True) for v in variables)
-    return (
-        AllOf((*may, *(AnyOf(tuple(_may(d) for d in clause)) for clause in condition))),
-        AllOf((*must, *(AnyOf(tuple(_must(d) for d in clause)) for clause in condition))),
-    )
-
-
-def _where(tests: Sequence[StaticTest], statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """The statements under those tests that the binding of a propagator's arguments does not imply."""
-    asked = tuple(test for test in tests if isinstance(test, HostTest | StaticCompare))
-    return (If(AllOf(asked), statements),) if asked else statements
-
 
 def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies]:
     """Whether the literal is a mask of one domain, known for its arguments alone."""
@@ -371,42 +261,6 @@ def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies]:
             return linear_variables(value) | linear_variables(limit) <= set(args)
         case _:
             return False
-
-
-def _unit(disjuncts: Sequence[Disjunct]) -> tuple[Statement, ...]:
-    """Straight-line unit propagation: nested tests of what may still hold."""
-    if not disjuncts:
-        return (Fail(),)
-    first, *rest = disjuncts
-    if not rest:
-        return () if isinstance(first, HostTest | StaticCompare) else (Make(first),)
-    made: tuple[Statement, ...] = () if isinstance(first, HostTest | StaticCompare) else (Make(first),)
-    others = AnyOf(tuple(_may(d) for d in rest))
-    then: tuple[Statement, ...] = (If(others, (), made),) if made else ()
-    return (If(_may(first), then, _unit(rest)),)
-
-
-def _may(disjunct: Disjunct) -> Test:
-    return disjunct if isinstance(disjunct, HostTest | StaticCompare) else MayHold(disjunct)
-
-
-def _must(disjunct: Disjunct) -> Test:
-    return disjunct if isinstance(disjunct, HostTest | StaticCompare) else MustHold(disjunct)
-
-
-def _ends(value: object) -> tuple[Integer, Integer]:
-    if isinstance(value, Use):
-        return End(value, False), End(value, True)
-    return value, value  # type: ignore[return-value]
-
-
-def _without(product: bool, total: Integer, part: Integer) -> Integer:
-    """What the others make. At least 1: a part that has grown since the total was made may exceed it."""
-    return Arithmetic("max", Arithmetic("//", total, part), 1) if product else Arithmetic("-", total, part)
-
-
-def _saturated(value: Integer) -> Integer:
-    return Arithmetic("min", value, SATURATED)
 
 
 def disjunct_uses(disjunct: Disjunct) -> tuple[Use, ...]:

@@ -10,10 +10,12 @@ from spacedsl.compiler.ir import (
     AtMost,
     Check,
     End,
+    EnumEquality,
     For,
     If,
     InMask,
     Integer,
+    IntegerEquality,
     Less,
     Linear,
     Literal,
@@ -23,8 +25,6 @@ from spacedsl.compiler.ir import (
     Project,
     RestrictHigh,
     RestrictLow,
-    SameEnum,
-    SameInteger,
     Satisfies,
     Settle,
     Statement,
@@ -40,9 +40,9 @@ def literal_uses(literal: Literal) -> tuple[Use, ...]:
             return (use,)
         case Satisfies(value, _, _):
             return _linear_uses(value)
-        case SameEnum(left, right):
+        case EnumEquality(left, right):
             return tuple(dict.fromkeys((left, right)))
-        case SameInteger(left, right) | AtMost(left, right):
+        case IntegerEquality(left, right) | AtMost(left, right):
             return tuple(dict.fromkeys((*_linear_uses(left), *_linear_uses(right))))
 
 

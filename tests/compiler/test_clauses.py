@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.compiler.clauses import MOST_CLAUSES, complement, conjunction
-from spacedsl.compiler.ir import AtMost, InMask, Linear, SameEnum
+from spacedsl.compiler.formulas import MOST_CLAUSES, complement, conjunction
+from spacedsl.compiler.ir import AtMost, EnumEquality, InMask, Linear
 from spacedsl.diagnostics import DiagnosticError, Source, Span
 from spacedsl.language.space import And, Comparison, Constant, Formula, Is, Not, Or, Requirement, Space, Use
 from tests.engine.examples import load_text
@@ -107,7 +107,9 @@ def test_more_clauses_than_allowed_are_a_located_error(space: Space) -> None:
 def test_complements(space: Space) -> None:
     kind, other = Use("kind", ("x",)), Use("other", ("x",))
     assert complement(space, InMask(kind, 1)) == InMask(kind, 6)
-    assert complement(space, SameEnum(kind, other, True, (0, 1))) == SameEnum(kind, other, False, (0, 1))
+    assert complement(space, EnumEquality(kind, other, True, (0, 1))) == EnumEquality(
+        kind, other, False, (0, 1)
+    )
     left, right = Linear(Use("total", ()), 1, ()), Linear(None, 1, ((1, 3),))
     # not (total <= 3) is 3 + 1 <= total
     assert complement(space, AtMost(left, right)) == AtMost(Linear(None, 1, ((1, 3), (1, 1))), left)

@@ -1,0 +1,114 @@
+"""The body of a counter's propagator: forward from its contributions, and backward from its limits.
+
+In: a `Count`. Out: statements that add up (or multiply) what is certain and what is possible, settle the
+counter's interval, and, where something else has limited it, limit the contributions.
+"""
+
+from __future__ import annotations
+
+from spacedsl.compiler.clauses import Count
+from spacedsl.compiler.ir import (
+    SATURATED,
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    Assign,
+    Check,
+    End,
+    For,
+    If,
+    Integer,
+    Less,
+    Local,
+    Present,
+    RestrictHigh,
+    RestrictLow,
+    Settle,
+    Statement,
+    Test,
+)
+from spacedsl.compiler.loops import plan
+from spacedsl.compiler.unit import falsify, possible_and_certain, unit_propagation, where
+from spacedsl.language.space import Space, Use
+
+LO, HI = Local("lo"), Local("hi")
+
+
+def count_body(space: Space, count: Count) -> tuple[Statement, ...]:
+    """For one binding of the counter's parameters; loops over its quantified variables."""
+    on_params, loops = plan(
+        space, (*count.params, *count.foralls), count.tests, tuple(v.name for v in count.params)
+    )
+    low, high = _ends(count.value)
+    op = "*" if count.product else "+"
+    neutral = 1 if count.product else 0
+    may, must = _conditions(space, count)
+    check: tuple[Statement, ...] = () if isinstance(count.value, int) else (Check(low, neutral, count.span),)
+    forward: tuple[Statement, ...] = (
+        *check,
+        Assign(HI, Arithmetic(op, HI, high)),
+        If(must, (Assign(LO, Arithmetic(op, LO, low)),))
+        if must is not None
+        else Assign(LO, Arithmetic(op, LO, low)),
+    )
+    limit = AnyOf((Less(LO, End(count.use, False)), Less(End(count.use, True), HI)))
+    return (
+        Assign(LO, count.base),
+        Assign(HI, count.base),
+        *((Check(count.base, neutral, count.span),) if not isinstance(count.base, int) else ()),
+        *where(on_params, (For(loops, (If(may, forward),) if may is not None else forward),)),
+        Settle(count.use, _saturated(LO), _saturated(HI)),
+        *where(on_params, (If(limit, (For(loops, _backward(space, count, may, must)),)),)),
+    )
+
+
+def _backward(space: Space, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
+    """A contribution against the limits: its value where it counts, else whether it may or must."""
+    low, high = _ends(count.value)
+    others_low, others_high = _without(count.product, LO, low), _without(count.product, HI, high)
+    with_it = Arithmetic("*" if count.product else "+", LO, low)
+    least, greatest = End(count.use, False), End(count.use, True)
+    bound: list[Statement] = []
+    if isinstance(count.value, Use):
+        limit = Arithmetic("//" if count.product else "-", greatest, others_low)
+        bound.append(If(Less(greatest, SATURATED), (RestrictHigh(count.value, limit),)))
+        bound.append(
+            RestrictLow(count.value, Arithmetic("ceil" if count.product else "-", least, others_high))
+        )
+    if must is None:
+        return tuple(bound)
+    assert may is not None
+    present = tuple(Present(v.name, v.set, True) for v in count.foralls) if space.triggers else ()
+    settle: Statement = If(
+        Less(greatest, _saturated(with_it)),
+        falsify(space, count.condition),
+        (
+            If(
+                Less(_saturated(others_high), least),
+                tuple(s for c in count.condition for s in unit_propagation(c)),
+            ),
+        ),
+    )
+    return (If(must, tuple(bound), (If(AllOf((*present, may)), (settle,)),)),)
+
+
+def _conditions(space: Space, count: Count) -> tuple[Test | None, Test | None]:
+    """That a contribution may count, and that it must; None: always."""
+    if not count.condition and not space.triggers:
+        return None, None
+    return possible_and_certain(count.foralls if space.triggers else (), count.condition)
+
+
+def _ends(value: object) -> tuple[Integer, Integer]:
+    if isinstance(value, Use):
+        return End(value, False), End(value, True)
+    return value, value  # type: ignore[return-value]
+
+
+def _without(product: bool, total: Integer, part: Integer) -> Integer:
+    """What the others make. At least 1: a part that has grown since the total was made may exceed it."""
+    return Arithmetic("max", Arithmetic("//", total, part), 1) if product else Arithmetic("-", total, part)
+
+
+def _saturated(value: Integer) -> Integer:
+    return Arithmetic("min", value, SATURATED)

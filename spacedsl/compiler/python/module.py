@@ -1,0 +1,112 @@
+"""Printing of the propagator IR as a Python module: the reference engine.
+
+In: a `Module`. Out: `PythonModule`, its text and the static tables that the text asks for. One function for
+each propagator's body, one that runs it on every binding (`.._everywhere`), one for each wake that loops.
+An instance executes the module in a namespace that holds its tables:
+
+    v                 the vector: a domain is the word at its cell; a counter is two words, low and high
+    at_CHOICE         cells by object ids
+    set_, in_, rank_SET   members, the same as a set, their positions; in_union_, union_SET: of all instances
+    owners_SET        by member: the arguments of the instances that hold it
+    present_SET       what says whether a member is one, by ids of arguments and member
+    fired_N           what says whether trigger N fires, by object ids
+    host_N, mask_N    values of host expressions, and masks of integers, by object ids
+    later             counters to be computed once no other change is waiting
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spacedsl.compiler.ir import SATURATED, Check, Loop, Module, Propagator, Table
+from spacedsl.compiler.python.bindings import print_loops
+from spacedsl.compiler.python.names import indent, variable_name
+from spacedsl.compiler.python.statements import Body
+from spacedsl.compiler.python.tables import HostTable, StaticTable, Tables
+from spacedsl.diagnostics import Span
+from spacedsl.language.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class PythonModule:
+    """The text, and what `host_N`, `mask_N` and check number N in it stand for."""
+
+    source: str
+    hosts: tuple[HostTable, ...]
+    masks: tuple[StaticTable, ...]
+    checks: tuple[Check, ...]
+    mask_numbers: Mapping[StaticTable, int]
+
+
+def print_python(module: Module, space: Space) -> PythonModule:
+    """The module's text; the space is the one that `lower` returned with it."""
+    tables = Tables(space)
+    lines = [
+        f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
+        "",
+        f"SATURATED = {SATURATED}",
+    ]
+    for propagator in module.propagators:
+        lines += ["", "", *_propagator(propagator, space, tables)]
+    if module.tables:
+        lines += ["", ""]
+    for number, table in enumerate(module.tables):
+        lines += _table(number, table)
+    return PythonModule(
+        "\n".join(lines) + "\n",
+        tuple(tables.hosts),
+        tuple(tables.masks.values()),
+        tuple(tables.checks),
+        {table: number for number, table in enumerate(tables.masks)},
+    )
+
+
+def _propagator(propagator: Propagator, space: Space, tables: Tables) -> list[str]:
+    arguments = ", ".join(variable_name(a) for a in propagator.arguments)
+    body = Body(space, tables, {}, set(propagator.arguments))
+    lines = [
+        f"def {propagator.name}({arguments}):",
+        *_docstring(propagator),
+        *indent(body.block(propagator.body)),
+    ]
+    if propagator.deferred:
+        call = f"later[{propagator.name}, {arguments}] = None"
+    else:
+        call = f"{propagator.name}({arguments})"
+    runs: list[tuple[str, tuple[str, ...], tuple[Loop, ...]]] = [
+        (f"{propagator.name}_everywhere", (), propagator.loops),
+        *((wake.name, wake.use.args, wake.loops) for wake in propagator.wakes if wake.loops),
+        *((entry.name, (entry.variable,), entry.loops) for entry in propagator.entries if entry.loops),
+    ]
+    for name, bound, loops in runs:
+        parameters = ", ".join(variable_name(v) for v in bound)
+        lines += ["", "", f"def {name}({parameters}):", *indent(print_loops(loops, [call], tables))]
+    return lines
+
+
+def _table(number: int, table: Table) -> list[str]:
+    """Which values of one use occur with the values that are left of the others."""
+    rows = textwrap.wrap("".join(f"{entry}, " for entry in table.entries), 100)
+    return [f"table_{number} = (", *indent(rows), ")"]
+
+
+def _docstring(propagator: Propagator) -> list[str]:
+    text: list[str] = []
+    for span in propagator.spans:
+        text += [
+            f"{Path(span.source.name).name}:{span.line}",
+            *(f"    {line.strip()}" for line in _source(span)),
+        ]
+    text += ["", *textwrap.wrap(propagator.doc, 100)]
+    escaped = [line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') for line in text]
+    return ["    " + line if line else "" for line in (f'"""{escaped[0]}', *escaped[1:], '"""')]
+
+
+def _source(span: Span) -> list[str]:
+    """The lines that the span touches."""
+    last = span.source.location(max(span.start, span.end - 1))[0]
+    lines = (span.source.line(number) for number in range(span.line, last + 1))
+    return [line for line in lines if line.strip()]

@@ -1,0 +1,70 @@
+"""The static tables that generated code reads: which ones there are, and what they are called.
+
+In: host expressions and static tests as bodies print them. Out: their numbers, and templates from which an
+instance computes their values, so that two that differ in the names of their variables only are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spacedsl.compiler.ir import Check, HostCall, Satisfies, StaticCompare
+from spacedsl.compiler.loops import linear_variables
+from spacedsl.compiler.python.names import indexed
+from spacedsl.compiler.renaming import rename
+from spacedsl.language.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTable:
+    """Masks of integers that satisfy a literal, or truths of a static comparison, by objects."""
+
+    test: Satisfies | StaticCompare
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """Values of a host expression, by objects; where `is_integer`, any other value is a located error."""
+
+    call: HostCall
+    is_integer: bool
+
+
+def host_table(call: HostCall, is_integer: bool) -> HostTable:
+    """The table for an expression up to the names of its arguments."""
+    free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
+    return HostTable(HostCall(call.text, free, call.expression), is_integer)
+
+
+def static_table(test: Satisfies | StaticCompare) -> tuple[StaticTable, tuple[str, ...]]:
+    """The table for a test up to the names of its variables, and the variables that index it here."""
+    left, right = (test.value, test.limit) if isinstance(test, Satisfies) else (test.left, test.right)
+    variables = tuple(sorted(linear_variables(left) | linear_variables(right)))
+    template = rename(test, {v: f"x{i}" for i, v in enumerate(variables)})
+    assert isinstance(template, Satisfies | StaticCompare)
+    return StaticTable(template, tuple(f"x{i}" for i in range(len(variables)))), variables
+
+
+@dataclass(slots=True)
+class Tables:
+    """The static tables that have been asked for, numbered in order."""
+
+    space: Space
+    hosts: dict[HostTable, None] = field(default_factory=dict)
+    masks: dict[StaticTable, StaticTable] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+
+    def host(self, call: HostCall, is_integer: bool) -> str:
+        template = host_table(call, is_integer)
+        self.hosts.setdefault(template)
+        return f"host_{list(self.hosts).index(template)}{indexed(call.args)}"
+
+    def static(self, test: Satisfies | StaticCompare) -> str:
+        template, variables = static_table(test)
+        self.masks.setdefault(template, template)
+        return f"mask_{list(self.masks).index(template)}{indexed(variables)}"
+
+    def check(self, check: Check) -> int:
+        self.checks.append(check)
+        return len(self.checks) - 1
