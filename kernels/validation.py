@@ -95,8 +95,11 @@ def _shape_errors(error: ValidationError, document: Document, prefix: str) -> li
     """One diagnostic for each place; the members of a union report there separately."""
     report: list[Diagnostic] = []
     expected: dict[Path, list[str]] = {}
+    places = [tuple(item["loc"]) for item in error.errors()]
     for item in error.errors():
         loc = tuple(item["loc"])
+        if item["type"] == "too_short" and any(p[: len(loc)] == loc and p != loc for p in places):
+            continue  # pydantic does not count entries that are wrong, and those are reported
         if item["type"] == "missing":
             holder = document.value(*loc[:-1])
             shown = document.keys.get(loc[:-1]) or Span(holder.source, holder.start, holder.start + 1)

@@ -159,9 +159,8 @@ def _violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
             for member in members:
                 type_name = type(objects.objects[member]).__name__
                 if type_name != definition.type_name:
-                    message = (
-                        f"{objects.names[member]} in {label} is a {type_name}, not a {definition.type_name}"
-                    )
+                    name = objects.names[member]
+                    message = f"{name} in {label} is of type {type_name}, not {definition.type_name}"
                     yield Diagnostic("SP405", message, definition.span)
 
 

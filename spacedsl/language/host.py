@@ -109,7 +109,8 @@ class HostExpression:
     def _failure(self, error: Exception, environment: Mapping[str, object]) -> Diagnostic:
         code = "SP063" if isinstance(error, StepLimitError) else "SP062"
         message = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
-        bound = [f"${name} = {environment[name]}" for name in self.variables if name not in AMBIENT]
+        objects = {name: environment[name] for name in self.variables if name not in AMBIENT}
+        bound = [f"${name} = {getattr(item, 'name', item)}" for name, item in objects.items()]
         hint = f"for {', '.join(bound)}" if bound else None
         return Diagnostic(code, message, self._place(error.__traceback__), hint)
 
