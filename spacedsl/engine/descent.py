@@ -1,8 +1,10 @@
-"""Descents: from a candidate to a complete one, with refutation of dead ends.
+"""Random descents: from a candidate to a complete one, with refutation of values that fail.
 
-In: an instance, a candidate, a rule that names the next decision and its branches. Out: the complete
-candidate, or None, and counts of what happened. A value that leads to a contradiction is removed from the
-parent, which is propagated again, so a descent fails only where a decision has no value left.
+In: an instance, a candidate, a rule that names the next decision and its branches, random numbers. Out: the
+complete candidate, or None, and counts of what happened. A branch that propagation contradicts is removed
+from the parent, which is propagated again: so a descent draws uniformly among the branches that are valid,
+and meets a dead end, as Beaugnon's thesis counts them (section 5.2), only where a decision has no valid
+branch left.
 """
 
 from __future__ import annotations
@@ -10,53 +12,61 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
 
-Choose = Callable[[Candidate], tuple[Variable, Sequence[int]] | None]
-"""The next open decision and masks of its values, the first of which is taken; None: complete."""
+Branches = Callable[[Candidate], tuple[Variable, Sequence[int]] | None]
+"""The next open decision and the disjoint masks that its domain is split into; None: complete."""
 
 
 @dataclass(slots=True)
-class Statistics:
+class DescentCounts:
     """Counts over descents; each one's owner adds to it."""
 
     descents: int = 0
     complete: int = 0
     decisions: int = 0
     """Branches taken."""
-    dead_ends: int = 0
+    refutations: int = 0
     """Branches that propagation contradicted, and that were removed."""
 
+    @property
+    def dead_ends(self) -> int:
+        """Descents that ended at a decision without a valid branch."""
+        return self.descents - self.complete
 
-def descend(
-    instance: Instance, candidate: Candidate, choose: Choose, statistics: Statistics | None = None
+    @property
+    def dead_end_rate(self) -> float:
+        """Dead ends per descent; 0 where there was none."""
+        return self.dead_ends / self.descents if self.descents else 0.0
+
+
+def random_descent(
+    instance: Instance,
+    candidate: Candidate,
+    branches: Branches,
+    rng: np.random.Generator,
+    counts: DescentCounts,
 ) -> Candidate | None:
-    """Takes the first branch that `choose` offers until the candidate is complete; None where none is left.
-
-    `choose` is asked again after a removal, with the smaller domain.
-    """
-    counts = statistics if statistics is not None else Statistics()
+    """Takes random branches until the candidate is complete; None where a decision has none left."""
     counts.descents += 1
     while True:
-        chosen = choose(candidate)
-        if chosen is None:
+        split = branches(candidate)
+        if split is None:
             counts.complete += 1
             return candidate
-        variable, branches = chosen
-        child = instance.restrict(candidate, variable, branches[0])
+        variable, masks = split
+        drawn = masks[int(rng.integers(len(masks)))]
+        child = instance.restrict(candidate, variable, drawn)
         if child is not None:
             counts.decisions += 1
             candidate = child
             continue
-        counts.dead_ends += 1
-        smaller = refute(instance, candidate, variable, branches[0])
+        counts.refutations += 1
+        rest = candidate.mask(variable) & ~drawn
+        smaller = instance.restrict(candidate, variable, rest) if rest else None
         if smaller is None:
             return None
         candidate = smaller
-
-
-def refute(instance: Instance, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
-    """The candidate without the values of `mask`, which are known to fail; None where nothing is left."""
-    rest = candidate.mask(variable) & ~mask
-    return instance.restrict(candidate, variable, rest) if rest else None

@@ -12,7 +12,8 @@ from spacedsl.engine.instance import instantiate
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from tests.engine.agreement import Agreement
-from tests.engine.generated_spaces import GeneratedSpace, Machine, Plain
+from tests.engine.generated_objects import Machine, Plain
+from tests.engine.generated_spaces import GeneratedSpace
 
 MOST_VALUES_TRIED = 30_000
 """What the enumerator may spend on one example."""

@@ -9,85 +9,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.language.host import Addition, callback, exposed
+from tests.engine.generated_formulas import Declared, Formulas
+from tests.engine.generated_objects import Backbone
 
 MOST_ASSIGNMENTS = 3000
 """Of the decisions alone, before any requirement and any trigger."""
-
-
-@exposed("id", "name", "sizes", "weight", "is_odd", "near")
-@dataclass(slots=True, eq=False, repr=False)
-class Item:
-    id: int
-    name: str
-    sizes: tuple[int, ...]
-    weight: int
-    is_odd: bool
-    near: tuple[Item, ...] = ()
-    copy: Item | None = None
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Backbone:
-    """What a kernel consists of, as plain data: its text can be pasted into a test."""
-
-    sizes: tuple[tuple[int, ...], ...]
-    """One item for each; the integers that are offered for it."""
-    weights: tuple[int, ...]
-    reds: tuple[int, ...]
-    blues: tuple[int, ...]
-    near: tuple[tuple[int, ...], ...]
-
-    def build(self) -> Plain:
-        items = tuple(
-            Item(i, f"item{i}", sizes, weight, i % 2 == 1)
-            for i, (sizes, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
-        )
-        for item, near in zip(items, self.near, strict=True):
-            item.near = tuple(items[i] for i in near)
-            item.copy = Item(item.id + len(items), f"{item.name}copy", item.sizes, 1, False, (item,))
-        return Plain(items, tuple(items[i] for i in self.reds), tuple(items[i] for i in self.blues))
-
-
-@exposed("items", "reds", "blues", "few", "add_copy", "add_red_copy", "paint_blue", "add_near")
-@dataclass(frozen=True, slots=True, eq=False)
-class Plain:
-    """What can be added: a copy of an item (of which there are no copies), or an item to a set."""
-
-    items: tuple[Item, ...]
-    reds: tuple[Item, ...]
-    blues: tuple[Item, ...]
-    few: int = 2
-
-    @callback
-    def add_copy(self, item: Item) -> Addition:
-        return Addition(() if item.copy is None else (("Items", (), item.copy),))
-
-    @callback
-    def add_red_copy(self, item: Item) -> Addition:
-        if item.copy is None:
-            return Addition(())
-        return Addition((("Items", (), item.copy), ("Reds", (), item.copy)))
-
-    @callback
-    def paint_blue(self, item: Item) -> Addition:
-        return Addition((("Blues", (), item),))
-
-    @callback
-    def add_near(self, item: Item, other: Item) -> Addition:
-        return Addition((("Near", (item,), other),))
-
-
-@exposed("limit")
-@dataclass(frozen=True, slots=True)
-class Machine:
-    limit: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,39 +40,14 @@ set Near($centre in Items) subsetof Items: iterator = "$centre.near" end
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    name: str
-    params: tuple[str, ...]
-    """The sets of its parameters."""
-    values: tuple[str, ...] = ()
-    """Empty: an integer."""
-    visible: bool = True
-    """False for counters that show only that they stay below something."""
-    is_sum: bool = False
-    is_product: bool = False
-    symmetry: str = ""
-
-
 @dataclass(slots=True)
-class _Author:
-    rng: random.Random
+class _Author(Formulas):
     lines: list[str] = field(default_factory=list)
-    choices: list[_Choice] = field(default_factory=list)
     quotients: list[str] = field(default_factory=list)
     local_quotients: list[str] = field(default_factory=list)
     """Those of the items near another one."""
     room: float = math.log(MOST_ASSIGNMENTS)
     backbone: Backbone = field(init=False)
-    within: dict[str, set[str]] = field(
-        default_factory=lambda: {
-            "Items": {"Items"},
-            "Reds": {"Items", "Reds"},
-            "Blues": {"Items", "Blues"},
-            "Near": {"Items"},
-        }
-    )
-    """The sets that a parameter may range over to take a variable of this set."""
 
     def write(self) -> GeneratedSpace:
         triggers = self._between(1, 2) if self._chance(30) else 0
@@ -162,23 +65,6 @@ class _Author:
         for _ in range(self._between(0, 3)):
             self._requirement()
         return GeneratedSpace(SETS + "\n" + "\n\n".join(self.lines) + "\n", self.backbone)
-
-    # ---- Chance ----
-
-    def _between(self, low: int, high: int) -> int:
-        return self.rng.randint(low, high)
-
-    def _pick(self, options: Sequence[Callable[..., None]]) -> Callable[..., None]:
-        return options[self.rng.randrange(len(options))]
-
-    def _one(self, options: Sequence[str]) -> str:
-        return options[self.rng.randrange(len(options))]
-
-    def _chance(self, percent: int) -> bool:
-        return self.rng.randrange(100) < percent
-
-    def _some(self, count: int, percent: int = 60) -> tuple[int, ...]:
-        return tuple(i for i in range(count) if self._chance(percent))
 
     # ---- Objects ----
 
@@ -234,14 +120,14 @@ class _Author:
             return
         name = f"kind{len(self.choices)}"
         body = [f"choice enum {name}($x in {over}):"]
-        choice = _Choice(name, (over,), values)
+        choice = Declared(name, (over,), values)
         for value in values:
             body.append(f"  value {value}:")
             if self._chance(20):
                 body.append(f"    requires {self._formula({'x': over}, depth=1)}")
         if len(values) > 2 and self._chance(40):
             body.append("  alias PQ = P | Q:")
-            choice = _Choice(name, (over,), (*values, "PQ"))
+            choice = Declared(name, (over,), (*values, "PQ"))
         self.lines.append("\n".join([*body, "end"]))
         self.choices.append(choice)
 
@@ -261,7 +147,7 @@ class _Author:
             body += ["  antisymmetric:", "    P -> Q"] + (["    R -> S"] if len(values) > 3 else [])
         body += [f"  value {value}:" for value in values]
         self.lines.append("\n".join([*body, "end"]))
-        self.choices.append(_Choice(name, (left, right), values, symmetry=symmetry or "none"))
+        self.choices.append(Declared(name, (left, right), values, symmetry=symmetry or "none"))
 
     def _integer(self) -> None:
         over = self._set()
@@ -275,7 +161,7 @@ class _Author:
             return
         name = f"size{len(self.choices)}"
         self.lines.append(f'choice integer {name}($x in {over}): "{universe}" end')
-        self.choices.append(_Choice(name, (over,)))
+        self.choices.append(Declared(name, (over,)))
 
     # ---- What follows from choices ----
 
@@ -308,14 +194,14 @@ class _Author:
         self.lines.append(
             f"choice {kind}counter {name}{head}\n{base}{foralls}  {operation} {value} when:{when}\nend"
         )
-        counted = _Choice(
+        counted = Declared(
             name, (over,) if params else (), visible=not kind, is_sum=not product, is_product=product
         )
         self.choices.append(counted)
         if self._chance(80):
             self._limit(counted)
 
-    def _limit(self, counter: _Choice) -> None:
+    def _limit(self, counter: Declared) -> None:
         prefix = f"forall $p in {counter.params[0]}: " if counter.params else ""
         use = f"{counter.name}({'$p' if counter.params else ''})"
         operator = self._one(["<=", "<=", "<", ">=", "!=", "!="] if counter.visible else ["<=", "<"])
@@ -335,7 +221,7 @@ class _Author:
             options += [u for u in [self._use(choice, variables)] if u is not None] * 2
         return self._one(options)
 
-    def _may_be_zero(self, choice: _Choice) -> bool:
+    def _may_be_zero(self, choice: Declared) -> bool:
         return any(0 in self.backbone.sizes[i] for i in self._members(choice.params[0]))
 
     def _quotient(self) -> None:
@@ -355,7 +241,7 @@ class _Author:
             f"  {representative} = {condition} / {relation.name} is {self._one(relation.values)}\nend"
         )
         params = ("Items", "Near($x)") if is_local else (over,)
-        self.choices.append(_Choice(representative, params, ("FALSE", "TRUE")))
+        self.choices.append(Declared(representative, params, ("FALSE", "TRUE")))
         (self.local_quotients if is_local else self.quotients).append(name)
         self.within[name] = {"Items", name} if is_local else {"Items", over, name}
 
@@ -391,91 +277,3 @@ class _Author:
             prefix += f"forall $a{index} in {over}{where}: "
         formulas = [self._formula(variables, depth=3, limits=True) for _ in range(1 + self._chance(20))]
         self.lines.append(f"require {prefix}\n  " + "\n  ".join(formulas))
-
-    def _formula(self, variables: dict[str, str], depth: int, limits: bool = False) -> str:
-        """Mostly disjunctions: many of the others together leave no solution.
-
-        `limits`: whether counters that show only that they stay below something may be used here.
-        """
-        shape = self.rng.randrange(20)
-        if depth <= 1 or shape < 3:
-            return self._literal(variables, limits)
-        if shape < 15:
-            operands = [self._formula(variables, depth - 1, limits) for _ in range(self._between(2, 3))]
-            return " || ".join(self._bracketed(o) for o in operands)
-        positive = self._formula(variables, depth - 1, limits)
-        if shape == 19:
-            return f"!({self._formula(variables, depth - 1)})"
-        other = self._formula(variables, depth - 1)
-        if shape < 17:
-            return f"{self._bracketed(other)} => {self._bracketed(positive)}"
-        return f"{self._bracketed(other)} && {self._bracketed(positive)}"
-
-    @staticmethod
-    def _bracketed(formula: str) -> str:
-        return f"({formula})" if " || " in formula or " && " in formula or " => " in formula else formula
-
-    def _literal(self, variables: dict[str, str], limits: bool) -> str:
-        allowed = [c for c in self.choices if c.visible or limits]
-        usable = [(c, u) for c in allowed for u in [self._use(c, variables)] if u is not None]
-        if not usable or self._chance(8):
-            variable = self._one(sorted(variables))
-            tests = [
-                f'"${variable}.is_odd"',
-                f'"${variable}.weight < 3"',
-                f'"${variable}.weight != 2"',
-                f'"$device.limit {self._one(["<", ">"])} 3"',
-                "true",
-            ]
-            return self._one(tests if usable else tests[1:])
-        choice, use = usable[self.rng.randrange(len(usable))]
-        if not choice.values:
-            return self._comparison(choice, use, variables)
-        same = [u for c, u in usable if c.values == choice.values and self._chance(30)]
-        if same:
-            return f"{use} {self._one(['==', '!='])} {self._one(same)}"
-        return self._test(choice, use)
-
-    def _test(self, choice: _Choice, use: str) -> str:
-        values = self._one(choice.values)
-        if self._chance(30):
-            values += f" | {self._one(choice.values)}"
-        return f"{use} is {'not ' if self._chance(40) else ''}{values}"
-
-    def _comparison(self, choice: _Choice, use: str, variables: dict[str, str]) -> str:
-        if not choice.visible:
-            return f"{use} {self._one(['<', '<='])} {self._between(1, 5)}"
-        operator = self._one(["==", "!=", "<", "<=", ">", ">="])
-        others = [
-            u for c in self.choices if not c.values and c.visible for u in [self._use(c, variables)] if u
-        ]
-        left = f"{self._between(2, 3)} * {use}" if self._chance(20) else use
-        if self._chance(20):
-            left += f" + {self._between(1, 2)}"
-        right = str(self._between(0, 6))
-        if others and self._chance(50):
-            right = self._one(others)
-            if self._chance(30):
-                right += self._one([" + 1", ' + "$kernel.few"', " - 1"])
-        elif self._chance(30):
-            right = f'"${self._one(sorted(variables))}.weight + 1"'
-        return f"{left} {operator} {right}"
-
-    def _use(self, choice: _Choice, variables: dict[str, str]) -> str | None:
-        """The choice on distinct variables whose sets lie in those of its parameters, if there are such."""
-        free = sorted(variables)
-        self.rng.shuffle(free)
-        args: list[str] = []
-        for param in choice.params:
-            fitting = [v for v in free if self._may_be(variables[v], param, args)]
-            if not fitting:
-                return None
-            free.remove(fitting[0])
-            args.append(f"${fitting[0]}")
-        return f"{choice.name}({', '.join(args)})"
-
-    def _may_be(self, over: str, param: str, args: Sequence[str]) -> bool:
-        """Whether a variable of the set may stand for the parameter, after the arguments before it."""
-        if param == "Near($x)":
-            return over.startswith("Near(") and over == f"Near({args[0]})"
-        return param in self.within[over.split("(", maxsplit=1)[0]]

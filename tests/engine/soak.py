@@ -20,7 +20,8 @@ from spacedsl.engine.enumerate import EnumerationLimitError
 from tests.engine.agreement import Tally
 from tests.engine.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.examples import example_of
-from tests.engine.generated_spaces import Backbone, GeneratedSpace, Machine, generate_space
+from tests.engine.generated_objects import Backbone, Machine
+from tests.engine.generated_spaces import GeneratedSpace, generate_space
 
 DESCENTS = 6
 MOST_SOLUTIONS_TO_SEARCH = 1000

@@ -16,7 +16,8 @@ from spacedsl.engine.enumerate import EnumerationLimitError
 from tests.engine.agreement import Agreement
 from tests.engine.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.examples import Example, example_of
-from tests.engine.generated_spaces import Backbone, GeneratedSpace, Machine, generate_space
+from tests.engine.generated_objects import Backbone, Machine
+from tests.engine.generated_spaces import GeneratedSpace, generate_space
 
 MOST_SOLUTIONS_TO_SEARCH = 300
 """An exhaustive search by the engine in Python takes about a millisecond for each."""

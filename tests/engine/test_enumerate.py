@@ -13,7 +13,7 @@ from spacedsl.engine.enumerate import EnumerationLimitError, Solution, enumerate
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from tests.engine.cp_sat import CpSatModel
-from tests.engine.generated_spaces import Backbone, Machine, Plain
+from tests.engine.generated_objects import Backbone, Machine, Plain
 
 ITEMS = 'set Items: iterator = "$kernel.items" end\n'
 REDS = 'set Reds subsetof Items: iterator = "$kernel.reds" end\n'

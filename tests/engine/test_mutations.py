@@ -12,7 +12,8 @@ import pytest
 
 from spacedsl.compiler import CompiledSpace
 from tests.engine.examples import Example, example_of
-from tests.engine.generated_spaces import SETS, Backbone, GeneratedSpace
+from tests.engine.generated_objects import Backbone
+from tests.engine.generated_spaces import SETS, GeneratedSpace
 
 TEXT = (
     SETS

@@ -1,0 +1,146 @@
+"""Random conditions of generated spaces, over the choices that have been declared.
+
+In: a source of random choices, variables with the sets that they range over. Out: text.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    name: str
+    params: tuple[str, ...]
+    """The sets of its parameters."""
+    values: tuple[str, ...] = ()
+    """Empty: an integer."""
+    visible: bool = True
+    """False for counters that show only that they stay below something."""
+    is_sum: bool = False
+    is_product: bool = False
+    symmetry: str = ""
+
+
+@dataclass(slots=True)
+class Formulas:
+    rng: random.Random
+    choices: list[Declared] = field(default_factory=list)
+    within: dict[str, set[str]] = field(
+        default_factory=lambda: {
+            "Items": {"Items"},
+            "Reds": {"Items", "Reds"},
+            "Blues": {"Items", "Blues"},
+            "Near": {"Items"},
+        }
+    )
+    """The sets that a parameter may range over to take a variable of this set."""
+
+    # ---- Chance ----
+
+    def _between(self, low: int, high: int) -> int:
+        return self.rng.randint(low, high)
+
+    def _pick(self, options: Sequence[Callable[..., None]]) -> Callable[..., None]:
+        return options[self.rng.randrange(len(options))]
+
+    def _one(self, options: Sequence[str]) -> str:
+        return options[self.rng.randrange(len(options))]
+
+    def _chance(self, percent: int) -> bool:
+        return self.rng.randrange(100) < percent
+
+    def _some(self, count: int, percent: int = 60) -> tuple[int, ...]:
+        return tuple(i for i in range(count) if self._chance(percent))
+
+    # ---- Conditions ----
+
+    def _formula(self, variables: dict[str, str], depth: int, limits: bool = False) -> str:
+        """Mostly disjunctions: many of the others together leave no solution.
+
+        `limits`: whether counters that show only that they stay below something may be used here.
+        """
+        shape = self.rng.randrange(20)
+        if depth <= 1 or shape < 3:
+            return self._literal(variables, limits)
+        if shape < 15:
+            operands = [self._formula(variables, depth - 1, limits) for _ in range(self._between(2, 3))]
+            return " || ".join(self._bracketed(o) for o in operands)
+        positive = self._formula(variables, depth - 1, limits)
+        if shape == 19:
+            return f"!({self._formula(variables, depth - 1)})"
+        other = self._formula(variables, depth - 1)
+        if shape < 17:
+            return f"{self._bracketed(other)} => {self._bracketed(positive)}"
+        return f"{self._bracketed(other)} && {self._bracketed(positive)}"
+
+    @staticmethod
+    def _bracketed(formula: str) -> str:
+        return f"({formula})" if " || " in formula or " && " in formula or " => " in formula else formula
+
+    def _literal(self, variables: dict[str, str], limits: bool) -> str:
+        allowed = [c for c in self.choices if c.visible or limits]
+        usable = [(c, u) for c in allowed for u in [self._use(c, variables)] if u is not None]
+        if not usable or self._chance(8):
+            variable = self._one(sorted(variables))
+            tests = [
+                f'"${variable}.is_odd"',
+                f'"${variable}.weight < 3"',
+                f'"${variable}.weight != 2"',
+                f'"$device.limit {self._one(["<", ">"])} 3"',
+                "true",
+            ]
+            return self._one(tests if usable else tests[1:])
+        choice, use = usable[self.rng.randrange(len(usable))]
+        if not choice.values:
+            return self._comparison(choice, use, variables)
+        same = [u for c, u in usable if c.values == choice.values and self._chance(30)]
+        if same:
+            return f"{use} {self._one(['==', '!='])} {self._one(same)}"
+        return self._test(choice, use)
+
+    def _test(self, choice: Declared, use: str) -> str:
+        values = self._one(choice.values)
+        if self._chance(30):
+            values += f" | {self._one(choice.values)}"
+        return f"{use} is {'not ' if self._chance(40) else ''}{values}"
+
+    def _comparison(self, choice: Declared, use: str, variables: dict[str, str]) -> str:
+        if not choice.visible:
+            return f"{use} {self._one(['<', '<='])} {self._between(1, 5)}"
+        operator = self._one(["==", "!=", "<", "<=", ">", ">="])
+        others = [
+            u for c in self.choices if not c.values and c.visible for u in [self._use(c, variables)] if u
+        ]
+        left = f"{self._between(2, 3)} * {use}" if self._chance(20) else use
+        if self._chance(20):
+            left += f" + {self._between(1, 2)}"
+        right = str(self._between(0, 6))
+        if others and self._chance(50):
+            right = self._one(others)
+            if self._chance(30):
+                right += self._one([" + 1", ' + "$kernel.few"', " - 1"])
+        elif self._chance(30):
+            right = f'"${self._one(sorted(variables))}.weight + 1"'
+        return f"{left} {operator} {right}"
+
+    def _use(self, choice: Declared, variables: dict[str, str]) -> str | None:
+        """The choice on distinct variables whose sets lie in those of its parameters, if there are such."""
+        free = sorted(variables)
+        self.rng.shuffle(free)
+        args: list[str] = []
+        for param in choice.params:
+            fitting = [v for v in free if self._may_be(variables[v], param, args)]
+            if not fitting:
+                return None
+            free.remove(fitting[0])
+            args.append(f"${fitting[0]}")
+        return f"{choice.name}({', '.join(args)})"
+
+    def _may_be(self, over: str, param: str, args: Sequence[str]) -> bool:
+        """Whether a variable of the set may stand for the parameter, after the arguments before it."""
+        if param == "Near($x)":
+            return over.startswith("Near(") and over == f"Near({args[0]})"
+        return param in self.within[over.split("(", maxsplit=1)[0]]
