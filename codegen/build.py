@@ -8,6 +8,8 @@ children.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import functools
 import hashlib
 import importlib.util
@@ -17,9 +19,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.scratch import no_room, scratch_folder, writing_to
 
 BUILD_TIMEOUT_S = 30.0
 _MESSAGE_CHARACTERS = 4000
@@ -31,8 +35,11 @@ FLAGS = (
 _CLANG_NAMES = {"-fno-tree-vectorize": "-fno-vectorize", "-fno-tree-slp-vectorize": "-fno-slp-vectorize"}
 
 
-class EnvironmentLack(Exception):  # noqa: N818 (a lack is no error of the program)
-    """This machine lacks something that the work needs; the message says what, and what to do about it."""
+_PROBE = "#include <pthread.h>\n#include <stdint.h>\nint64_t probe(void) { return 0; }\n"
+"""What every compiler must make a library of, before it counts as one."""
+
+_NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
+"""Words of a compiler for what is no fault of the code."""
 
 
 class BuildError(Exception):
@@ -64,19 +71,47 @@ class Compiler:
 
 @functools.cache
 def find_compiler() -> Compiler:
-    """`$CC`, else cc, gcc or clang, else the compiler of the ziglang package; raises `EnvironmentLack`."""
+    """`$CC`, else cc, gcc or clang, else the compiler of the ziglang package; raises `EnvironmentLack`.
+
+    Whatever is found has built a library that this process can load.
+    """
     chosen = os.environ.get("CC")
     if chosen:
-        compiler = _ask(tuple(shlex.split(chosen)))
-        if compiler is None:
-            raise EnvironmentLack(f"the C compiler that CC names, `{chosen}`, does not run")
-        return compiler
-    for name in ("cc", "gcc", "clang"):
-        if shutil.which(name) and (compiler := _ask((name,))) is not None:
-            return compiler
-    if importlib.util.find_spec("ziglang") and (compiler := _ask((sys.executable, "-m", "ziglang", "cc"))):
-        return compiler
-    raise EnvironmentLack("no C compiler: install gcc or clang, or `pip install ziglang`, or set CC")
+        try:
+            return _tried(tuple(shlex.split(chosen)))
+        except (BuildError, ValueError) as error:
+            raise EnvironmentLack(f"the C compiler that CC names, `{chosen}`, {error}") from None
+    commands: list[tuple[str, ...]] = [(n,) for n in ("cc", "gcc", "clang") if shutil.which(n)]
+    if importlib.util.find_spec("ziglang"):
+        commands.append((sys.executable, "-m", "ziglang", "cc"))
+    faults = []
+    for command in commands:
+        try:
+            return _tried(command)
+        except BuildError as error:
+            faults.append(f"; `{' '.join(command)}` {error}")
+    remedy = "install gcc or clang, or `pip install ziglang`, or set CC"
+    raise EnvironmentLack(f"no C compiler: {remedy}{''.join(faults)}")
+
+
+def _tried(command: tuple[str, ...]) -> Compiler:
+    """The compiler, once it has proved itself; raises `BuildError` with what it fails to do."""
+    compiler = _ask(command)
+    if compiler is None:
+        raise BuildError("does not run")
+    with scratch_folder() as folder:
+        try:
+            ctypes.CDLL(str(build_library(_PROBE, folder / "probe.so", compiler)))
+        except BuildError as error:
+            raise BuildError(f"builds no library: {_first_error(str(error))}") from None
+        except OSError as error:
+            raise BuildError(f"builds libraries that cannot be loaded: {error}") from None
+    return compiler
+
+
+def _first_error(messages: str) -> str:
+    lines = [line.strip() for line in messages.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0])
 
 
 def _ask(command: tuple[str, ...]) -> Compiler | None:
@@ -99,23 +134,34 @@ def build_library(
     timeout_s: float = BUILD_TIMEOUT_S,
     extra_flags: tuple[str, ...] = (),
 ) -> Path:
-    """Compiles `code` to the shared library `library`; raises `BuildError`, and leaves nothing half-made."""
+    """Compiles `code` to the shared library `library`, and leaves nothing half-made.
+
+    Raises `BuildError`, and `EnvironmentLack` where there is no room for it.
+    """
     compiler = compiler or find_compiler()
-    with tempfile.TemporaryDirectory(prefix="spacedsl-", dir=library.parent) as folder:
-        source, result = Path(folder, "code.c"), Path(folder, "code.so")
-        source.write_text(code, encoding="utf-8")
+    with scratch_folder(library.parent) as folder:
+        source, result = folder / "code.c", folder / "code.so"
+        with writing_to(library.parent):
+            source.write_text(code, encoding="utf-8")
         command = [*compiler.command, *compiler.flags, *extra_flags, "-o", str(result), str(source)]
-        status, messages = _run_group(command, Path(folder), timeout_s)
+        status, messages = _run_group(command, folder, timeout_s)
         if status is None:
             raise BuildError(f"the compiler was killed after {timeout_s:g} s", timed_out=True)
         if status != 0 or not result.exists():
-            raise BuildError(messages[:_MESSAGE_CHARACTERS] or f"the compiler ended with status {status}")
+            for reason in _NO_ROOM:
+                if reason in messages:
+                    raise no_room(library.parent, reason)
+            silence = f"the compiler ended with status {status} and without a library"
+            raise BuildError(messages[:_MESSAGE_CHARACTERS] or silence)
         result.replace(library)
     return library
 
 
 def _run_group(command: list[str], folder: Path, timeout_s: float) -> tuple[int | None, str]:
-    """Status (None: timed out) and messages of a command whose whole process group ends with it."""
+    """Status (None: timed out) and messages of a command whose whole process group ends with it.
+
+    Its messages are in English, and its temporary files end with the folder.
+    """
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -125,6 +171,7 @@ def _run_group(command: list[str], folder: Path, timeout_s: float) -> tuple[int 
         text=True,
         errors="replace",
         start_new_session=True,
+        env={**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)},
     )
     try:
         messages, _ = process.communicate(timeout=timeout_s)

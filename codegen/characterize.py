@@ -29,6 +29,7 @@ from spacedsl.codegen.peaks import (
     measure_memory,
     probed_caches,
 )
+from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.device import CpuDevice, MemoryLevel, load_device
 
@@ -180,8 +181,7 @@ def _key() -> str:
 def _measure(progress: Callable[[str], None]) -> CpuDevice:
     compiler, cpus = find_compiler(), processor.usable_cpus()
     vectors = processor.vectors(compiler)
-    with tempfile.TemporaryDirectory(prefix="spacedsl-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         progress("measuring the arithmetic of one core")
         core = measure_core(compiler, vectors, cpus[0], folder)
         caches = processor.caches(cpus)

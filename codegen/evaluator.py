@@ -9,22 +9,23 @@ the search to say.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from spacedsl.codegen.build import BuildError, EnvironmentLack, build_library, find_compiler
+from spacedsl.codegen.build import BuildError, build_library, find_compiler
 from spacedsl.codegen.c_printer import c_name, print_c
 from spacedsl.codegen.fork_server import Setup
 from spacedsl.codegen.harness import harness_library
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
+from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.engine.candidate import Candidate
@@ -45,6 +46,7 @@ class CpuEvaluator:
 
     def open(self) -> None:
         """Makes the test cases, starts a worker; raises `EnvironmentLack` without compiler or memory."""
+        sweep()
         find_compiler()
         self._ready_worker()
 
@@ -74,9 +76,9 @@ class CpuEvaluator:
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         """Builds, checks, times, checks again; on the adversarial cases what would be the best."""
-        with machine_lock(self.options.lock), tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
+        with machine_lock(self.options.lock), scratch_folder() as folder:
             try:
-                library = self._build(lowered, Path(folder))
+                library = self._build(lowered, folder)
                 server, worker = self._ready_worker()
                 measurement = Measurement(worker, server.cases, library, self._symbol, self.options, best_ns)
                 return Outcome(measurement.timing())
@@ -94,11 +96,11 @@ class CpuEvaluator:
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until all are settled or their time is spent."""
         outcomes: dict[int, Outcome] = {}
-        with machine_lock(self.options.lock), tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
+        with machine_lock(self.options.lock), scratch_folder() as folder:
             libraries: dict[int, Path] = {}
             for number, contender in enumerate(contenders):
                 try:
-                    libraries[number] = self._build(contender, Path(folder))
+                    libraries[number] = self._build(contender, folder)
                 except BuildError as error:
                     failure = Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR
                     outcomes[number] = Outcome(None, failure, str(error))
@@ -158,7 +160,8 @@ class CpuEvaluator:
         try:
             if self._server is None or not self._server.is_alive:
                 self.close()
-                self._server = ForkServer(self._setup())
+                with scratch_folder() as folder:
+                    self._server = ForkServer(self._setup(folder))
             if self._worker is not None and not self._worker.is_alive:
                 self._drop_worker()
             if self._worker is None:
@@ -172,14 +175,15 @@ class CpuEvaluator:
             self._worker.close()
             self._worker = None
 
-    def _setup(self) -> Setup:
+    def _setup(self, folder: Path) -> Setup:
+        """`folder`: for what the server loads when it starts, and nobody reads again."""
         caches = sum(level.capacity_bytes or 0 for level in self.device.memory)
         return Setup(
             kernel_text=self.kernel.text,
             kernel_path=self.kernel.path,
             sizes=dict(self.kernel.sizes),
             seed=self.options.seed,
-            harness=harness_library(self.kernel.backbone, find_compiler()),
+            harness=harness_library(self.kernel.backbone, find_compiler(), folder),
             flush_bytes=2 * caches if self.kernel.cache == "cold" else 0,
             memory_headroom_bytes=self.options.memory_headroom_bytes,
         )

@@ -78,6 +78,7 @@ def main() -> None:
         cases = _load_cases(kernel, setup.seed)
         outputs = {t.name: TensorBuffer.of(t) for t in kernel.backbone.tensors if t.is_output}
         flush = guarded_buffer(setup.flush_bytes) if setup.flush_bytes else None
+        harness = ctypes.CDLL(str(setup.harness))
     except MemoryError as error:
         _answer(server, {"failure": "memory", "message": str(error)})
         return
@@ -86,7 +87,7 @@ def main() -> None:
     if channels is not None:
         server.close()
         _become_worker(channels)
-        worker = Worker(kernel.backbone, cases, outputs, flush, setup.harness)
+        worker = Worker(kernel.backbone, cases, outputs, flush, harness)
         _work(worker, channels, setup.memory_headroom_bytes)
 
 

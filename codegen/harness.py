@@ -1,15 +1,19 @@
 """The harness: the library through which a worker calls, times and checks implementations of one kernel.
 
-In: a kernel's signature. Out: a shared library, built once and kept in the user's cache.
+In: a kernel's signature. Out: a shared library, built once and kept in the user's cache, where that can be
+written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from spacedsl.codegen.build import Compiler, build_library
+from spacedsl.codegen.build import BuildError, Compiler, build_library
+from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.scratch import sweep
 from spacedsl.kernels.linalg.backbone import Kernel
 
 _FLAGS = ("-O3", "-ftree-vectorize")
@@ -18,18 +22,35 @@ _FLAGS = ("-O3", "-ftree-vectorize")
 _SOURCE = Path(__file__).parent / "runtime" / "harness.c"
 
 
-def harness_library(kernel: Kernel, compiler: Compiler) -> Path:
-    """The library for entry points with this kernel's arguments."""
+def harness_library(kernel: Kernel, compiler: Compiler, scratch: Path) -> Path:
+    """The library for entry points with this kernel's arguments; in `scratch` where there is no cache.
+
+    Raises `EnvironmentLack`.
+    """
     code = _SOURCE.read_text(encoding="utf-8") + "\n" + _call_function(kernel)
     digest = hashlib.sha256(f"{code}\0{compiler.digest}\0{_FLAGS}".encode()).hexdigest()
-    library = _cache_folder() / f"harness-{digest[:24]}.so"
-    return library if library.exists() else build_library(code, library, compiler, extra_flags=_FLAGS)
+    cache = _cache_folder()
+    library = cache / f"harness-{digest[:24]}.so"
+    if os.access(library, os.R_OK):
+        return library
+    if os.access(cache, os.W_OK | os.X_OK):
+        sweep(cache)
+    else:
+        library = scratch / library.name
+    try:
+        return build_library(code, library, compiler, extra_flags=_FLAGS)
+    except BuildError as error:
+        command = " ".join(compiler.command)
+        raise EnvironmentLack(
+            f"`{command}` cannot build what implementations are run with: {error}"
+        ) from None
 
 
 def _cache_folder() -> Path:
     root = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(root) if root else Path.home() / ".cache") / "spacedsl"
-    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from spacedsl.codegen.scratch import temporary_root
 
 
 def lock_path() -> Path:
@@ -20,7 +21,7 @@ def lock_path() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.access(runtime, os.W_OK):
         return Path(runtime, "spacedsl.lock")
-    return Path(tempfile.gettempdir(), f"spacedsl-{os.getuid()}.lock")
+    return temporary_root() / f"spacedsl-{os.getuid()}.lock"
 
 
 @contextmanager

@@ -8,10 +8,8 @@ this process suffers, so it should have been checked before.
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_printer import c_name, prototype
+from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.linalg.backbone import DType, Kernel, Tensor
 
 Array = NDArray[Any]
@@ -86,9 +85,9 @@ class Function:
 
 def build_function(kernel: Kernel, code: str) -> Function:
     """Compiles and loads; raises `BuildError` or `EnvironmentLack`."""
-    with tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
+    with scratch_folder() as folder:
         # Once loaded, the library needs its file no more.
-        return Function(kernel, code, ctypes.CDLL(str(build_library(code, Path(folder, "kernel.so")))))
+        return Function(kernel, code, ctypes.CDLL(str(build_library(code, folder / "kernel.so"))))
 
 
 def _room(tensor: Tensor) -> tuple[Array, Array]:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.build import BuildError, Compiler, EnvironmentLack, build_library
+from spacedsl.codegen.build import BuildError, Compiler, build_library
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.processor import Cache, Vectors
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, MemoryLevel
 

@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from typing import IO, Any
 
@@ -49,7 +48,7 @@ class ForkServer:
     def __init__(self, setup: Setup) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._asked = 0
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self._errors = _words()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "spacedsl.codegen.fork_server", str(other.fileno())],
             stdin=subprocess.PIPE,
@@ -129,7 +128,7 @@ class WorkerProcess:
         read_end, self._sink = os.pipe()
         self._source, write_end = os.pipe()
         self._report, report_end = os.pipe()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self._errors = _words()
         self._status: int | None = None
         self._limit_bytes = 0
         self.pid = 0
@@ -239,6 +238,11 @@ class WorkerProcess:
         ready, _, _ = select.select([self._report], [], [], 0)
         fields = os.read(self._report, 4096).split() if ready else []
         return int(fields[1]) * mmap.PAGESIZE if len(fields) > 1 else 0
+
+
+def _words() -> IO[bytes]:
+    """A file in memory for what a process writes: it can do so on a full disk, too."""
+    return os.fdopen(os.memfd_create("words"), "w+b")
 
 
 def _last_words(errors: IO[bytes]) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.build import Compiler, EnvironmentLack
+from spacedsl.codegen.build import Compiler
+from spacedsl.codegen.lack import EnvironmentLack
 
 _SYSTEM = Path("/sys/devices/system/cpu")
 _GROUPS = Path("/sys/fs/cgroup")

@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from spacedsl.codegen.buffers import GuardedBuffer, TensorBuffer
@@ -50,13 +49,13 @@ class Worker:
         cases: Sequence[LoadedCase],
         outputs: Mapping[str, TensorBuffer],
         flush: GuardedBuffer | None,
-        harness: Path,
+        harness: ctypes.CDLL,
     ) -> None:
         self.kernel = kernel
         self.cases = cases
         self.outputs = outputs
         self.flush = flush
-        self.harness = ctypes.CDLL(str(harness))
+        self.harness = harness
         self.harness.harness_time.restype = ctypes.c_int64
         for dtype in DType:
             self._differing(dtype).restype = ctypes.c_int64

@@ -7,11 +7,13 @@ writes at a time (a lock file says so, which the system releases with the proces
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -56,6 +58,12 @@ _COLUMNS = (
 _INSERT = f"INSERT INTO iteration ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)})"
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA)
 """Codes of SQLite for a file, or tables, that are not as they should be; others are faults of the machine."""
+_ERRNO = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+}
+"""What the system said when SQLite could not write."""
 _REVISE = (
     "UPDATE iteration SET time_ns = NULL, low_ns = NULL, high_ns = NULL, samples = NULL, "
     "failure = ?, message = ? WHERE digest = ?"
@@ -115,13 +123,12 @@ class Store:
         # The file gets its name once it is complete: whoever finds it can resume from it.
         draft = folder / f"{DATABASE}.draft"
         draft.unlink(missing_ok=True)
-        connection = sqlite3.connect(draft, isolation_level=None)
-        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
-        connection.executemany(
-            "INSERT INTO about VALUES (?, ?)", [(k, json.dumps(v)) for k, v in asdict(about).items()]
-        )
-        connection.execute("COMMIT")
-        connection.close()
+        with _refusals_of(draft), closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
+            connection.executemany(
+                "INSERT INTO about VALUES (?, ?)", [(k, json.dumps(v)) for k, v in asdict(about).items()]
+            )
+            connection.execute("COMMIT")
         draft.rename(folder / DATABASE)
         lock.close()
         return cls.open(folder)
@@ -184,25 +191,36 @@ class Store:
             return About(**values)
 
     def append(self, iteration: Iteration, code: str | None = None) -> None:
-        """Commits an iteration, and the code of its implementation where it is to be kept."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        """Commits an iteration, and the code of its implementation where it is to be kept.
+
+        Raises `OSError` where the file cannot be written.
+        """
+        with self._writing():
             self._connection.execute(_INSERT, _row(iteration))
             if code is not None and iteration.measured is not None:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO code VALUES (?, ?)", (iteration.measured.digest, code)
                 )
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
     def revise(self, outcomes: Mapping[str, Outcome]) -> None:
         """Replaces what was known of programs, by digest, where it came to light later that they fail."""
         rows = [(outcome.failure, outcome.message, digest) for digest, outcome in outcomes.items()]
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany(_REVISE, rows)
-        self._connection.execute("COMMIT")
+        with self._writing():
+            self._connection.executemany(_REVISE, rows)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction: all of the block or nothing of it."""
+        with _refusals_of(self.folder / DATABASE):
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite itself rolls back when the disk is full.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
 
     def iterations(self) -> Iterator[Iteration]:
         """All committed iterations, in order."""
@@ -249,6 +267,18 @@ def _locked(folder: Path) -> IO[str]:
         lock.close()
         raise StoreError(f"another process is writing to {folder}") from None
     return lock
+
+
+@contextmanager
+def _refusals_of(file: Path) -> Iterator[None]:
+    """What the disk refuses is an `OSError` that names the file."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        code = _ERRNO.get(error.sqlite_errorcode & 0xFF)
+        if code is None:
+            raise
+        raise OSError(code, os.strerror(code), str(file)) from None
 
 
 def _row(iteration: Iteration) -> tuple[object, ...]:

@@ -101,7 +101,7 @@ def write(record: Record, path: Path) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Puts a text in place of a file at once."""
+    """Puts a text in place of a file at once. An `OSError` names the file that was to be written."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -109,6 +109,8 @@ def replace_text(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
 

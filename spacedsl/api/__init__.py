@@ -23,8 +23,8 @@ from spacedsl.api.problem import (
 )
 from spacedsl.api.replaying import Replay, emit, load, replay
 from spacedsl.api.results import Best, Result
-from spacedsl.codegen.build import EnvironmentLack
 from spacedsl.codegen.characterize import devices_folder, local_device
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.kernels.device import load_device
 from spacedsl.kernels.kernel_file import SizeOverrideError, load_kernel
 from spacedsl.language import load_space

@@ -6,6 +6,7 @@ evaluator, ordering, policy and store.
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ from spacedsl.api.results import BestFiles, Result
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered
@@ -104,7 +106,7 @@ def explore(
         version=metadata.version("spacedsl"),
     )
     folder = new_folder(runs, kernel.name, datetime.now()).resolve()
-    with Store.create(folder, about) as store:
+    with Store.create(folder, about) as store, _resumable(folder):
         return _search(problem, about, store, on_event)
 
 
@@ -145,7 +147,18 @@ def resume(
                 seconds=None if time_s is None else spent_s + time_s,
                 evaluations=None if evaluations is None else spent + evaluations,
             )
-        return _search(problem, about, store, on_event)
+        with _resumable(folder):
+            return _search(problem, about, store, on_event)
+
+
+@contextmanager
+def _resumable(folder: Path) -> Iterator[None]:
+    """What this machine refuses in the middle of a run ends only this part of it."""
+    try:
+        yield
+    except (EnvironmentLack, OSError, MemoryError) as error:
+        error.add_note(f"all until then is saved, go on with: spacedsl resume {shlex.quote(str(folder))}")
+        raise
 
 
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:

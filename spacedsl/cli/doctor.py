@@ -59,7 +59,8 @@ def examine() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    from spacedsl.codegen.build import EnvironmentLack, find_compiler
+    from spacedsl.codegen.build import find_compiler
+    from spacedsl.codegen.lack import EnvironmentLack
 
     try:
         found = find_compiler()
@@ -71,8 +72,8 @@ def _compiler() -> Finding:
 
 
 def _device() -> Finding:
-    from spacedsl.codegen.build import EnvironmentLack
     from spacedsl.codegen.characterize import device_path
+    from spacedsl.codegen.lack import EnvironmentLack
     from spacedsl.codegen.processor import model_name, usable_cpus
 
     machine = f"{model_name()}, {len(usable_cpus())} threads"

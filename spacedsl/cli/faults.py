@@ -13,7 +13,7 @@ import sqlite3
 import sys
 import tempfile
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
@@ -55,7 +55,13 @@ class Fault:
 
 
 def explain(error: BaseException) -> Fault:
-    """The words and the exit code for an exception that ended a command."""
+    """The words and the exit code for an exception that ended a command; its notes are hints."""
+    fault = _explained(error)
+    notes = getattr(error, "__notes__", ())
+    return replace(fault, hint="\n  ".join(notes)) if notes and fault.hint is None else fault
+
+
+def _explained(error: BaseException) -> Fault:
     from spacedsl.diagnostics import DiagnosticError
 
     match error:
@@ -112,6 +118,7 @@ def _os_message(error: OSError) -> str:
         errno.ENOTDIR: "this is a file, not a folder",
         errno.EACCES: "permission denied",
         errno.ENOSPC: "no room is left on the disk",
+        errno.EDQUOT: "no room is left in the user's share of the disk",
         errno.EROFS: "this file system is read-only",
     }.get(error.errno or 0, error.strerror or str(error))
     return f"{error.filename}: {reason}" if error.filename is not None else reason

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from spacedsl.codegen import characterize
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.kernels.device import CpuDevice, load_device
+from spacedsl.kernels.evaluation import Lowered, Outcome
 from tests.cli.conftest import ROOT, SMALL
 from tests.cli.running import run
 
@@ -56,3 +62,75 @@ def test_doctor_says_that_descriptions_cannot_be_kept(no_data_folder: Path) -> N
     assert finding["state"] == "note"
     assert f"{no_data_folder}/spacedsl/devices cannot be written" in finding["detail"]
     assert "XDG_DATA_HOME" in finding["remedy"]
+
+
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Once this file exists, the machine's compiler, which is CC, finds the disk full."""
+    own = " ".join(find_compiler().command)
+    find_compiler.cache_clear()
+    script, full = tmp_path / "my-cc", tmp_path / "full"
+    script.write_text(
+        f"""#!/bin/sh
+        if [ -e '{full}' ]; then echo "as: code.o: No space left on device" >&2; exit 1; fi
+        exec {own} "$@"
+        """
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    yield full
+    find_compiler.cache_clear()
+
+
+def test_a_full_disk_ends_a_run_that_can_be_resumed(
+    device: CpuDevice, full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = CpuEvaluator.run
+
+    def fill_the_disk(evaluator: CpuEvaluator, lowered: Lowered, best_ns: float | None) -> Outcome:
+        outcome = measure(evaluator, lowered, best_ns)
+        full.touch()
+        return outcome
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CpuEvaluator, "run", fill_the_disk)
+        ran = run("explore", MATMUL, *SMALL, "--evaluations", 3, "--runs", tmp_path / "runs")
+    assert ran.code == 5
+    assert "temporary files cannot be written: No space left on device" in ran.err
+    assert "build_error" not in ran.err
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"spacedsl resume {folder}" in ran.err
+    full.unlink()
+    again = run("resume", folder, "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["evaluations"] == 3
+
+
+@pytest.mark.parametrize("command", [["device", "show"], ["explore", MATMUL]])
+def test_a_cc_that_is_no_compiler_is_named(command: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    find_compiler.cache_clear()
+    monkeypatch.setenv("CC", "true")
+    try:
+        ran = run(*command)
+        assert ran.code == 5
+        assert "the C compiler that CC names, `true`, builds no library" in ran.err
+        assert "lack  compiler" in run("doctor").out
+    finally:
+        find_compiler.cache_clear()
+
+
+def test_results_that_cannot_be_written_are_named_with_the_command_that_goes_on(
+    device: CpuDevice, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    ran = run("explore", MATMUL, *SMALL, "--evaluations", 1, "--runs", tmp_path / "runs")
+    assert ran.code == 5
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"{folder}/best.c: no room is left on the disk" in ran.err
+    assert f"spacedsl resume {folder}" in ran.err
+    assert not list(folder.glob(".best*"))

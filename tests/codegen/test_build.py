@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen.build import BuildError, Compiler, EnvironmentLack, build_library, find_compiler
+from spacedsl.codegen.build import BuildError, Compiler, build_library, find_compiler
+from spacedsl.codegen.lack import EnvironmentLack
 
 
 @pytest.fixture(autouse=True)
@@ -20,20 +22,53 @@ def _forget_compilers() -> Iterator[None]:
 
 
 def test_cc_names_the_compiler_with_its_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own = " ".join(find_compiler().command)
+    find_compiler.cache_clear()
+    # It calls itself clang, whose flags it takes, and leaves the work to another.
     script = tmp_path / "my-cc"
-    script.write_text("#!/bin/sh\necho 'clang version 99, honest'\n")
+    script.write_text(
+        f"""#!/bin/sh
+        case "$*" in *--version*) echo 'clang version 99, honest'; exit;; esac
+        for a; do shift; case $a in -fno-vectorize|-fno-slp-vectorize) ;; *) set -- "$@" "$a";; esac; done
+        exec {own} "$@"
+        """
+    )
     script.chmod(0o755)
-    monkeypatch.setenv("CC", f"{script} -m32")
+    monkeypatch.setenv("CC", f"{script} -DNOTHING")
     compiler = find_compiler()
-    assert compiler.command == (str(script), "-m32")
+    assert compiler.command == (str(script), "-DNOTHING")
     assert compiler.is_clang and "-fno-vectorize" in compiler.flags
 
 
-@pytest.mark.parametrize("chosen", ["no-such-compiler", "false"])
-def test_a_chosen_compiler_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ("no-such-compiler", "does not run"),
+        ("false", "does not run"),
+        ("true", "builds no library: the compiler ended with status 0"),
+        ("python3", "builds no library"),
+        ("cc 'unclosed", "No closing quotation"),
+    ],
+)
+def test_a_chosen_compiler_that_is_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, said: str
+) -> None:
     monkeypatch.setenv("CC", chosen)
-    with pytest.raises(EnvironmentLack, match=chosen):
+    with pytest.raises(EnvironmentLack, match=f"`{chosen}`.*{said}"):
         find_compiler()
+
+
+def test_what_is_found_and_builds_nothing_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = find_compiler()
+    find_compiler.cache_clear()
+    monkeypatch.delenv("CC", raising=False)
+    for name, text in (("cc", "echo cc 1.0"), ("gcc", f'exec {" ".join(own.command)} "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\nPATH='{os.environ['PATH']}'\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_compiler().command == ("gcc",)
 
 
 def test_without_any_other_compiler_zig_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,3 +108,28 @@ def test_a_compiler_that_writes_nothing_has_failed(tmp_path: Path) -> None:
     silent = Compiler(("true",), "", is_clang=False)
     with pytest.raises(BuildError, match="status 0"):
         build_library("", tmp_path / "x.so", silent)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "as: code.o: No space left on device",
+        "cc1: fatal error: cannot open '/tmp/c.s': Read-only file system",
+    ],
+)
+def test_a_full_disk_is_no_fault_of_the_code(message: str, tmp_path: Path) -> None:
+    failing = Compiler(("sh", "-c", f'echo "{message}"; exit 1'), "", is_clang=False)
+    with pytest.raises(EnvironmentLack, match=f"{tmp_path}: temporary files cannot be written"):
+        build_library("", tmp_path / "x.so", failing)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLack, match=r"nowhere.*No such file"):
+        build_library("", tmp_path / "nowhere" / "x.so")
+
+
+def test_temporary_files_of_a_compiler_lie_in_the_folder_that_ends_with_it(tmp_path: Path) -> None:
+    littering = Compiler(("sh", "-c", 'touch "$TMPDIR/litter"; echo "$TMPDIR"; exit 1'), "", is_clang=False)
+    with pytest.raises(BuildError, match=str(tmp_path)):
+        build_library("", tmp_path / "x.so", littering)
+    assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen import characterize, peaks, processor
-from spacedsl.codegen.build import EnvironmentLack, find_compiler
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.peaks import Bandwidth
 from spacedsl.codegen.processor import Cache
 from spacedsl.kernels.device import CpuDevice, load_device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("tolerance", [0.0, 0.25])
-def test_as_many_elements_differ_as_numpy_says(dtype: str, tolerance: float) -> None:
-    library = ctypes.CDLL(str(harness_library(matmul(8, 8, 8).backbone, find_compiler())))
+def test_as_many_elements_differ_as_numpy_says(dtype: str, tolerance: float, tmp_path: Path) -> None:
+    library = ctypes.CDLL(str(harness_library(matmul(8, 8, 8).backbone, find_compiler(), tmp_path)))
     count = getattr(library, f"harness_differing_{dtype}")
     count.restype = ctypes.c_int64
     random = np.random.default_rng(3)

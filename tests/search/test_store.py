@@ -214,3 +214,18 @@ def test_runs_of_one_second_lie_in_folders_of_their_own(tmp_path: Path) -> None:
     now = datetime(2030, 1, 2, 3, 4, 5)
     names = [new_folder(tmp_path / "runs", "matmul", now).name for _ in range(3)]
     assert names == ["matmul-20300102-030405", "matmul-20300102-030405-2", "matmul-20300102-030405-3"]
+
+
+def test_a_full_disk_is_said_with_the_name_of_the_file_and_what_was_committed_stays(tmp_path: Path) -> None:
+    with Store.create(tmp_path, ABOUT) as store:
+        (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        committed = 0
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            for number in range(100):
+                measured = replace(ITERATION.measured, digest=str(number)) if ITERATION.measured else None
+                store.append(replace(ITERATION, measured=measured), "x" * 2000)
+                committed += 1
+        assert caught.value.filename == str(tmp_path / DATABASE)
+        assert len(list(store.iterations())) == committed > 0
+    assert len(recorded(tmp_path)) == committed
