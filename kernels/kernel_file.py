@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
@@ -90,7 +90,17 @@ def check_kernel(source: Source, path: Path, sizes: Mapping[str, int] = MappingP
     return _Loader(document, entry, list(shape_report)).load(path, _override(entry, sizes))
 
 
-def locate(kernel: KernelFile, *place: str | int) -> Span:
+class Written(Protocol):
+    """A kernel file of any backbone, as far as its text goes."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+def locate(kernel: Written, *place: str | int) -> Span:
     """Where an entry stands in the file, for what only its space or a search can find wrong with it."""
     return parse_document(Source(str(kernel.path), kernel.text), "KF").value(*place)
 
@@ -102,7 +112,11 @@ def _check_backbone(document: Document) -> None:
         span = document.value("backbone")
         if name == "pipeline":
             raise DiagnosticError([Diagnostic("KF008", "not supported yet: the backbone `pipeline`", span)])
-        hint = closest(name, ["linalg"])
+        if name == "plain":
+            message = "there is no code to generate for the backbone `plain`, and nothing to measure"
+            commands = "`spacedsl solve` finds solutions, `spacedsl explain` says why there are none"
+            raise DiagnosticError([Diagnostic("KF045", message, span, commands)])
+        hint = closest(name, ["linalg", "plain"])
         raise DiagnosticError([Diagnostic("KF007", f"unknown backbone `{name}`", span, hint)])
 
 

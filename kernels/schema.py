@@ -1,8 +1,8 @@
 """The shape of a kernel file: which keys there are and what kind of value each takes.
 
-In: plain data from YAML, through `validation.read_model`. Out: a `KernelEntry`. From the same models comes
-the JSON Schema that editors use, written by `python -m spacedsl.kernels.schema`. What the values mean
-together is checked in `kernel_file.py`.
+In: plain data from YAML, through `validation.read_model`. Out: a `KernelEntry` or, of the plain backbone, a
+`PlainEntry`. From the same models comes the JSON Schema that editors use, written by
+`python -m spacedsl.kernels.schema`. What the values mean together is checked in the two `kernel_file.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+)
 
 SCHEMA = Path(__file__).resolve().parent / "kernel-file.schema.json"
 """Written by running this module."""
@@ -86,9 +97,44 @@ class KernelEntry(_Entry):
     search: SearchEntry = SearchEntry()
 
 
+class ObjectEntry(BaseModel):
+    """An object of the plain backbone: its name and any attributes."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+    __pydantic_extra__: dict[str, JsonValue]
+
+    name: StrictStr
+    """Unlike that of every other object."""
+
+
+def _named(entry: object) -> object:
+    """An object without attributes is written as its name alone."""
+    return {"name": entry} if isinstance(entry, str) else entry
+
+
+class PlainEntry(_Entry):
+    """Objects with attributes, about which a space of one's own decides."""
+
+    kernel: StrictStr
+    """Its name."""
+    backbone: Literal["plain"]
+    space: StrictStr
+    """The `.space` file, relative to this one."""
+    parameters: dict[str, JsonValue] = {}
+    """Values of the kernel: numbers, true or false, names of objects, lists of these."""
+    objects: dict[
+        str, list[Annotated[ObjectEntry, BeforeValidator(_named, json_schema_input_type=ObjectEntry | str)]]
+    ]
+    """The objects of each kind."""
+    decisions: list[DecisionEntry] = []
+
+
 def json_schema() -> str:
     """The JSON Schema of kernel files, as text."""
-    schema = KernelEntry.model_json_schema()
+    adapter: TypeAdapter[object] = TypeAdapter(
+        Annotated[KernelEntry | PlainEntry, Field(discriminator="backbone")]
+    )
+    schema = adapter.json_schema()
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     return json.dumps(schema, indent=2) + "\n"
 

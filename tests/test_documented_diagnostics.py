@@ -24,6 +24,7 @@ from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
 from spacedsl.engine.instance import instantiate
+from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
 from spacedsl.language import check_file
@@ -85,6 +86,7 @@ def check_example(example: Example, folder: Path) -> tuple[int, tuple[Diagnostic
         "ordering": ("", _check_ordering),
         "bytes": ("", _check_bytes),
         "yaml": (_base(example, "yaml preamble"), _check_with(_load, "example.yaml")),
+        "plain": ("", _check_with(load_any, "example.yaml")),
         "json": ("", _check_with(record.read, "best.json")),
     }[kind]
     if "device" in rest:

@@ -78,13 +78,13 @@ def compile_file(
 
 
 def _check_one(file: Path) -> None:
-    from spacedsl.kernels.kernel_file import load_kernel
+    from spacedsl.kernels.backbones import load_any
     from spacedsl.language import load_space
 
     if file.suffix == ".space":
         load_space(file)
     elif file.suffix in {".yaml", ".yml"}:
-        load_space(load_kernel(file).space)
+        load_space(load_any(file).space)
     elif file.is_file():
         raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml)")
     else:

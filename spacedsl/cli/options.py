@@ -25,6 +25,17 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="A TOML file with a \\[tool.spacedsl] table."),
 ]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option("--size", metavar="m=97", help="A size or integer parameter, over the file's. Repeatable."),
+]
+SpaceFile = Annotated[
+    Path | None, typer.Option("--space", metavar="FILE", help="The rules to use, over the kernel's own.")
+]
+DeviceFile = Annotated[
+    Path | None,
+    typer.Option("--device", metavar="FILE", help="What a linalg kernel is for. Default: a shipped machine."),
+]
 
 DEFAULT_TIME_S = 180.0
 

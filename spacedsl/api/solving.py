@@ -1,0 +1,133 @@
+"""Solutions of a space on a kernel of any backbone, without code and without measuring.
+
+In: the path of a kernel file. Out: an `Unmeasured` instance, and its solutions, each once. The device of a
+linalg kernel is one that is shipped, unless another is named; a plain kernel has none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from spacedsl.api.problem import EmptySpaceError
+from spacedsl.compiler import compile_space
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.kernels.backbones import AnyKernel, load_any
+from spacedsl.kernels.device import DEVICES, CpuDevice, load_device
+from spacedsl.kernels.kernel_file import KernelFile, locate
+from spacedsl.language import load_space
+from spacedsl.language.space import Counter, Space, Visibility
+from spacedsl.search.orderings import Ordering, select_ordering
+from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.solutions import all_solutions, random_solutions
+
+DEVICE = DEVICES / "generic-x86-64.yaml"
+"""What a linalg kernel is instantiated for where nobody names a device."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unmeasured:
+    """A space on a kernel, propagated; whether it has a solution is not known yet."""
+
+    kernel: AnyKernel
+    space: Space
+    space_path: Path
+    device: CpuDevice | None
+    instance: Instance
+    root: Candidate | None
+    """With the decisions that the kernel file fixes; None where propagation finds a contradiction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The decisions of a complete candidate, and the counters that follow: (choice, objects, value)."""
+
+    decisions: tuple[tuple[str, tuple[str, ...], str | int], ...]
+    counters: tuple[tuple[str, tuple[str, ...], int], ...]
+
+
+def pose_unmeasured(
+    path: Path,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    space: Path | None = None,
+    device: Path | None = None,
+) -> Unmeasured:
+    """Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`."""
+    kernel = load_any(path, sizes or {})
+    space_path = space or kernel.space
+    loaded = load_space(space_path)
+    cpu = load_device(device or DEVICE) if isinstance(kernel, KernelFile) else None
+    instance = instantiate(compile_space(loaded), kernel.backbone, cpu)
+    root = instance.root()
+    if root is not None:
+        root = _with_decisions(kernel, instance, root)
+    return Unmeasured(kernel, loaded, space_path, cpu, instance, root)
+
+
+def solve(
+    problem: Unmeasured,
+    *,
+    exhaustive: bool = False,
+    seed: int = 0,
+    ordering: str | None = None,
+    time_s: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Solution]:
+    """Different solutions until there are no more: every one in order, or at random.
+
+    Raises `EmptySpaceError` where there is none, `TimeoutError` once `time_s` have passed.
+    """
+    rule = select_ordering(problem.instance, problem.space, ordering)
+    deadline = None if time_s is None else clock() + time_s
+    is_any = False
+    for found in _candidates(problem, exhaustive, rule, seed):
+        if found is not None:
+            is_any = True
+            yield _solution(problem, found)
+        if deadline is not None and clock() > deadline:
+            raise TimeoutError
+    if not is_any:
+        raise EmptySpaceError(
+            f"{problem.space_path}: the constraints leave no solution of `{problem.kernel.name}`"
+        )
+
+
+def _candidates(
+    problem: Unmeasured, exhaustive: bool, rule: Ordering, seed: int
+) -> Iterator[Candidate | None]:
+    if problem.root is None:
+        return
+    if exhaustive:
+        yield from all_solutions(problem.root, rule)
+    else:
+        yield from random_solutions(problem.root, rule, np.random.default_rng(seed))
+
+
+def _with_decisions(kernel: AnyKernel, instance: Instance, root: Candidate) -> Candidate | None:
+    try:
+        return decided(instance, root, kernel.decisions)
+    except ContradictionError:
+        return None
+    except UnknownDecisionError as error:
+        place = locate(kernel, "decisions", kernel.decisions.index(error.decision))
+        raise DiagnosticError([Diagnostic("KF043", str(error), place)]) from None
+
+
+def _solution(problem: Unmeasured, leaf: Candidate) -> Solution:
+    instance = problem.instance
+    decisions = tuple((d.choice, d.objects, d.values[0]) for d in leaf.decisions())
+    counters = tuple(
+        (choice.name, tuple(instance.objects.names[k] for k in key), leaf.vector[cell])
+        for choice in problem.space.choices.values()
+        if isinstance(choice, Counter) and choice.visibility is Visibility.FULL
+        for key, cell in instance.layout.cells[choice.name].items()
+        if leaf.vector[cell] == leaf.vector[cell + 1]
+    )
+    return Solution(decisions, counters)

@@ -1,0 +1,122 @@
+"""`solve`: solutions of a space on a kernel, without code and without measuring."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import CommandError, ExitCode
+from spacedsl.cli.options import (
+    DeviceFile,
+    Json,
+    Quiet,
+    Sizes,
+    SpaceFile,
+    Verbose,
+    parse_duration,
+    parse_sizes,
+)
+
+if TYPE_CHECKING:
+    from spacedsl.api.solving import Solution
+
+DEFAULT_TIME = "1m"
+
+
+def solve(
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file of any backbone.")],
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="So many solutions. Default: 1.")
+    ] = None,
+    exhaustive: Annotated[
+        bool, typer.Option("--all", help="Every solution, in order; for small spaces.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="The seed of all random choices.")
+    ] = 0,
+    time: Annotated[
+        str, typer.Option("--time", "-t", metavar="1m", help="Give up after this long: 90s, 3m, 1h30m.")
+    ] = DEFAULT_TIME,
+    size: Sizes = None,
+    space: SpaceFile = None,
+    ordering: Annotated[
+        str | None, typer.Option("--ordering", metavar="NAME", help="Which decision is taken next.")
+    ] = None,
+    device: DeviceFile = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Find solutions of a space: complete candidates, by random descents or all of them."""
+    from spacedsl.api import EmptySpaceError, solving
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    time_s = parse_duration(time)
+    problem = solving.pose_unmeasured(kernel, sizes=parse_sizes(size or ()), space=space, device=device)
+    found: list[Solution] = []
+    wanted = None if exhaustive and limit is None else limit or 1
+    is_all = False
+    try:
+        solutions = solving.solve(problem, exhaustive=exhaustive, seed=seed, ordering=ordering, time_s=time_s)
+        for solution in islice(solutions, wanted):
+            found.append(solution)
+            if not json:
+                console.data(text(solution, len(found)))
+        is_all = wanted is None or len(found) < wanted
+    except EmptySpaceError as error:
+        if json:
+            console.document(_document(problem.kernel.name, found, is_all=True))
+        hint = f"`spacedsl explain {kernel}` says which constraints conflict"
+        raise CommandError(str(error), ExitCode.EMPTY_SPACE, hint) from None
+    except TimeoutError:
+        console.say(f"stopped after {time}; there may be more solutions (--time gives it longer)")
+    if json:
+        console.document(_document(problem.kernel.name, found, is_all=is_all))
+    elif is_all:
+        console.say(f"{_count(len(found))}; there are no others")
+    else:
+        console.say(_count(len(found)))
+    return ExitCode.OK if found else ExitCode.NO_CANDIDATE
+
+
+def text(solution: Solution, number: int) -> str:
+    """One line for each decision, then one for each counter that follows."""
+    lines = [f"solution {number}"]
+    lines += [f"  {_use(choice, objects)} = {value}" for choice, objects, value in solution.decisions]
+    lines += [
+        f"  {_use(choice, objects)} = {value} (counter)" for choice, objects, value in solution.counters
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _use(choice: str, objects: tuple[str, ...]) -> str:
+    return f"{choice}({', '.join(objects)})"
+
+
+def _count(number: int) -> str:
+    return f"{number} solution{'' if number == 1 else 's'}"
+
+
+def _document(kernel: str, found: list[Solution], *, is_all: bool) -> dict[str, object]:
+    return {
+        "schema": 1,
+        "kernel": kernel,
+        "complete": is_all,
+        "solutions": [
+            {
+                "decisions": [
+                    {"choice": choice, "objects": list(objects), "values": [value]}
+                    for choice, objects, value in solution.decisions
+                ],
+                "counters": [
+                    {"choice": choice, "objects": list(objects), "value": value}
+                    for choice, objects, value in solution.counters
+                ],
+            }
+            for solution in found
+        ],
+    }

@@ -1,0 +1,86 @@
+"""`solve`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+
+LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
+REGISTERS = LIBRARY / "plain" / "registers.yaml"
+COLOURING = LIBRARY / "plain" / "colouring.yaml"
+
+
+def test_one_solution_is_printed_by_the_names_of_its_decisions() -> None:
+    ran = run("solve", REGISTERS)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == "solution 1"
+    assert "  home(z) = MEMORY" in lines
+    assert "  spilled() = 1 (counter)" in lines
+    assert ran.err == "1 solution\n"
+
+
+def test_all_colourings_of_a_map_are_found() -> None:
+    """A wheel: Austria takes one of the colours; around it lie seven in a cycle, 2**7 - 2 ways for each, and
+    Poland has three neighbours in a path."""
+    ran = run("solve", COLOURING, "--all", "--json")
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert document["complete"] is True
+    colourings = [{d["objects"][0]: d["values"][0] for d in s["decisions"]} for s in document["solutions"]]
+    rim = 2**7 - 2
+    assert len({(c["austria"], *(v for k, v in c.items() if k != "poland")) for c in colourings}) == 4 * rim
+    for c in colourings:
+        assert c["poland"] not in (c["czechia"], c["germany"], c["slovakia"])
+
+
+def test_so_many_solutions_are_found_as_are_asked_for_and_they_differ() -> None:
+    document = json.loads(run("solve", COLOURING, "--limit", 7, "--seed", 3, "--json").out)
+    assert document["complete"] is False
+    assert len({json.dumps(s) for s in document["solutions"]}) == len(document["solutions"]) == 7
+
+
+def test_an_empty_space_is_said_to_be_empty_and_what_explains_it() -> None:
+    ran = run("solve", REGISTERS, "--size", "most_spilled=0")
+    assert ran.code == 3
+    assert "the constraints leave no solution of `registers`" in ran.err
+    assert f"`spacedsl explain {REGISTERS}`" in ran.err
+    assert json.loads(run("solve", REGISTERS, "--size", "most_spilled=0", "--json").out)["solutions"] == []
+
+
+def test_a_space_that_propagation_leaves_open_may_be_empty_too() -> None:
+    ran = run("solve", COLOURING, "--size", "most_colours=3")
+    assert ran.code == 3
+    assert "no solution of `colouring`" in ran.err
+
+
+def test_a_kernel_of_linear_algebra_has_solutions_without_a_machine(tmp_path: Path) -> None:
+    ran = run("solve", LIBRARY / "matmul_small.yaml", "--seed", 1)
+    assert ran.code == 0
+    assert "  order(load_A, fma) = BEFORE" in ran.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--size", "spilled=3"), 2, "no integer parameter `spilled`"),
+        (("--time", "soon"), 2, "is not a length of time"),
+        (("--ordering", "sideways"), 2, "neither an ordering nor a choice"),
+        (("--space", "missing.space"), 2, "there is no such file"),
+    ],
+)
+def test_wrong_flags_are_said(arguments: tuple[str, ...], code: int, words: str) -> None:
+    ran = run("solve", REGISTERS, *arguments)
+    assert ran.code == code
+    assert words in ran.err
+
+
+def test_check_and_explore_know_plain_kernels() -> None:
+    assert run("check", REGISTERS).code == 0
+    ran = run("explore", REGISTERS)
+    assert ran.code == 1
+    assert "error KF045: there is no code to generate" in ran.err
