@@ -10,7 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from spacedsl.cli import device, doctor, explore, fmt, language, replay, solve
+from spacedsl.cli import device, doctor, explore, language, replay, solve
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode, close_stdout, explain
 
