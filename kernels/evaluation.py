@@ -25,6 +25,11 @@ class Failure(enum.StrEnum):
     WRONG_RESULT = "wrong_result"
     WORKER_LOST = "worker_lost"
 
+    @property
+    def is_defect(self) -> bool:
+        """Whether it is no property of the candidate: the space should not offer it, or its code is wrong."""
+        return self in (Failure.LOWERING, Failure.CRASH, Failure.WRONG_RESULT)
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

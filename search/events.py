@@ -88,12 +88,16 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The first failure of its class, or any wrong result: the run is to say so."""
+    """The first failure of its class, or one of the first defects: the run is to say so.
+
+    `steps` lead to the implementation from the root.
+    """
 
     iteration: int
     digest: str
     failure: Failure
     message: str
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)

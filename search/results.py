@@ -9,7 +9,7 @@ import enum
 from dataclasses import dataclass
 
 from spacedsl.search.comparison import Finalist
-from spacedsl.search.events import Progress
+from spacedsl.search.events import Failed, Progress
 from spacedsl.search.state import Trial
 
 
@@ -35,6 +35,10 @@ class Result:
     finalists: tuple[Finalist, ...]
     """Fastest first; measured side by side unless there is only one, or the run was interrupted."""
     trials: tuple[Trial, ...]
+    defects: tuple[Failed, ...] = ()
+    """The first failures that are defects, few of each class: the space should not offer them, or the code
+    is wrong.
+    """
 
     @property
     def best(self) -> Finalist | None:

@@ -143,6 +143,7 @@ class Search:
             progress=progress,
             finalists=finalists,
             trials=tuple(state.trials),
+            defects=tuple(state.defects),
         )
 
     def _restore(self, state: State, store: Store) -> None:

@@ -18,6 +18,9 @@ from spacedsl.search.descent import Cut
 from spacedsl.search.events import Evaluated, Event, Failed, FailureCount, NewBest, Progress, Violation
 from spacedsl.search.tree import Closed, Expansion, Node, Step, Tree
 
+KEPT_DEFECTS = 3
+"""Of each class of failure: enough to find a cause, and few enough to be read."""
+
 TOLERATED = 0.99
 """A time is a violation of a bound when the upper end of its interval is below this share of the bound."""
 
@@ -97,6 +100,8 @@ class State:
     """Outcomes by the digest of the code."""
     contenders: list[Contender] = field(default_factory=list)
     """Fastest first, with distinct code."""
+    defects: list[Failed] = field(default_factory=list)
+    """The first `KEPT_DEFECTS` of each class of failure that is a defect."""
     trials: list[Trial] = field(default_factory=list)
 
     @property
@@ -169,7 +174,9 @@ class State:
             self.known[measured.digest] = outcome
         if outcome.timing is None:
             self.tree.record(node, None, measured.digest)
-            events += [] if measured.is_duplicate else self._failed(measured.digest, outcome)
+            if not measured.is_duplicate:
+                steps = (*self.tree.steps(node), *measured.steps)
+                events += self._failed(self.iterations, measured.digest, outcome, steps)
         else:
             self.tree.record(node, outcome.timing.time_ns, measured.digest)
             events += self._violated(measured.digest, measured.bound_ns, outcome.timing)
@@ -183,10 +190,12 @@ class State:
         time that is reported.
         """
         events: list[Event] = []
-        for digest, outcome in lost.items():
-            self.valid -= 1
-            self.known[digest] = outcome
-            events += self._failed(digest, outcome)
+        for contender in self.contenders:
+            outcome = lost.get(contender.digest)
+            if outcome is not None:
+                self.valid -= 1
+                self.known[contender.digest] = outcome
+                events += self._failed(contender.iteration, contender.digest, outcome, contender.steps)
         self.trials = [replace(t, outcome=lost.get(t.digest, t.outcome)) for t in self.trials]
         self.contenders = sorted(
             (replace(c, timing=timings[c.digest]) for c in self.contenders if c.digest in timings),
@@ -197,15 +206,17 @@ class State:
         self.tree.recut(self.best_ns, self.tree.scale)
         return events
 
-    def _failed(self, digest: str, outcome: Outcome) -> list[Event]:
+    def _failed(self, iteration: int, digest: str, outcome: Outcome, steps: tuple[Step, ...]) -> list[Event]:
         failure = outcome.failure
         if failure is None:
             raise ValueError("an outcome without timing names its failure")
         before = self.failures.get(failure, FailureCount(0, outcome.message))
         self.failures[failure] = FailureCount(before.count + 1, before.first_message)
-        if before.count and failure is not Failure.WRONG_RESULT:
-            return []
-        return [Failed(self.iterations, digest, failure, outcome.message)]
+        failed = Failed(iteration, digest, failure, outcome.message, steps)
+        if failure.is_defect and before.count < KEPT_DEFECTS:
+            self.defects.append(failed)
+            return [failed]
+        return [] if before.count else [failed]
 
     def _violated(self, digest: str, unscaled_ns: float, timing: Timing) -> list[Event]:
         """Counts a time that the bound forbids, lowers all bounds to it, and opens what they had cut."""

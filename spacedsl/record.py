@@ -1,8 +1,9 @@
-"""The record of one implementation, `best.json`: everything that rebuilds its code, and what was measured.
+"""The record of one implementation: everything that rebuilds its code, and what came of it.
 
-In and out: a JSON file. Decisions are held by stable names, with the kernel's text and the hashes of
-everything that the code depends on, so that a replay can say what has changed since. This module
-reads and writes; `spacedsl.api` rebuilds.
+In and out: a JSON file. `best.json` holds a `MeasuredRecord`, `wrong-*.json` the `FailedRecord` of an
+implementation that is not what the kernel says; `verified` tells them apart. Decisions are held by stable
+names, with the kernel's text and the hashes of everything that the code depends on, so that a replay can say
+what has changed since. This module reads and writes; `spacedsl.api` rebuilds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.evaluation import Failure
 
 
 class _Frozen(BaseModel):
@@ -37,8 +39,8 @@ class SpaceRecord(_Frozen):
 
 
 class CodeRecord(_Frozen):
-    digest: str
-    """SHA-256 of the C code."""
+    digest: str | None
+    """SHA-256 of the C code; None where none could be made."""
     generator: str
     """SHA-256 of the code generator's sources."""
     compiler: str
@@ -52,7 +54,7 @@ class DecisionRecord(_Frozen):
 
 
 class Record(_Frozen):
-    """One implementation. Times are of one call, in nanoseconds."""
+    """What rebuilds one implementation."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     kernel: KernelRecord
@@ -61,19 +63,32 @@ class Record(_Frozen):
     device: dict[str, Any]
     """The description that the space was instantiated with."""
     code: CodeRecord
-    time_ns: float = Field(gt=0)
-    time_ci_ns: tuple[float, float]
-    samples: int = Field(ge=1)
-    bound_ns: float = Field(ge=0)
-    verified: Literal[True]
-    """Code is timed only after its results were compared with the reference."""
     decisions: tuple[DecisionRecord, ...]
 
     def as_decisions(self) -> tuple[Decision, ...]:
         return tuple(Decision(d.choice, d.objects, d.values) for d in self.decisions)
 
 
-def read(path: Path) -> Record:
+class MeasuredRecord(Record):
+    """An implementation that is right. Times are of one call, in nanoseconds."""
+
+    time_ns: float = Field(gt=0)
+    time_ci_ns: tuple[float, float]
+    samples: int = Field(ge=1)
+    bound_ns: float = Field(ge=0)
+    verified: Literal[True]
+    """Code is timed only after its results were compared with the reference."""
+
+
+class FailedRecord(Record):
+    """An implementation that the space offers and that is wrong: it has no time, and is not to be used."""
+
+    verified: Literal[False]
+    failure: Failure
+    message: str
+
+
+def read(path: Path) -> MeasuredRecord | FailedRecord:
     """The record in a file; raises `DiagnosticError` where it is not one, `OSError` where there is none."""
     source = Source.read(path)
     try:
@@ -84,15 +99,16 @@ def read(path: Path) -> Record:
         raise _wrong(source, 0, "this is not a record: it is nested too deeply") from None
     if not isinstance(document, dict) or "decisions" not in document:
         raise _wrong(source, 0, "this is JSON, but not the record of an implementation (best.json)")
+    kind = FailedRecord if document.get("verified") is False else MeasuredRecord
     try:
-        return Record.model_validate(document)
+        return kind.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise _wrong(source, 0, f"this record is damaged: `{where}`: {first['msg']}") from None
 
 
-def write(record: Record, path: Path) -> None:
+def write(record: MeasuredRecord | FailedRecord, path: Path) -> None:
     """Writes the record; whoever reads the path at any moment sees an old or the new one, whole."""
     document = record.model_dump(mode="json", by_alias=True)
     decisions = ",\n".join(f"  {json.dumps(decision)}" for decision in document.pop("decisions"))

@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler"),
     "spacedsl.engine": CORE,
-    "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.candidate"),
+    "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.candidate", "spacedsl.kernels.evaluation"),
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
     "spacedsl.search": (*CORE, "spacedsl.kernels", "spacedsl.search"),
     "spacedsl.codegen": (*CORE, "spacedsl.kernels", "spacedsl.codegen"),

@@ -14,11 +14,13 @@ from spacedsl.api.exploration import explore, resume
 from spacedsl.api.problem import (
     Activity,
     ChangedError,
+    Defect,
     EmptySpaceError,
     Planned,
     Preparing,
     Stopping,
     UnknownNameError,
+    UnverifiedError,
     Warned,
 )
 from spacedsl.api.replaying import Replay, emit, load, replay
@@ -33,10 +35,10 @@ from spacedsl.search.store import DamagedError, StoreError
 from spacedsl.search.tree import ReplayError
 
 __all__ = [
-    "Activity", "Best", "ChangedError", "DamagedError", "EmptySpaceError", "EnvironmentLack", "Planned",
-    "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "Stopping",
-    "StoreError", "UnknownNameError", "Warned", "device_files", "emit", "explore", "load", "load_device",
-    "load_kernel", "load_space", "local_device", "replay", "resume",
+    "Activity", "Best", "ChangedError", "DamagedError", "Defect", "EmptySpaceError", "EnvironmentLack",
+    "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "Stopping",
+    "StoreError", "UnknownNameError", "UnverifiedError", "Warned", "device_files", "emit", "explore", "load",
+    "load_device", "load_kernel", "load_space", "local_device", "replay", "resume",
 ]  # fmt: skip
 
 

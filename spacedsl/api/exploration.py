@@ -19,6 +19,7 @@ from types import FrameType
 
 from spacedsl.api.problem import (
     ChangedError,
+    Defect,
     Listener,
     Planned,
     Preparing,
@@ -29,7 +30,7 @@ from spacedsl.api.problem import (
     generator_digest,
     pose,
 )
-from spacedsl.api.results import BestFiles, Result
+from spacedsl.api.results import Result, RunFiles
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.evaluator import CpuEvaluator
@@ -40,7 +41,7 @@ from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.comparison import Finalist
-from spacedsl.search.events import Event, NewBest, Violation
+from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
@@ -163,8 +164,14 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
     evaluator = CpuEvaluator(problem.kernel, problem.device)
-    files = BestFiles(store.folder, about, problem.kernel)
+    files = RunFiles(store.folder, about, problem.kernel)
+    defects: dict[str, Defect] = {}
     is_raised = False
+
+    def keep(failed: Failed) -> Defect:
+        candidate = follow(problem.instance, problem.root, failed.steps)
+        defects[failed.digest] = files.write_defect(failed, candidate.decisions())
+        return defects[failed.digest]
 
     def listen(event: Event) -> None:
         nonlocal is_raised
@@ -174,10 +181,10 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
             candidate = follow(problem.instance, problem.root, event.steps)
             lowered = evaluator.lower(candidate)
             assert isinstance(lowered, Lowered)
-            files.write(
+            files.write_best(
                 Finalist(candidate, lowered.digest, lowered.code, event.timing, event.bound_ns, is_tied=False)
             )
-        on_event(event)
+        on_event(keep(event) if isinstance(event, Failed) and event.failure.is_defect else event)
 
     search = Search(
         problem.instance,
@@ -194,7 +201,11 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
     with _interruptible(search, on_event):
         found = search.run()
     if found.best is None:
-        files.remove()
+        files.remove_best()
+    for failed in found.defects:
+        # Those of earlier parts of the run: a process that was killed may have left one unwritten.
+        if failed.digest not in defects:
+            keep(failed)
     return Result(
         kernel=problem.kernel,
         target=about.target,
@@ -205,7 +216,8 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         progress=found.progress,
         root_bound_ns=found.root_bound_ns,
         trials=found.trials,
-        best=None if found.best is None else files.write(found.best),
+        best=None if found.best is None else files.write_best(found.best),
+        defects=tuple(defects[failed.digest] for failed in found.defects),
         is_device_raised=is_raised,
     )
 

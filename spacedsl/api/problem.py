@@ -20,7 +20,7 @@ from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, locate
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
-from spacedsl.search.events import Event
+from spacedsl.search.events import Event, Failed
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 _PACKAGE = Path(__file__).parents[1]
@@ -36,6 +36,10 @@ class EmptySpaceError(Exception):
 
 class ChangedError(Exception):
     """A run or a record cannot be taken up again because what it was made from is another today."""
+
+
+class UnverifiedError(Exception):
+    """The record of an implementation that is wrong, where one that may be used is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,15 @@ class Stopping:
     """
 
 
-Activity = Event | Preparing | Warned | Planned | Stopping
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """An implementation that the space should not offer, or whose code is wrong; its record reproduces it."""
+
+    failed: Failed
+    record: Path
+
+
+Activity = Event | Preparing | Warned | Planned | Stopping | Defect
 Listener = Callable[[Activity], None]
 
 

@@ -1,6 +1,6 @@
 """Implementations that were written down: rebuilt, measured again, printed, called.
 
-In: the path of a record (`best.json`). Out: a `Replay`, C code, or a function on NumPy arrays.
+In: the path of a record (`best.json`, `wrong-*.json`). Out: a `Replay`, C code, or a function on arrays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from spacedsl import record
-from spacedsl.api.problem import ChangedError, Listener, Preparing, Problem, generator_digest, pose
+from spacedsl.api.problem import (
+    ChangedError,
+    Listener,
+    Preparing,
+    Problem,
+    UnverifiedError,
+    generator_digest,
+    pose,
+)
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.native import Function, build_function
@@ -19,7 +27,7 @@ from spacedsl.diagnostics import Source
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import check_kernel
-from spacedsl.record import Record
+from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 
@@ -27,56 +35,99 @@ from spacedsl.search.run import ContradictionError, UnknownDecisionError, decide
 class Replay:
     """One implementation, made and measured again."""
 
-    record: Record
-    code: str
-    digest: str
-    outcome: Outcome
+    record: MeasuredRecord | FailedRecord
+    lowered: Lowered | None
+    """Its code; None where none can be made of the decisions."""
+    outcome: Outcome | None
+    """None where the space of today does not offer the decisions of a `FailedRecord`."""
     changes: tuple[str, ...]
-    """What the code depends on and is not as it was: the space, the generator, the compiler."""
+    """What the code depends on and is not as it was: the space, the generator, the compiler, its flags."""
+    refusal: str = ""
+    """Why there is no outcome."""
 
     @property
     def is_identical(self) -> bool:
         """Whether the code is the recorded one, byte by byte."""
-        return self.digest == self.record.code.digest
+        digest = None if self.lowered is None else self.lowered.digest
+        return self.outcome is not None and digest == self.record.code.digest
+
+    @property
+    def is_valid(self) -> bool:
+        return self.outcome is not None and self.outcome.is_valid
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether the failure of a `FailedRecord` was seen again."""
+        return (
+            isinstance(self.record, FailedRecord)
+            and self.outcome is not None
+            and self.outcome.failure is self.record.failure
+        )
 
 
 def replay(path: Path | str, *, on_event: Listener = lambda event: None) -> Replay:
-    """Rebuilds the implementation of a record, compares its code, checks it and measures it again."""
+    """Rebuilds the implementation of a record, compares its code, checks it and measures it again.
+
+    Raises `DiagnosticError` and `OSError` for a file that is no record, `ChangedError` where an
+    implementation that was right can no longer be made, `EnvironmentLack`.
+    """
     recorded = record.read(Path(path))
-    problem, lowered, evaluator = _rebuilt(recorded, Path(path), on_event)
-    compiler = find_compiler()
-    then_and_now = {
-        f"the space {recorded.space.path}": (recorded.space.digest, problem.space.digest),
-        "the code generator": (recorded.code.generator, generator_digest()),
-        f"the compiler, then {recorded.code.compiler}": (recorded.code.compiler, compiler.version),
-        "the flags of the compiler": (recorded.code.flags, compiler.flags),
-    }
+    problem = _posed(recorded, Path(path), on_event)
+    changes = _changes(recorded, problem)
+    evaluator = CpuEvaluator(problem.kernel, problem.device)
+    try:
+        lowered = _lowered(recorded, Path(path), problem, evaluator)
+    except ChangedError as error:
+        if isinstance(recorded, MeasuredRecord):
+            raise
+        return Replay(recorded, None, None, changes, str(error))
+    if isinstance(lowered, Outcome):
+        if isinstance(recorded, MeasuredRecord):
+            raise _no_code(Path(path), lowered)
+        return Replay(recorded, None, lowered, changes)
     on_event(Preparing("building, checking and measuring"))
     with evaluator:
         outcome = evaluator.run(lowered, None)
-    changes = tuple(what for what, (then, now) in then_and_now.items() if then != now)
-    return Replay(recorded, lowered.code, lowered.digest, outcome, changes)
+    return Replay(recorded, lowered, outcome, changes)
 
 
 def load(path: Path | str) -> Function:
     """The implementation of a record as a function on NumPy arrays: `load("best.json")(A, B)` gives C.
 
     Its code is rebuilt from the decisions and compiled here; the record's own `best.c` is not needed.
+    Raises `UnverifiedError` for the record of an implementation that is wrong, else as `replay` does.
     """
-    problem, lowered, _ = _rebuilt(record.read(Path(path)), Path(path), lambda event: None)
+    recorded = record.read(Path(path))
+    if isinstance(recorded, FailedRecord):
+        raise UnverifiedError(
+            f"{path}: this implementation failed ({recorded.failure}) and is not to be used; "
+            f"`spacedsl replay {path}` shows how"
+        )
+    problem, lowered = _rebuilt(recorded, Path(path))
     return build_function(problem.kernel.backbone, lowered.code)
 
 
 def emit(path: Path | str) -> str:
-    """The C code of the implementation of a record."""
-    recorded = record.read(Path(path))
-    return _rebuilt(recorded, Path(path), lambda event: None)[1].code
+    """The C code of the implementation of a record, right or wrong."""
+    return _rebuilt(record.read(Path(path)), Path(path))[1].code
 
 
-def _rebuilt(recorded: Record, path: Path, on_event: Listener) -> tuple[Problem, Lowered, CpuEvaluator]:
+def _rebuilt(recorded: Record, path: Path) -> tuple[Problem, Lowered]:
+    problem = _posed(recorded, path, lambda event: None)
+    lowered = _lowered(recorded, path, problem, CpuEvaluator(problem.kernel, problem.device))
+    if isinstance(lowered, Outcome):
+        raise _no_code(path, lowered)
+    return problem, lowered
+
+
+def _posed(recorded: Record, path: Path, on_event: Listener) -> Problem:
     source = Source(str(path), recorded.kernel.text)
     kernel = check_kernel(source, Path(recorded.kernel.path), recorded.kernel.sizes)
-    problem = pose(kernel, Path(recorded.space.path), _device(recorded, path), on_event)
+    return pose(kernel, Path(recorded.space.path), _device(recorded, path), on_event)
+
+
+def _lowered(recorded: Record, path: Path, problem: Problem, evaluator: CpuEvaluator) -> Lowered | Outcome:
+    """The code of the recorded decisions; raises `ChangedError` where the space of today refuses them."""
     try:
         candidate = decided(problem.instance, problem.root, recorded.as_decisions())
     except (ContradictionError, UnknownDecisionError) as error:
@@ -85,11 +136,22 @@ def _rebuilt(recorded: Record, path: Path, on_event: Listener) -> tuple[Problem,
         ) from None
     if not candidate.is_complete:
         raise ChangedError(f"{path}: its decisions leave others open in {recorded.space.path} of today")
-    evaluator = CpuEvaluator(kernel, problem.device)
-    lowered = evaluator.lower(candidate)
-    if isinstance(lowered, Outcome):
-        raise ChangedError(f"{path}: no code can be made of its decisions: {lowered.message}")
-    return problem, lowered, evaluator
+    return evaluator.lower(candidate)
+
+
+def _no_code(path: Path, outcome: Outcome) -> ChangedError:
+    return ChangedError(f"{path}: no code can be made of its decisions: {outcome.message}")
+
+
+def _changes(recorded: Record, problem: Problem) -> tuple[str, ...]:
+    compiler = find_compiler()
+    then_and_now = {
+        f"the space {recorded.space.path}": (recorded.space.digest, problem.space.digest),
+        "the code generator": (recorded.code.generator, generator_digest()),
+        f"the compiler, then {recorded.code.compiler}": (recorded.code.compiler, compiler.version),
+        "the flags of the compiler": (recorded.code.flags, compiler.flags),
+    }
+    return tuple(what for what, (then, now) in then_and_now.items() if then != now)
 
 
 def _device(recorded: Record, path: Path) -> CpuDevice:

@@ -1,24 +1,35 @@
-"""What an exploration hands back and leaves behind: `Result`, and the files of the fastest implementation.
+"""What an exploration hands back and leaves behind: `Result`, and the files of its folder.
 
-In: finalists of a search, and what its run is about. Out: `best.c`, `best.h`, `best.json`, and values that
-say where these are.
+In: finalists and defects of a search, and what its run is about. Out: `best.c`, `best.h`, `best.json` for the
+fastest implementation, `wrong-*.json` for those that are wrong, and values that say where these are.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spacedsl import record
+from spacedsl.api.problem import Defect
 from spacedsl.codegen.c_printer import print_header
+from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.evaluation import Failure
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Op
-from spacedsl.record import CodeRecord, DecisionRecord, KernelRecord, Record, SpaceRecord
+from spacedsl.record import (
+    CodeRecord,
+    DecisionRecord,
+    FailedRecord,
+    KernelRecord,
+    MeasuredRecord,
+    SpaceRecord,
+)
 from spacedsl.search.comparison import Finalist
-from spacedsl.search.events import Progress
+from spacedsl.search.events import Failed, Progress
 from spacedsl.search.results import Stop
 from spacedsl.search.state import Trial
 from spacedsl.search.store import About
@@ -57,6 +68,8 @@ class Result:
     root_bound_ns: float | None
     trials: tuple[Trial, ...]
     best: Best | None
+    defects: tuple[Defect, ...]
+    """The first implementations of each class of failure that show the space or the generator to be wrong."""
     is_device_raised: bool
     """Whether a time below its bound raised the description of this machine, for the runs to come."""
 
@@ -95,14 +108,14 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class BestFiles:
-    """`best.c`, `best.h` and `best.json` of a run. Each is replaced at once; the record comes last."""
+class RunFiles:
+    """What lies in the folder of a run beside its store. Each file is replaced at once, `best.json` last."""
 
     folder: Path
     about: About
     kernel: KernelFile
 
-    def write(self, best: Finalist) -> Best:
+    def write_best(self, best: Finalist) -> Best:
         name, tensors, parameters = (
             self.kernel.name,
             self.kernel.backbone.tensors,
@@ -111,7 +124,17 @@ class BestFiles:
         code, header, decisions = self._paths()
         record.replace_text(code, best.code)
         record.replace_text(header, print_header(name, tensors, parameters))
-        record.write(_record(best, self.about), decisions)
+        record.write(
+            MeasuredRecord(
+                **self._rebuilding(best.digest, best.decisions),
+                time_ns=best.timing.time_ns,
+                time_ci_ns=(best.timing.low_ns, best.timing.high_ns),
+                samples=best.timing.samples,
+                bound_ns=best.bound_ns,
+                verified=True,
+            ),
+            decisions,
+        )
         timing = best.timing
         return Best(
             time_ns=timing.time_ns,
@@ -123,35 +146,45 @@ class BestFiles:
             is_tied=best.is_tied,
         )
 
-    def remove(self) -> None:
+    def remove_best(self) -> None:
         """What seemed to be the best and then failed is not left behind under that name."""
         for path in reversed(self._paths()):
             path.unlink(missing_ok=True)
 
+    def write_defect(self, failed: Failed, decisions: Sequence[Decision]) -> Defect:
+        path = self.folder / f"wrong-{failed.digest[:12]}.json"
+        has_code = failed.failure is not Failure.LOWERING
+        record.write(
+            FailedRecord(
+                **self._rebuilding(failed.digest if has_code else None, decisions),
+                verified=False,
+                failure=failed.failure,
+                message=failed.message,
+            ),
+            path,
+        )
+        return Defect(failed, path)
+
+    def _rebuilding(self, digest: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
+        """The fields that all records have."""
+        about = self.about
+        return {
+            "kernel": KernelRecord(
+                name=about.kernel, path=about.kernel_path, text=about.kernel_text, sizes=dict(about.sizes)
+            ),
+            "space": SpaceRecord(path=about.space_path, digest=about.space_digest),
+            "target": "cpu",
+            "device": dict(about.device),
+            "code": CodeRecord(
+                digest=digest,
+                generator=about.generator_digest,
+                compiler=about.compiler,
+                flags=about.flags,
+            ),
+            "decisions": tuple(
+                DecisionRecord(choice=d.choice, objects=d.objects, values=d.values) for d in decisions
+            ),
+        }
+
     def _paths(self) -> tuple[Path, Path, Path]:
         return self.folder / "best.c", self.folder / "best.h", self.folder / "best.json"
-
-
-def _record(best: Finalist, about: About) -> Record:
-    return Record(
-        kernel=KernelRecord(
-            name=about.kernel, path=about.kernel_path, text=about.kernel_text, sizes=dict(about.sizes)
-        ),
-        space=SpaceRecord(path=about.space_path, digest=about.space_digest),
-        target="cpu",
-        device=dict(about.device),
-        code=CodeRecord(
-            digest=best.digest,
-            generator=about.generator_digest,
-            compiler=about.compiler,
-            flags=about.flags,
-        ),
-        time_ns=best.timing.time_ns,
-        time_ci_ns=(best.timing.low_ns, best.timing.high_ns),
-        samples=best.timing.samples,
-        bound_ns=best.bound_ns,
-        verified=True,
-        decisions=tuple(
-            DecisionRecord(choice=d.choice, objects=d.objects, values=d.values) for d in best.decisions
-        ),
-    )

@@ -20,12 +20,12 @@ from pathlib import Path
 class ExitCode(enum.IntEnum):
     OK = 0
     CONTENT = 1
-    """A file whose content is wrong."""
+    """A file whose content is wrong, or from which other code comes than it records."""
     USAGE = 2
     """A wrong flag, a missing file, a wrong configuration."""
     EMPTY_SPACE = 3
     NO_CANDIDATE = 4
-    """The budget ended and no candidate was valid."""
+    """The budget ended and no candidate was valid; the candidate that was replayed is not."""
     ENVIRONMENT = 5
     """This machine lacks something: a compiler, a device, room on the disk."""
     INTERNAL = 70
@@ -101,6 +101,7 @@ def _codes() -> dict[type[BaseException], ExitCode]:
         api.DamagedError: ExitCode.CONTENT,
         api.ChangedError: ExitCode.CONTENT,
         api.ReplayError: ExitCode.CONTENT,
+        api.UnverifiedError: ExitCode.CONTENT,
         api.EmptySpaceError: ExitCode.EMPTY_SPACE,
         api.EnvironmentLack: ExitCode.ENVIRONMENT,
     }

@@ -18,10 +18,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spacedsl.api import Activity, Planned, Preparing, Stopping, Warned
+from spacedsl.api import Activity, Defect, Planned, Preparing, Stopping, Warned
 from spacedsl.cli.console import Console, Verbosity
-from spacedsl.cli.summary import duration, percent
-from spacedsl.kernels.evaluation import Failure, Outcome
+from spacedsl.cli.summary import duration, path, percent
+from spacedsl.kernels.evaluation import Outcome
 from spacedsl.search.events import (
     Comparing,
     Evaluated,
@@ -171,8 +171,8 @@ class Lines:
         match event:
             case NewBest(timing=timing, bound_ns=bound_ns):
                 self.console.say(f"{at}  new best {duration(timing.time_ns)}, bound {duration(bound_ns)}")
-            case Failed(failure=Failure.WRONG_RESULT):
-                self._wrong_result(event)
+            case Defect():
+                self._defect(event)
             case Failed(failure=failure, message=message):
                 self.console.say(f"{at}  first {failure}: {first_line(message)}", style="yellow")
             case Violation(timing=timing, bound_ns=bound_ns):
@@ -193,10 +193,12 @@ class Lines:
             case _:
                 pass
 
-    def _wrong_result(self, event: Failed) -> None:
+    def _defect(self, event: Defect) -> None:
         """Said even under -q: it is a bug of the space or of the code generator."""
-        what = f" {first_line(event.message)} (code {event.digest[:12]})"
-        self.console.err.print(Text.assemble(("WRONG RESULT", "bold red"), what))
+        kind = str(event.failed.failure).replace("_", " ").upper()
+        again = f"\n  reproduce: spacedsl replay {path(event.record)}"
+        what = f" {first_line(event.failed.message)}{again}"
+        self.console.err.print(Text.assemble((kind, "bold red"), what))
 
 
 def described(outcome: Outcome) -> str:

@@ -9,17 +9,24 @@ import typer
 
 from spacedsl.cli import summary
 from spacedsl.cli.console import Console
-from spacedsl.cli.faults import CommandError, ExitCode
+from spacedsl.cli.faults import CommandError, ExitCode, Fault
 from spacedsl.cli.options import Json, Quiet, Verbose
 
-Decisions = Annotated[Path, typer.Argument(metavar="DECISIONS.json", help="The `best.json` of a run.")]
+Decisions = Annotated[
+    Path, typer.Argument(metavar="DECISIONS.json", help="The `best.json` of a run, or a `wrong-*.json`.")
+]
 
 
 def replay(
     decisions: Decisions, json: Json = False, verbose: Verbose = False, quiet: Quiet = False
 ) -> ExitCode:
-    """Rebuild one implementation: compare its code with the recorded one, check it, measure it again."""
+    """Rebuild one implementation: compare its code with the recorded one, check it, measure it again.
+
+    Exit code 0: it is right, and its code is the recorded one. 1: its code is another. 4: it failed. The
+    record of a failure (wrong-*.json) gives 4 as long as it fails, and 0 once it does not.
+    """
     from spacedsl import api
+    from spacedsl.record import FailedRecord
 
     console = Console.of(verbose=verbose, quiet=quiet)
     replayed = api.replay(decisions)
@@ -27,7 +34,12 @@ def replay(
         console.document(summary.replay_document(replayed))
     else:
         console.data(summary.replay_text(replayed))
-    return ExitCode.OK if replayed.outcome.is_valid else ExitCode.NO_CANDIDATE
+    if replayed.outcome is not None and not replayed.is_valid:
+        return ExitCode.NO_CANDIDATE
+    if isinstance(replayed.record, FailedRecord) or replayed.is_identical:
+        return ExitCode.OK
+    console.fault(Fault(ExitCode.CONTENT, summary.difference(replayed)))
+    return ExitCode.CONTENT
 
 
 def emit(

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spacedsl.api import Best, Replay, Result
 
+BLAME = (
+    "the space or the code generator is wrong; most often the .space file lacks a rule on data dependences"
+)
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -55,6 +58,7 @@ def text(result: Result) -> str:
         lines.append("go on      nothing is left to explore")
     else:
         lines.append(f"go on      spacedsl resume {path(result.run)}")
+    lines += _defects(result)
     return "\n".join(lines)
 
 
@@ -117,6 +121,21 @@ def _counts(result: Result) -> Iterator[str]:
         )
 
 
+def _defects(result: Result) -> Iterator[str]:
+    """The commands that reproduce what must not have happened."""
+    if not result.defects:
+        return
+    failures = result.progress.failures
+    counts = {d.failed.failure: failures[d.failed.failure].count for d in result.defects}
+    yield ""
+    yield f"WRONG      {', '.join(f'{name} {count}' for name, count in counts.items())}: {BLAME}"
+    for defect in result.defects:
+        yield f"reproduce  spacedsl replay {path(defect.record)}  ({defect.failed.failure})"
+    more = sum(counts.values()) - len(result.defects)
+    if more:
+        yield f"           {more} more are counted only"
+
+
 def _nothing_valid(result: Result) -> list[str]:
     p = result.progress
     lines = [f"no valid implementation in {p.evaluations} evaluations and {p.seconds:.1f} s"]
@@ -150,6 +169,10 @@ def document(result: Result) -> dict[str, object]:
             "verified": True,
         },
         "root_bound_ns": result.root_bound_ns,
+        "defects": [
+            {"class": str(d.failed.failure), "message": d.failed.message, "record": str(d.record)}
+            for d in result.defects
+        ],
         "bound_violations": p.bound_violations,
         "search_s": p.seconds,
         "run": str(result.run),
@@ -158,33 +181,76 @@ def document(result: Result) -> dict[str, object]:
 
 def replay_text(replayed: Replay) -> str:
     """What a replay gave, for people."""
-    recorded, timing = replayed.record, replayed.outcome.timing
-    same = "identical to the recorded code" if replayed.is_identical else "NOT the recorded code"
-    lines = [f"code       {same} (sha256 {replayed.digest[:16]})"]
-    lines += [f"changed    {change}" for change in replayed.changes]
-    if timing is None:
-        lines.append(f"failed     {replayed.outcome.failure}: {replayed.outcome.message.strip()}")
+    return "\n".join([*_code(replayed), *_result(replayed), *_verdict(replayed)])
+
+
+def _code(replayed: Replay) -> Iterator[str]:
+    if replayed.lowered is not None:
+        same = "identical to the recorded code" if replayed.is_identical else "NOT the recorded code"
+        yield f"code       {same} (sha256 {replayed.lowered.digest[:16]})"
+    for change in replayed.changes:
+        yield f"changed    {change}"
+
+
+def _result(replayed: Replay) -> Iterator[str]:
+    outcome, recorded = replayed.outcome, replayed.record
+    if outcome is None:
+        yield f"refused    {replayed.refusal}"
+    elif outcome.timing is None:
+        yield f"failed     {outcome.failure}: {outcome.message.strip()}"
     else:
-        lines.append("checked    equal to the reference")
-        interval = f"95 %: {duration(timing.low_ns)} to {duration(timing.high_ns)}"
-        lines.append(
-            f"time       {duration(timing.time_ns)}  ({interval}), recorded {duration(recorded.time_ns)}"
+        timing = outcome.timing
+        before = f", recorded {duration(recorded.time_ns)}" if recorded.verified else ""
+        yield "checked    equal to the reference"
+        yield (
+            f"time       {duration(timing.time_ns)}  "
+            f"(95 %: {duration(timing.low_ns)} to {duration(timing.high_ns)}){before}"
         )
-    return "\n".join(lines)
+
+
+def _verdict(replayed: Replay) -> Iterator[str]:
+    """Whether a recorded failure was seen again."""
+    recorded = replayed.record
+    if recorded.verified:
+        return
+    if replayed.is_reproduced:
+        yield f"recorded   reproduced: {recorded.failure}; {BLAME}"
+    else:
+        first = recorded.message.strip().partition("\n")[0]
+        yield f"recorded   NOT reproduced: it was {recorded.failure}: {first}"
+
+
+def difference(replayed: Replay) -> str:
+    """Why the code of a replay is not the recorded one."""
+    causes = " and ".join(change.partition(", then ")[0] for change in replayed.changes)
+    cause = (
+        f"{causes} {'has' if len(replayed.changes) == 1 else 'have'} changed since"
+        if causes
+        else "space, generator, compiler and flags are as they were, so the record itself has been changed"
+    )
+    return f"the code is not the recorded one: {cause}; explore anew for a record of today"
 
 
 def replay_document(replayed: Replay) -> dict[str, object]:
     """What a replay gave, for `--json`."""
-    timing, failure = replayed.outcome.timing, replayed.outcome.failure
+    outcome, recorded = replayed.outcome, replayed.record
+    timing = None if outcome is None else outcome.timing
     return {
         "schema": 1,
-        "kernel": replayed.record.kernel.name,
+        "kernel": recorded.kernel.name,
         "identical": replayed.is_identical,
-        "code_sha256": replayed.digest,
+        "code_sha256": None if replayed.lowered is None else replayed.lowered.digest,
         "changes": list(replayed.changes),
         "verified": timing is not None,
         "time_ns": None if timing is None else timing.time_ns,
         "time_ci_ns": None if timing is None else [timing.low_ns, timing.high_ns],
-        "recorded_time_ns": replayed.record.time_ns,
-        "failure": None if failure is None else {"class": str(failure), "message": replayed.outcome.message},
+        "recorded_time_ns": recorded.time_ns if recorded.verified else None,
+        "failure": None
+        if outcome is None or outcome.failure is None
+        else {"class": str(outcome.failure), "message": outcome.message},
+        "recorded_failure": None
+        if recorded.verified
+        else {"class": str(recorded.failure), "message": recorded.message},
+        "reproduced": None if recorded.verified else replayed.is_reproduced,
+        "refusal": replayed.refusal or None,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from spacedsl.search.events import Comparing, Evaluated, Event, Failed, Finished
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.run import Options, Search
+from spacedsl.search.tree import replay
 from tests.search.toy import (
     Constraint,
     ExactBound,
@@ -192,22 +194,28 @@ def test_failures_are_counted_by_class_with_the_first_message_of_each() -> None:
     instance = ToyInstance([4, 4])
 
     def failing(values: tuple[int, ...]) -> Failure | None:
-        return {0: Failure.CRASH, 1: Failure.LOWERING, 2: Failure.WRONG_RESULT}.get(values[0])
+        return {0: Failure.BUILD_ERROR, 1: Failure.LOWERING, 2: Failure.WRONG_RESULT}.get(values[0])
 
     evaluator = ToyEvaluator(cost, failing=failing)
     events: list[Event] = []
     result = search(instance, evaluator, listener=events.append)
     counts = {failure: entry.count for failure, entry in result.progress.failures.items()}
-    assert counts == {Failure.CRASH: 4, Failure.LOWERING: 4, Failure.WRONG_RESULT: 4}
+    assert counts == {Failure.BUILD_ERROR: 4, Failure.LOWERING: 4, Failure.WRONG_RESULT: 4}
     assert result.progress.evaluations == 16
     assert result.progress.valid == 4
     failed = [e for e in events if isinstance(e, Failed)]
     for failure in counts:
         first = next(e for e in events if isinstance(e, Evaluated) and e.outcome.failure is failure)
         assert result.progress.failures[failure].first_message == first.outcome.message
-    # Each class is announced once, and every wrong result.
-    assert sorted(e.failure for e in failed).count(Failure.CRASH) == 1
-    assert sorted(e.failure for e in failed).count(Failure.WRONG_RESULT) == 4
+    # Each class is announced once, and the first defects of a class with the way to them.
+    announced = Counter(e.failure for e in failed)
+    assert announced == {Failure.BUILD_ERROR: 1, Failure.LOWERING: 3, Failure.WRONG_RESULT: 3}
+    assert result.defects == tuple(e for e in failed if e.failure is not Failure.BUILD_ERROR)
+    for e in failed:
+        root = instance.root()
+        assert root is not None
+        reached = values_of(replay(instance, root, e.steps))
+        assert str(reached) in e.message
 
 
 def test_where_nothing_is_valid_there_is_no_best_and_the_space_is_exhausted() -> None:
