@@ -32,11 +32,15 @@ class Source:
         Raises `OSError` where the file cannot be read: the caller knows whether that is a wrong
         command line or a wrong `include`.
         """
-        data = path.read_bytes()
+        return cls.decode(str(path), path.read_bytes())
+
+    @classmethod
+    def decode(cls, name: str, data: bytes) -> Source:
+        """The text that the bytes are in UTF-8; raises `DiagnosticError` (SP001) where they are none."""
         try:
-            return cls(str(path), data.decode("utf-8-sig"))
+            return cls(name, data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
-            source = cls(str(path), data.decode("utf-8", "replace"))
+            source = cls(name, data.decode("utf-8", "replace"))
             start = len(data[: error.start].decode("utf-8", "replace"))
             span = Span(source, start, start + 1)
             raise DiagnosticError([Diagnostic("SP001", "this file is not UTF-8 text", span)]) from None

@@ -10,7 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from spacedsl.cli import device, doctor, explore, language, replay, solve
+from spacedsl.cli import device, doctor, explore, fmt, language, replay, solve
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode, close_stdout, explain
 
@@ -68,6 +68,7 @@ def root(
 
 for group, name, command in (
     (app, "check", language.check),
+    (app, "fmt", fmt.fmt),
     (app, "compile", language.compile_file),
     (app, "explore", explore.explore),
     (app, "solve", solve.solve),

@@ -22,13 +22,19 @@ DEEPEST_NESTING = 100
 
 
 @cache
-def grammar() -> Lark:
-    """The parser of `grammars/space.lark`."""
+def grammar(*, keep_all_tokens: bool = False) -> Lark:
+    """The parser of `grammars/space.lark`; its trees hold names and texts only, or all tokens."""
     text = resources.files("spacedsl.grammars").joinpath("space.lark").read_text(encoding="utf-8")
     # The basic lexer keeps every keyword a keyword everywhere: a missing `end` is then found at the next
     # declaration, and not read as the name of a choice.
     return Lark(
-        text, parser="lalr", lexer="basic", start="file", propagate_positions=True, maybe_placeholders=True
+        text,
+        parser="lalr",
+        lexer="basic",
+        start="file",
+        propagate_positions=True,
+        maybe_placeholders=True,
+        keep_all_tokens=keep_all_tokens,
     )
 
 
