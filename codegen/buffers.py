@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,8 @@ class GuardedBuffer:
 
     def protect(self) -> None:
         """Writing to it is a crash from now on."""
-        _check(_libc.mprotect(self.first_page, self.page_bytes, mmap.PROT_READ))
+        if _libc.mprotect(self.first_page, self.page_bytes, mmap.PROT_READ) != 0:
+            raise MemoryError(f"an array cannot be protected: {os.strerror(ctypes.get_errno())}")
 
     def is_intact(self) -> bool:
         """Whether nothing has been written next to the array."""
@@ -62,17 +64,27 @@ class GuardedBuffer:
         return before, _memory(end, self.first_page + self.page_bytes - end)
 
 
+def mapped_bytes(nbytes: int) -> int:
+    """Of a guarded buffer, with its two guard pages."""
+    return _page_bytes(_padded(nbytes)) + 2 * mmap.PAGESIZE
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    """Of its elements and what lies between them."""
+    return tensor.span * np.dtype(NUMPY_TYPE[tensor.dtype]).itemsize
+
+
 def guarded_buffer(nbytes: int) -> GuardedBuffer:
     """Raises `MemoryError` where there is not that much memory."""
-    page = mmap.PAGESIZE
-    padded = -(-max(nbytes, 1) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-    page_bytes = -(-padded // page) * page
+    padded = _padded(nbytes)
+    page_bytes = _page_bytes(padded)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    start = _libc.mmap(None, page_bytes + 2 * page, _PROT_NONE, flags, -1, 0)
+    start = _libc.mmap(None, mapped_bytes(nbytes), _PROT_NONE, flags, -1, 0)
     if start == _MAP_FAILED:
-        raise MemoryError(f"no memory for an array of {nbytes} bytes")
-    first_page = start + page
-    _check(_libc.mprotect(first_page, page_bytes, mmap.PROT_READ | mmap.PROT_WRITE))
+        raise MemoryError(f"no memory for an array of {nbytes:,} bytes")
+    first_page = start + mmap.PAGESIZE
+    if _libc.mprotect(first_page, page_bytes, mmap.PROT_READ | mmap.PROT_WRITE) != 0:
+        raise MemoryError(f"no memory for an array of {nbytes:,} bytes")
     if page_bytes >= 2 * _HUGE_PAGE_BYTES:
         # NumPy asks for the same for large arrays. A kernel without huge pages refuses, which does no harm.
         _libc.madvise(first_page, page_bytes, mmap.MADV_HUGEPAGE)
@@ -95,7 +107,7 @@ class TensorBuffer:
 
     @classmethod
     def of(cls, tensor: Tensor) -> TensorBuffer:
-        return cls(tensor, guarded_buffer(tensor.span * np.dtype(NUMPY_TYPE[tensor.dtype]).itemsize))
+        return cls(tensor, guarded_buffer(tensor_bytes(tensor)))
 
     @property
     def flat(self) -> NDArray[Any]:
@@ -128,6 +140,9 @@ def _memory(address: int, nbytes: int) -> NDArray[np.uint8]:
     return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
 
 
-def _check(status: int) -> None:
-    if status != 0:
-        raise MemoryError(f"mprotect failed with errno {ctypes.get_errno()}")
+def _padded(nbytes: int) -> int:
+    return -(-max(nbytes, 1) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
+def _page_bytes(padded: int) -> int:
+    return -(-padded // mmap.PAGESIZE) * mmap.PAGESIZE

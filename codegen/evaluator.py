@@ -23,6 +23,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
+from spacedsl.codegen.memory import check_memory, flush_bytes
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
 from spacedsl.codegen.scratch import scratch_folder, sweep
@@ -45,7 +46,10 @@ class CpuEvaluator:
     _worker: WorkerProcess | None = field(default=None, init=False)
 
     def open(self) -> None:
-        """Makes the test cases, starts a worker; raises `EnvironmentLack` without compiler or memory."""
+        """Makes the test cases, starts a worker.
+
+        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory.
+        """
         sweep()
         find_compiler()
         self._ready_worker()
@@ -160,6 +164,7 @@ class CpuEvaluator:
         try:
             if self._server is None or not self._server.is_alive:
                 self.close()
+                check_memory(self.kernel, self.device)
                 with scratch_folder() as folder:
                     self._server = ForkServer(self._setup(folder))
             if self._worker is not None and not self._worker.is_alive:
@@ -177,13 +182,12 @@ class CpuEvaluator:
 
     def _setup(self, folder: Path) -> Setup:
         """`folder`: for what the server loads when it starts, and nobody reads again."""
-        caches = sum(level.capacity_bytes or 0 for level in self.device.memory)
         return Setup(
             kernel_text=self.kernel.text,
             kernel_path=self.kernel.path,
             sizes=dict(self.kernel.sizes),
             seed=self.options.seed,
             harness=harness_library(self.kernel.backbone, find_compiler(), folder),
-            flush_bytes=2 * caches if self.kernel.cache == "cold" else 0,
+            flush_bytes=flush_bytes(self.kernel, self.device),
             memory_headroom_bytes=self.options.memory_headroom_bytes,
         )

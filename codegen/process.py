@@ -111,8 +111,10 @@ class ForkServer:
         except ConnectionResetError:
             data = b""
         if not data:
-            self._process.wait()
-            words = _last_words(self._errors)
+            was_killed = self._process.wait() == -signal.SIGKILL
+            words = (
+                ": it was killed, as happens where memory ends" if was_killed else _last_words(self._errors)
+            )
             raise WorkerFailure(Failure.WORKER_LOST, f"the server of workers ended{words}")
         answer: Message = json.loads(data)
         if "failure" in answer:

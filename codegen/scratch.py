@@ -57,6 +57,9 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def no_room(folder: Path, reason: str) -> EnvironmentLack:
+    """`folder`, or the one that it was made in for a while, cannot be written."""
+    while folder.name.startswith(_PREFIX):
+        folder = folder.parent
     remedy = "make room there, or set TMPDIR to another folder"
     return EnvironmentLack(f"{folder}: temporary files cannot be written: {reason}; {remedy}")
 

@@ -7,6 +7,7 @@ greatest integer). What the outputs should be is the business of `reference.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -91,8 +92,10 @@ def integer_inputs(
 ) -> Arguments:
     """Random integers, as large as exact results allow; mostly zeros where even ones would sum up too far."""
     largest, share = _largest_integer(kernel.backbone), 1.0
+    # Every attempt overwrites the one before.
+    room = functools.cache(allocate)
     while True:
-        arguments = _arguments(kernel, "integers", _Integers(rng, largest, share), allocate)
+        arguments = _arguments(kernel, "integers", _Integers(rng, largest, share), room)
         if arguments.is_exact or not _is_integral(kernel) or share < 1e-9:
             return arguments
         share /= 4
@@ -117,6 +120,11 @@ def adversarial_inputs(
         yield _arguments(kernel, "patchwork", patchwork, allocate)
     else:
         yield integer_inputs(kernel, rng, allocate)
+
+
+def most_calls(kernel: Kernel) -> int:
+    """How many calls a kernel gets at most: a random one, and the adversarial ones."""
+    return 2 if is_large(kernel) else 2 + len(_weaknesses(np.random.default_rng(), 1))
 
 
 def _weaknesses(rng: np.random.Generator, largest: int) -> Mapping[str, Draw]:

@@ -20,6 +20,7 @@ from spacedsl import record
 from spacedsl.api import exploration
 from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
+from spacedsl.codegen import memory
 from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
@@ -123,8 +124,12 @@ def _check_with(load: Callable[[Path], object], name: str) -> Check:
 
 def _load(path: Path) -> None:
     """A kernel file as `explore` takes it, up to the point where a compiler is needed."""
-    kernel = load_kernel(path)
-    pose(kernel, kernel.space, load_device(DEVICES / "generic-x86-64.yaml"), lambda event: None)
+    kernel, device = load_kernel(path), load_device(DEVICES / "generic-x86-64.yaml")
+    with patch.object(
+        memory, "available_memory", return_value=memory.Room(16 << 30, "MemAvailable of the system")
+    ):
+        memory.check_memory(kernel, device)
+    pose(kernel, kernel.space, device, lambda event: None)
     with patch.object(exploration, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
         explore(path)
 

@@ -27,6 +27,7 @@ from spacedsl.api.replaying import Replay, emit, load, replay
 from spacedsl.api.results import Best, Result
 from spacedsl.codegen.characterize import devices_folder, local_device
 from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.memory import TooLargeError
 from spacedsl.kernels.device import load_device
 from spacedsl.kernels.kernel_file import SizeOverrideError, load_kernel
 from spacedsl.language import load_space
@@ -37,8 +38,8 @@ from spacedsl.search.tree import ReplayError
 __all__ = [
     "Activity", "Best", "ChangedError", "DamagedError", "Defect", "EmptySpaceError", "EnvironmentLack",
     "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "Stopping",
-    "StoreError", "UnknownNameError", "UnverifiedError", "Warned", "device_files", "emit", "explore", "load",
-    "load_device", "load_kernel", "load_space", "local_device", "replay", "resume",
+    "StoreError", "TooLargeError", "UnknownNameError", "UnverifiedError", "Warned", "device_files", "emit",
+    "explore", "load", "load_device", "load_kernel", "load_space", "local_device", "replay", "resume",
 ]  # fmt: skip
 
 

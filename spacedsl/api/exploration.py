@@ -35,6 +35,7 @@ from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.memory import check_memory
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered
@@ -72,7 +73,7 @@ def explore(
     search ends only with the space. Everything is kept in a new folder below `runs`.
 
     Raises `DiagnosticError` for what is wrong in a file, `UnknownNameError`, `EmptySpaceError`,
-    `EnvironmentLack`.
+    `EnvironmentLack`, `TooLargeError` (a `DiagnosticError`) for a kernel that is too large for this machine.
     """
     if not isinstance(kernel, KernelFile):
         kernel = load_kernel(Path(kernel), sizes or {})
@@ -84,6 +85,7 @@ def explore(
         progress=lambda activity: on_event(Preparing(activity)),
         warn=lambda message: on_event(Warned(message)),
     )
+    check_memory(kernel, device)
     problem = pose(kernel, (space or kernel.space).resolve(), device, on_event)
     select_ordering(problem.instance, problem.space, ordering)
     about = About(

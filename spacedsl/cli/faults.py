@@ -69,7 +69,8 @@ def _explained(error: BaseException) -> Fault:
             return Fault(error.code, str(error), error.hint)
         case DiagnosticError():
             is_flag = all(d.span.source.name.startswith("--") for d in error.diagnostics)
-            return Fault(ExitCode.USAGE if is_flag else ExitCode.CONTENT, str(error), is_rendered=True)
+            usual = ExitCode.USAGE if is_flag else ExitCode.CONTENT
+            return Fault(_codes().get(type(error), usual), str(error), is_rendered=True)
         case KeyboardInterrupt():
             return Fault(ExitCode.INTERRUPTED, "interrupted")
         case OSError():
@@ -104,6 +105,7 @@ def _codes() -> dict[type[BaseException], ExitCode]:
         api.UnverifiedError: ExitCode.CONTENT,
         api.EmptySpaceError: ExitCode.EMPTY_SPACE,
         api.EnvironmentLack: ExitCode.ENVIRONMENT,
+        api.TooLargeError: ExitCode.ENVIRONMENT,
     }
 
 

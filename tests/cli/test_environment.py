@@ -134,3 +134,12 @@ def test_results_that_cannot_be_written_are_named_with_the_command_that_goes_on(
     assert f"{folder}/best.c: no room is left on the disk" in ran.err
     assert f"spacedsl resume {folder}" in ran.err
     assert not list(folder.glob(".best*"))
+
+
+def test_a_kernel_that_is_too_large_for_this_machine_leaves_no_run(machine: Path, tmp_path: Path) -> None:
+    sizes = (f"--size={name}={2**19}" for name in "mnk")
+    ran = run("explore", MATMUL, *sizes, "--runs", tmp_path / "runs")
+    assert ran.code == 5
+    assert f"{MATMUL}:" in ran.err and "error KF046: this machine is too small" in ran.err
+    assert "7,696,581," in ran.err, "seven times 2**38 elements of 4 bytes, and some guard pages"
+    assert not (tmp_path / "runs").exists()
