@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from spacedsl.diagnostics import Diagnostic, Span
-from spacedsl.language import choices, orderings, sets, space, syntax
+from spacedsl.language import choices, quantities, sets, space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
+from spacedsl.language.dependencies import check_dependencies
 from spacedsl.language.host import HostKind
-from spacedsl.language.names import ChoiceNames, CounterNames, Names, Unsupported
+from spacedsl.language.names import CounterNames, Misdeclared, Named, Names, QuantityNames
+from spacedsl.language.orderings import Listing
 from spacedsl.language.report import Report
 
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9_]*")
@@ -46,12 +49,17 @@ class _Checker:
         self.requirements: list[space.Requirement] = []
         self.triggers: list[space.Trigger] = []
         self.orderings: dict[str, space.Ordering] = {}
+        self.maps: dict[str, space.Map] = {}
+        self.quantities: dict[str, space.Quantity] = {}
+        self.views: dict[str, space.View] = {}
 
     def run(self, name: str, digest: str, sources: tuple[str, ...]) -> space.Space:
         self._declare_sets()
         self._declare_choices()
         for declaration in self.declarations:
             self._check(declaration)
+        counters = (c for c in self.choices.values() if isinstance(c, space.Counter))
+        check_dependencies(self.report, counters, self.quantities, self.quotients)
         self._note_unused()
         return space.Space(
             name=name,
@@ -63,6 +71,9 @@ class _Checker:
             orderings=self.orderings,
             digest=digest,
             sources=sources,
+            maps=self.maps,
+            quantities=self.quantities,
+            views=self.views,
         )
 
     # Headers
@@ -101,18 +112,45 @@ class _Checker:
                 hint = "choices are written in snake_case"
                 self.report.error("SP011", f"`{name.text}` is no name for a choice", name.span, hint)
             if name.text in first:
-                self._twice("choice", name, first[name.text])
+                self._twice(_kind(declaration), name, first[name.text])
                 continue
             first[name.text] = name.span
-            # A choice whose header is wrong has been reported; its uses are not reported again.
-            self.names.choices[name.text] = self._header(declaration, position) or Unsupported(name.span)
+            # What has a wrong header has been reported; its uses are not reported again.
+            self.names.choices[name.text] = self._header(declaration, position) or Misdeclared(name.span)
+        self._type_quantities()
 
-    def _header(self, declaration: syntax.Declaration, position: int) -> ChoiceNames | None:
+    def _type_quantities(self) -> None:
+        """The types of quantities, once all that they can be made of is declared."""
+        declared: dict[str, syntax.Quantity] = {}
+        for declaration in self.declarations:
+            if isinstance(declaration, syntax.Quantity) and self._is_declared_by(declaration.name):
+                declared[declaration.name.text] = declaration
+        types = {
+            name: quantities.order_of_quantity(self.names, declared, declaration)
+            for name, declaration in declared.items()
+        }
+        for name, values in types.items():
+            header = self.names.choices[name]
+            assert isinstance(header, QuantityNames)
+            if isinstance(values, Misdeclared):
+                self.names.choices[name] = values
+            else:
+                self.names.choices[name] = replace(header, values=values)
+
+    def _is_declared_by(self, name: syntax.Name) -> bool:
+        """Whether this is the declaration of the name, and its header is right."""
+        header = self.names.choices[name.text]
+        return not isinstance(header, Misdeclared) and header.span == name.span
+
+    def _header(self, declaration: syntax.Declaration, position: int) -> Named | None:
         match declaration:
-            case syntax.Quantity() | syntax.Map():
-                what = "a quantity" if isinstance(declaration, syntax.Quantity) else "a map"
-                self.report.unsupported(what, declaration.name.span)
-                return Unsupported(declaration.name.span)
+            case syntax.Quantity(name, params):
+                scope = self.names.parameters(params)
+                if scope is None:
+                    return None
+                return QuantityNames(name.text, tuple(scope.values()), None, name.span)
+            case syntax.Map():
+                return self._map(declaration)
             case syntax.Quotient():
                 return self._representative(declaration)
             case (
@@ -121,9 +159,20 @@ class _Checker:
                 return choices.declare(self.names, declaration, position)
         return None
 
+    def _map(self, declaration: syntax.Map) -> space.Map | None:
+        scope = self.names.parameters(declaration.params)
+        if scope is None:
+            return None
+        params = tuple(scope.values())
+        target = self.names.set_ref(declaration.target, scope)
+        value = self.names.host(declaration.host, scope)
+        if target is None or value is None or not self.names.without_maps(scope):
+            return None
+        return space.Map(declaration.name.text, params, target, value, declaration.doc, declaration.name.span)
+
     def _representative(self, declaration: syntax.Quotient) -> space.EnumChoice | None:
         """The derived choice that says which object represents its class."""
-        scope = self.names.bind((*declaration.params, declaration.item), {})
+        scope = self.names.parameters((*declaration.params, declaration.item))
         if scope is None:
             return None
         return space.EnumChoice(
@@ -147,8 +196,20 @@ class _Checker:
                     checked = sets.check_set(self.names, declaration)
                     if checked is not None:
                         self.sets[checked.name] = checked
-            case syntax.EnumChoice() | syntax.IntegerChoice() | syntax.CounterChoice():
+            case (
+                syntax.EnumChoice() | syntax.OrderedChoice() | syntax.IntegerChoice() | syntax.CounterChoice()
+            ):
                 self._check_choice(declaration)
+            case syntax.Quantity(name):
+                header = self.names.choices[name.text]
+                if self._is_declared_by(name) and isinstance(header, QuantityNames):
+                    quantity = quantities.check_quantity(self.names, declaration, header)
+                    if quantity is not None:
+                        self.quantities[name.text] = quantity
+            case syntax.Map(name):
+                declared = self.names.choices[name.text]
+                if self._is_declared_by(name) and isinstance(declared, space.Map):
+                    self.maps[name.text] = declared
             case syntax.Quotient():
                 self._check_quotient(declaration)
             case syntax.Require(foralls, conditions):
@@ -156,36 +217,37 @@ class _Checker:
             case syntax.Trigger():
                 self._check_trigger(declaration)
             case syntax.Ordering():
-                ordering = orderings.check_ordering(self.names, declaration, self.derived())
+                ordering = self._listing().ordering(declaration)
                 if declaration.name.text in self.orderings:
                     self._twice("ordering", declaration.name, self.orderings[declaration.name.text].span)
                 elif ordering is not None:
                     self.orderings[ordering.name] = ordering
             case syntax.View():
-                self.report.unsupported("a view", declaration.name.span)
-            case syntax.Quantity() | syntax.Map() | syntax.OrderedChoice() | syntax.Include():
-                pass  # reported with the headers; spliced by the loader
+                view = self._listing().view(declaration)
+                if declaration.name.text in self.views:
+                    self._twice("view", declaration.name, self.views[declaration.name.text].span)
+                elif view is not None:
+                    self.views[view.name] = view
+            case syntax.Include():
+                pass  # spliced by the loader
 
-    def derived(self) -> frozenset[str]:
-        """Choices that follow from others and are never decided."""
-        counters = (d.name.text for d in self.declarations if isinstance(d, syntax.CounterChoice))
-        representatives = (d.representative.text for d in self.declarations if isinstance(d, syntax.Quotient))
-        return frozenset((*counters, *representatives))
+    def _listing(self) -> Listing:
+        quotients = (d for d in self.declarations if isinstance(d, syntax.Quotient))
+        return Listing(self.names, frozenset(q.representative.text for q in quotients))
 
-    def _check_choice(
-        self, declaration: syntax.EnumChoice | syntax.IntegerChoice | syntax.CounterChoice
-    ) -> None:
-        header = self.names.choices[declaration.name.text]
-        if isinstance(header, Unsupported) or header.span != declaration.name.span:
+    def _check_choice(self, declaration: syntax.Choice) -> None:
+        if not self._is_declared_by(declaration.name):
             return
+        header = self.names.choices[declaration.name.text]
         if isinstance(header, CounterNames):
             assert isinstance(declaration, syntax.CounterChoice)
             counter = choices.counter(self.names, declaration, header)
             if counter is not None:
                 self.choices[counter.name] = counter
             return
+        assert isinstance(header, space.EnumChoice | space.IntegerChoice)
         self.choices[header.name] = header
-        if isinstance(declaration, syntax.EnumChoice) and isinstance(header, space.EnumChoice):
+        if isinstance(declaration, choices.Enum) and isinstance(header, space.EnumChoice):
             self.requirements += choices.value_requirements(self.names, declaration, header)
 
     def _check_quotient(self, declaration: syntax.Quotient) -> None:
@@ -200,7 +262,7 @@ class _Checker:
         scope = {p.name: p for p in representative.params}
         condition = Conditions(self.names, scope, Purpose.OBSERVED).formula(declaration.condition)
         mask = self._equivalence(declaration.equivalence, representative.params[-1])
-        if condition is None or mask is None:
+        if condition is None or mask is None or not self.names.without_maps(scope):
             return
         self.choices[representative.name] = representative
         self.quotients[declaration.name.text] = space.Quotient(
@@ -217,8 +279,8 @@ class _Checker:
 
     def _equivalence(self, equivalence: syntax.Equivalence, item: space.Binder) -> int | None:
         """The values for which two objects are equivalent; the relation must be symmetric."""
-        choice = self.names.find_choice(equivalence.choice)
-        if choice is None or isinstance(choice, Unsupported):
+        choice = self.names.find_value(equivalence.choice)
+        if choice is None:
             return None
         if (
             not isinstance(choice, space.EnumChoice)
@@ -248,7 +310,7 @@ class _Checker:
         if scope is None:
             return
         for condition in conditions:
-            translator = Conditions(self.names, scope)
+            translator = Conditions(self.names, dict(scope))
             formula = translator.formula(condition)
             if formula is not None:
                 holds = translator.truth(formula)
@@ -256,7 +318,8 @@ class _Checker:
                     self.report.note("SP103", "this always holds", condition.span, "remove it")
                 elif holds is False:
                     self.report.warning("SP104", "this never holds", condition.span)
-                self.requirements.append(space.Requirement(tuple(scope.values()), formula, condition.span))
+                bound = tuple(translator.scope.values())
+                self.requirements.append(space.Requirement(bound, formula, condition.span))
 
     def _check_trigger(self, declaration: syntax.Trigger) -> None:
         scope = self.names.bind(declaration.foralls, {})
@@ -276,8 +339,25 @@ class _Checker:
                 name = declaration.name
                 self.report.note("SP101", f"set `{name.text}` is not used", name.span)
             choice = _choice_name(declaration)
-            if choice is not None and choice.text not in self.names.used_choices:
-                self.report.note("SP102", f"no constraint uses `{choice.text}`", choice.span)
+            # A quantity that nothing limits may still be what generated code computes with.
+            if isinstance(declaration, syntax.Quantity) or choice is None:
+                continue
+            if choice.text not in self.names.used_choices:
+                is_map = isinstance(declaration, syntax.Map)
+                message = (
+                    f"map `{choice.text}` is not used" if is_map else f"no constraint uses `{choice.text}`"
+                )
+                self.report.note("SP102", message, choice.span)
+
+
+def _kind(declaration: syntax.Declaration) -> str:
+    match declaration:
+        case syntax.Quantity():
+            return "quantity"
+        case syntax.Map():
+            return "map"
+        case _:
+            return "choice"
 
 
 def _choice_name(declaration: syntax.Declaration) -> syntax.Name | None:

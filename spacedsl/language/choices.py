@@ -7,26 +7,29 @@ steps: `declare` what other declarations can ask of a choice, then, with all cho
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.cycles import by_need
 from spacedsl.language.host import HostExpression
-from spacedsl.language.names import ChoiceNames, CounterNames, Names, Unsupported, show
+from spacedsl.language.names import CounterNames, Names, QuantityNames, ValueNames, show
 from spacedsl.language.report import did_you_mean
+
+Enum = syntax.EnumChoice | syntax.OrderedChoice
 
 MOST_VALUES = 64
 """The values of an enum are the bits of one word."""
 
 
-def declare(names: Names, declaration: syntax.Choice, position: int) -> ChoiceNames | None:
+def declare(names: Names, declaration: syntax.Choice, position: int) -> ValueNames | None:
     """What uses of the choice need to know; None where its header is wrong, which has been reported."""
-    scope = names.bind(declaration.params, {})
+    scope = names.parameters(declaration.params)
     params = None if scope is None else tuple(scope.values())
     match declaration:
         case syntax.OrderedChoice():
-            names.report.unsupported("an ordered enum", declaration.name.span)
-            return Unsupported(declaration.name.span)
+            return _ordered(names, declaration, params)
         case syntax.EnumChoice():
             return _enum(names, declaration, params)
         case syntax.IntegerChoice():
@@ -72,28 +75,71 @@ def _enum(
     )
 
 
+def _ordered(
+    names: Names, declaration: syntax.OrderedChoice, params: tuple[space.Binder, ...] | None
+) -> space.EnumChoice | None:
+    described = {i.name.text: i for i in declaration.items if isinstance(i, syntax.Value)}
+    aliases = [i.name for i in declaration.items if isinstance(i, syntax.Alias)]
+    _check_distinct(names, declaration, (*declaration.chain, *aliases))
+    _check_distinct(names, declaration, (i.name for i in declaration.items if isinstance(i, syntax.Value)))
+    values = tuple(dict.fromkeys(name.text for name in declaration.chain))
+    _check_count(names, declaration, len(values))
+    for item in described.values():
+        if item.name.text not in values:
+            hint = "give it a place in front: `LOW < HIGH`"
+            message = f"`{item.name.text}` is not in the order of `{declaration.name.text}`"
+            names.report.error("SP036", message, item.name.span, hint)
+    for mark in declaration.items:
+        if isinstance(mark, syntax.Symmetric | syntax.Antisymmetric):
+            message = "an ordered enum has no symmetry"
+            hint = "remove it, or declare `choice enum` with a `value` for each"
+            names.report.error("SP035", message, mark.span, hint)
+    masks = _aliases(names, declaration, values)
+    if params is None:
+        return None
+    return space.EnumChoice(
+        name=declaration.name.text,
+        params=params,
+        values=values,
+        value_docs=tuple(described[v].doc if v in described else "" for v in values),
+        aliases=masks,
+        symmetry=space.Symmetry.NONE,
+        inverse=tuple(range(len(values))),
+        doc=declaration.doc,
+        span=declaration.name.span,
+        ordered=True,
+    )
+
+
 def _values(names: Names, declaration: syntax.EnumChoice) -> tuple[syntax.Value, ...]:
-    seen: dict[str, syntax.Name] = {}
-    for item in declaration.items:
-        if not isinstance(item, syntax.Value | syntax.Alias):
-            continue
-        if item.name.text in seen:
-            first = (seen[item.name.text].span, "it is declared here")
-            message = f"`{item.name.text}` is declared twice in `{declaration.name.text}`"
-            names.report.error("SP010", message, item.name.span, "rename one of the two", first)
-        else:
-            seen[item.name.text] = item.name
-    values = {i.name.text: i for i in declaration.items if isinstance(i, syntax.Value)}
+    items = [i for i in declaration.items if isinstance(i, syntax.Value | syntax.Alias)]
+    _check_distinct(names, declaration, (item.name for item in items))
+    values = {i.name.text: i for i in items if isinstance(i, syntax.Value)}
     if not values:
         hint = "add `value NAME:`"
         names.report.error("SP030", f"`{declaration.name.text}` has no values", declaration.name.span, hint)
-    if len(values) > MOST_VALUES:
-        message = f"`{declaration.name.text}` has {len(values)} values; there may be {MOST_VALUES}"
-        names.report.error("SP030", message, declaration.name.span, "split it into two choices")
+    _check_count(names, declaration, len(values))
     return tuple(values.values())
 
 
-def _aliases(names: Names, declaration: syntax.EnumChoice, values: tuple[str, ...]) -> dict[str, int]:
+def _check_distinct(names: Names, declaration: Enum, declared: Iterable[syntax.Name]) -> None:
+    seen: dict[str, syntax.Name] = {}
+    for name in declared:
+        if name.text in seen:
+            first = (seen[name.text].span, "it is declared here")
+            message = f"`{name.text}` is declared twice in `{declaration.name.text}`"
+            names.report.error("SP010", message, name.span, "rename one of the two", first)
+        else:
+            seen[name.text] = name
+
+
+def _check_count(names: Names, declaration: Enum, count: int) -> None:
+    if count > MOST_VALUES:
+        message = f"`{declaration.name.text}` has {count} values; there may be {MOST_VALUES}"
+        names.report.error("SP030", message, declaration.name.span, "split it into two choices")
+
+
+def _aliases(names: Names, declaration: Enum, values: tuple[str, ...]) -> dict[str, int]:
     """Masks of the aliases in order of declaration; an alias may name aliases, before or after it."""
     written = {i.name.text: i for i in declaration.items if isinstance(i, syntax.Alias)}
     masks = {value: 1 << i for i, value in enumerate(values)}
@@ -166,9 +212,7 @@ def _inverse(
     return tuple(inverse)
 
 
-def value_requirements(
-    names: Names, declaration: syntax.EnumChoice, choice: space.EnumChoice
-) -> list[space.Requirement]:
+def value_requirements(names: Names, declaration: Enum, choice: space.EnumChoice) -> list[space.Requirement]:
     """`value V: requires F` as constraints: the choice is not V, or F holds."""
     requirements: list[space.Requirement] = []
     use = space.Use(choice.name, tuple(p.name for p in choice.params))
@@ -176,18 +220,21 @@ def value_requirements(
     for item in declaration.items:
         if not isinstance(item, syntax.Value | syntax.Alias):
             continue
+        if item.name.text not in choice.values and item.name.text not in choice.aliases:
+            continue  # reported with the header
         others = choice.full & ~choice.mask(item.name.text)
         for requires in item.requires:
             scope = names.bind(requires.foralls, params)
             if scope is None:
                 continue
-            conditions = Conditions(names, scope)
             for condition in requires.conditions:
+                conditions = Conditions(names, dict(scope))
                 formula = conditions.formula(condition)
                 if formula is not None:
                     _remark(conditions, item, formula, condition.span)
                     either = space.Or((space.Is(use, others, item.name.span), formula))
-                    requirements.append(space.Requirement(tuple(scope.values()), either, condition.span))
+                    foralls = tuple(conditions.scope.values())
+                    requirements.append(space.Requirement(foralls, either, condition.span))
     return requirements
 
 
@@ -265,6 +312,11 @@ def _amount(
     if isinstance(choice, space.EnumChoice):
         message = f"`{use.choice}` is an enum: it has no number to count"
         names.report.error("SP041", message, written.span, "count a number `when:` it has a value")
+        return None
+    if isinstance(choice, QuantityNames):
+        message = f"`{use.choice}` is a quantity: a counter adds integer choices and counters"
+        hint = "declare a quantity with `sum $x in SET: ..` instead of the counter"
+        names.report.error("SP041", message, written.span, hint)
         return None
     if isinstance(choice, CounterNames) and not _counts(names, written, header, choice, conditions):
         return None

@@ -12,18 +12,10 @@ from dataclasses import dataclass
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.host import HostExpression
-from spacedsl.language.names import ChoiceNames, CounterNames, Names, Scope
+from spacedsl.language.names import CounterNames, Names, QuantityNames, Scope, ValueNames
+from spacedsl.language.ordered import MIRRORED, compare, order_of
 from spacedsl.language.remarks import truth
 from spacedsl.language.report import Report
-
-_MIRRORED = {
-    space.Comparison.EQ: space.Comparison.EQ,
-    space.Comparison.NE: space.Comparison.NE,
-    space.Comparison.LT: space.Comparison.GT,
-    space.Comparison.LE: space.Comparison.GE,
-    space.Comparison.GT: space.Comparison.LT,
-    space.Comparison.GE: space.Comparison.LE,
-}
 
 _UPPER_LIMITS = (space.Comparison.LT, space.Comparison.LE)
 
@@ -44,6 +36,8 @@ class Conditions:
     purpose: Purpose = Purpose.ENFORCED
     position: int | None = None
     """Of the counter that the condition belongs to: it may look at counters declared before only."""
+    within_branch: bool = False
+    """Whether it stands in a branch of a quantity, which may not exist."""
 
     @property
     def report(self) -> Report:
@@ -88,6 +82,9 @@ class Conditions:
                 self._no_condition(expression)
                 return None
 
+    def _use(self, use: syntax.Use) -> tuple[space.Use, ValueNames] | None:
+        return self.names.use(use, self.scope, self.within_branch)
+
     def _formulas(
         self, operands: tuple[syntax.Expression, ...], negated: bool
     ) -> tuple[space.Formula, ...] | None:
@@ -98,13 +95,14 @@ class Conditions:
     def _no_condition(self, expression: syntax.Expression) -> None:
         match expression:
             case syntax.Use():
-                found = self.names.use(expression, self.scope)
+                found = self._use(expression)
                 if found is not None:
                     example = "is VALUE" if isinstance(found[1], space.EnumChoice) else "<= 4"
                     hint = f"say what must hold of it: `{expression.span.text} {example}`"
                     self.report.error("SP050", "a choice is not a condition", expression.span, hint)
             case syntax.Conditional() | syntax.Application() | syntax.Aggregate() | syntax.Case():
-                self.report.unsupported("an operator of quantities", expression.span)
+                hint = "compare its value with something, in a quantity"
+                self.report.error("SP050", "a value is not a condition", expression.span, hint)
             case syntax.ValueUse():
                 hint = f"say of which choice: `choice($x) is {expression.name.text}`"
                 self.report.error("SP050", "a value is not a condition", expression.span, hint)
@@ -122,7 +120,7 @@ class Conditions:
                 "SP051", "`is` needs a choice in front of it", test.subject.span, "`choice($x) is VALUE`"
             )
             return None
-        found = self.names.use(subject, self.scope)
+        found = self._use(subject)
         if found is None:
             return None
         use, choice = found
@@ -140,6 +138,10 @@ class Conditions:
     def _compared(self, test: syntax.Compared, negated: bool) -> space.Formula | None:
         left, right = _ungroup(test.left), _ungroup(test.right)
         op = space.Comparison(test.operator.text)
+        if order_of(self.names, left) is not None or order_of(self.names, right) is not None:
+            mixed = [s for s in (left, right) if self._is_enum(s) and order_of(self.names, s) is None]
+            if not mixed:
+                return compare(self.names, self.scope, test, left, right, self.within_branch)
         enums = [side for side in (left, right) if self._is_enum(side)]
         if len(enums) == 2:
             return self._same_enum(test, left, op, right)
@@ -156,7 +158,7 @@ class Conditions:
         if not self._visible(a, op, b, negated, test.span):
             return None
         if a.use is None:
-            a, op, b = b, _MIRRORED[op], a
+            a, op, b = b, MIRRORED[op], a
         return space.Compare(a, op, b, test.span)
 
     def _is_enum(self, side: syntax.Expression) -> bool:
@@ -168,7 +170,7 @@ class Conditions:
         self, test: syntax.Compared, left: syntax.Expression, op: space.Comparison, right: syntax.Expression
     ) -> space.Formula | None:
         assert isinstance(left, syntax.Use) and isinstance(right, syntax.Use)
-        a, b = self.names.use(left, self.scope), self.names.use(right, self.scope)
+        a, b = self._use(left), self._use(right)
         if op not in (space.Comparison.EQ, space.Comparison.NE):
             hint = "only `==` and `!=` compare enums that have no order"
             self.report.error("SP052", f"`{op.value}` between two enums", test.operator.span, hint)
@@ -275,12 +277,12 @@ class Conditions:
         return _Scaled(uses[0] if uses else None, hosts[0] if hosts else number)
 
     def _integer(self, factor: syntax.Use) -> space.Use | None:
-        found = self.names.use(factor, self.scope)
+        found = self._use(factor)
         if found is None:
             return None
         use, choice = found
-        if isinstance(choice, space.EnumChoice):
-            message = f"`{use.choice}` is an enum: it has no number"
+        if isinstance(choice, space.EnumChoice) or order_of(self.names, factor) is not None:
+            message = f"`{use.choice}` is {_kind(choice)}: it has no number"
             self.report.error(
                 "SP052", message, factor.span, f"ask for its values: `{factor.span.text} is VALUE`"
             )
@@ -299,7 +301,9 @@ class Conditions:
     def _not_affine(self, expression: syntax.Expression) -> None:
         match expression:
             case syntax.Conditional() | syntax.Application() | syntax.Aggregate() | syntax.Case():
-                self.report.unsupported("an operator of quantities", expression.span)
+                hint = "declare it: `quantity NAME(..) = ..`, and compare that"
+                message = "an operator of quantities in a comparison"
+                self.report.error("SP055", message, expression.span, hint)
             case syntax.Total():
                 hint = "multiply each term by itself"
                 self.report.error("SP055", "a product with a sum in it", expression.span, hint)
@@ -335,8 +339,16 @@ def _terms(expression: syntax.Expression, sign: int) -> list[tuple[int, syntax.E
             return [(sign, other)]
 
 
-def _kind(choice: ChoiceNames) -> str:
-    return "an integer choice" if isinstance(choice, space.IntegerChoice) else "a counter"
+def _kind(choice: ValueNames) -> str:
+    match choice:
+        case space.EnumChoice():
+            return "an enum"
+        case space.IntegerChoice():
+            return "an integer choice"
+        case QuantityNames():
+            return "a quantity"
+        case CounterNames():
+            return "a counter"
 
 
 def _article(word: str) -> str:

@@ -16,8 +16,9 @@ from spacedsl.language.report import Report, did_you_mean
 
 RESERVED_VARIABLES = (*AMBIENT, "fun")
 
-Scope = Mapping[str, space.Binder]
-"""The variables in scope, in the order in which they were bound."""
+Scope = dict[str, space.Binder]
+"""The variables in scope, in the order in which they were bound. Map applications that are written as
+arguments are added to it: they are variables with a name that nobody can have written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +46,35 @@ class CounterNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
-    """A declared name that cannot be used yet: its declaration has been reported, its uses need not be."""
+class QuantityNames:
+    """What can be said of a quantity from its header, and its type, which its body shows."""
+
+    name: str
+    params: tuple[space.Binder, ...]
+    values: tuple[str, ...] | None
+    """Of an ordered enum's type; None for integers."""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Misdeclared:
+    """A declared name whose header is wrong: that has been reported, and its uses need not be."""
 
     span: Span
 
 
-ChoiceNames = space.EnumChoice | space.IntegerChoice | CounterNames | Unsupported
+ValueNames = space.EnumChoice | space.IntegerChoice | CounterNames | QuantityNames
+"""What has a value on objects."""
+
+Named = ValueNames | space.Map | Misdeclared
+"""Choices, quantities and maps share one namespace."""
 
 
 @dataclass(slots=True)
 class Names:
     report: Report
     sets: dict[str, SetNames] = field(default_factory=dict)
-    choices: dict[str, ChoiceNames] = field(default_factory=dict)
+    choices: dict[str, Named] = field(default_factory=dict)
     used_sets: set[str] = field(default_factory=set)
     used_choices: set[str] = field(default_factory=set)
 
@@ -71,32 +87,41 @@ class Names:
             ref = stack.pop()
             if ref.name == outer.name and (not outer.args or ref.args == outer.args):
                 return True
-            if ref in seen or ref.name not in self.sets:
+            if ref in seen:
                 continue
             seen.add(ref)
-            header = self.sets[ref.name]
-            actual = dict(zip(header.params, ref.args, strict=False))
-            for superset in header.supersets:
+            params, supersets = self._claims(ref.name)
+            actual = dict(zip(params, ref.args, strict=False))
+            for superset in supersets:
                 args = tuple(actual[a] for a in superset.args if a in actual)
                 # Where an argument is not known, what is left is the union of the superset's instances.
                 complete = len(args) == len(superset.args)
                 stack.append(space.SetRef(superset.name, args if complete else ()))
         return False
 
+    def _claims(self, name: str) -> tuple[tuple[str, ...], tuple[space.SetRef, ...]]:
+        """The parameters of a set and its supersets over them; of a map, with the set of its values."""
+        mapped = self.choices.get(name)
+        if isinstance(mapped, space.Map):
+            return tuple(p.name for p in mapped.params), (mapped.target,)
+        header = self.sets.get(name)
+        return ((), ()) if header is None else (header.params, header.supersets)
+
     def overlap(self, left: space.SetRef, right: space.SetRef) -> bool:
         """Whether one of the two lies in the other."""
         return self.includes(left, right) or self.includes(right, left)
 
-    def set_ref(self, use: syntax.SetUse, scope: Scope) -> space.SetRef | None:
+    def set_ref(self, use: syntax.SetUse, scope: Scope, within_branch: bool = False) -> space.SetRef | None:
         """The set that is meant; None where something is wrong with it, which has been reported."""
         header = self.find_set(use.name)
-        args = self.variables(use.args, scope)
+        args = self.arguments(use.args, scope, within_branch)
         if header is None or args is None:
             return None
         if args and len(args) != len(header.params):
             self._wrong_count(use.name, len(header.params), len(args), use.span)
             return None
-        if args and not self._fit(header.params, header.param_sets, use.args, scope):
+        spans = [a.span for a in use.args]
+        if args and not self._fit(header.params, header.param_sets, args, spans, scope, within_branch):
             return None
         return space.SetRef(use.name.text, args)
 
@@ -104,19 +129,32 @@ class Names:
         self,
         params: Sequence[str],
         sets: Sequence[space.SetRef],
-        args: Sequence[syntax.Argument],
+        args: Sequence[str],
+        spans: Sequence[Span],
         scope: Scope,
+        within_branch: bool,
     ) -> bool:
-        """Whether each argument, a variable in scope, can only stand for objects of its parameter's set."""
-        variables = [a for a in args if isinstance(a, syntax.Variable)]
-        actual = {param: v.name for param, v in zip(params, variables, strict=True)}
+        """Whether each argument can only stand for objects of its parameter's set.
+
+        `within_branch` of a quantity, which may not exist, it is enough that it can stand for some of them.
+        """
+        actual = dict(zip(params, args, strict=True))
         ok = True
-        for of, variable in zip(sets, variables, strict=True):
+        for of, arg, span in zip(sets, args, spans, strict=True):
             expected = space.SetRef(of.name, tuple(actual[a] for a in of.args if a in actual))
-            if not self.includes(scope[variable.name].set, expected):
-                self._outside(variable.name, scope[variable.name], expected, variable.span)
+            given = self._set_of(scope[arg])
+            if not (self.includes(given, expected) or (within_branch and self.includes(expected, given))):
+                self._outside(scope[arg], given, expected, span, scope)
                 ok = False
         return ok
+
+    def _set_of(self, binder: space.Binder) -> space.SetRef:
+        """The set that a variable ranges over; of a map application, the one that its values lie in."""
+        if not binder.by_map:
+            return binder.set
+        params, (target,) = self._claims(binder.set.name)
+        actual = dict(zip(params, binder.set.args, strict=True))
+        return space.SetRef(target.name, tuple(actual[a] for a in target.args))
 
     def find_set(self, name: syntax.Name) -> SetNames | None:
         if name.text not in self.sets:
@@ -128,21 +166,23 @@ class Names:
 
     # Variables
 
-    def bind(self, bindings: Iterable[syntax.Binding], scope: Scope) -> dict[str, space.Binder] | None:
+    def bind(
+        self, bindings: Iterable[syntax.Binding], scope: Scope, within_branch: bool = False
+    ) -> Scope | None:
         """The scope with the bindings added, in order; None where one of them is wrong."""
         extended = dict(scope)
         ok = True
         for binding in bindings:
-            binder = self._binder(binding, extended)
+            binder = self._binder(binding, extended, within_branch)
             if binder is None:
                 ok = False
             else:
                 extended[binder.name] = binder
         return extended if ok else None
 
-    def _binder(self, binding: syntax.Binding, scope: Scope) -> space.Binder | None:
+    def _binder(self, binding: syntax.Binding, scope: Scope, within_branch: bool) -> space.Binder | None:
         variable = binding.variable
-        ref = self.set_ref(binding.set, scope)
+        ref = self.set_ref(binding.set, scope, within_branch)
         if variable.name in RESERVED_VARIABLES:
             self.report.error(
                 "SP018", f"`${variable.name}` is always in scope", variable.span, "choose another name"
@@ -162,23 +202,78 @@ class Names:
         binder = space.Binder(variable.name, ref, variable.span)
         if binding.where is None:
             return binder
-        where = self.host(binding.where, [*scope, variable.name])
+        where = self.host(binding.where, {**scope, variable.name: binder})
         return None if where is None else space.Binder(variable.name, ref, variable.span, where)
 
-    def variables(self, args: Iterable[syntax.Argument], scope: Scope) -> tuple[str, ...] | None:
-        """The names of variables that are arguments; None where one of them is wrong."""
+    def parameters(self, bindings: Iterable[syntax.Binding]) -> Scope | None:
+        """The scope of a declaration's parameters, whose sets need no maps; None where one is wrong."""
+        scope = self.bind(bindings, {})
+        return scope if scope is not None and self.without_maps(scope) else None
+
+    def without_maps(self, scope: Scope) -> bool:
+        """Whether no map has been applied where an instance must be known by its parameters alone."""
+        applied = [binder for binder in scope.values() if binder.by_map]
+        for binder in applied:
+            hint = "say it in the set's `iterator`, or in a counter or quantity that is used here"
+            self.report.error("SP026", "a map cannot be applied here", binder.span, hint)
+        return not applied
+
+    def arguments(
+        self, args: Iterable[syntax.Argument], scope: Scope, within_branch: bool = False
+    ) -> tuple[str, ...] | None:
+        """The variables that are arguments; None where one of them is wrong."""
         names: list[str] = []
         ok = True
         for arg in args:
             if isinstance(arg, syntax.Use):
-                self.report.unsupported("a map as an argument", arg.span)
-                ok = False
+                name = self._apply(arg, scope, within_branch)
             elif arg.name not in scope:
-                self._unknown_variable(arg.name, scope, arg.span)
+                self._unknown_variable(arg.name, (n for n, b in scope.items() if not b.by_map), arg.span)
+                name = None
+            else:
+                name = arg.name
+            if name is None:
                 ok = False
             else:
-                names.append(arg.name)
+                names.append(name)
         return tuple(names) if ok else None
+
+    def _apply(self, use: syntax.Use, scope: Scope, within_branch: bool) -> str | None:
+        """The variable of a map application, which is added to the scope where it is not in it yet."""
+        mapped = self.find_choice(use.name)
+        if mapped is None or isinstance(mapped, Misdeclared):
+            return None
+        if not isinstance(mapped, space.Map):
+            message = f"`{use.name.text}` gives no object: it cannot be an argument"
+            self.report.error("SP027", message, use.span, "arguments are variables and maps on them")
+            return None
+        args = self._checked_arguments(use, mapped.params, scope, within_branch)
+        if args is None:
+            return None
+        ref = space.SetRef(use.name.text, args)
+        name = "__".join((use.name.text, *args))
+        while name in scope and scope[name].set != ref:
+            name += "_"
+        scope.setdefault(name, space.Binder(name, ref, use.span, by_map=True))
+        return name
+
+    def _checked_arguments(
+        self, use: syntax.Use, params: Sequence[space.Binder], scope: Scope, within_branch: bool
+    ) -> tuple[str, ...] | None:
+        """The arguments of a choice, quantity or map, fit for its parameters; None where one is wrong."""
+        args = self.arguments(use.args, scope, within_branch)
+        if args is None:
+            return None
+        if len(args) != len(params):
+            self._wrong_count(use.name, len(params), len(args), use.span)
+            return None
+        spans = [a.span for a in use.args]
+        ok = self._fit([p.name for p in params], [p.set for p in params], args, spans, scope, within_branch)
+        if len(set(args)) < len(args):
+            message = f"`{use.name.text}` is used twice on one object"
+            self.report.error("SP016", message, use.span, "the objects of a choice are distinct")
+            ok = False
+        return args if ok else None
 
     def _unknown_variable(self, name: str, known: Iterable[str], span: Span) -> None:
         names = [f"${n}" for n in known]
@@ -187,7 +282,7 @@ class Names:
 
     # Choices
 
-    def find_choice(self, name: syntax.Name) -> ChoiceNames | None:
+    def find_choice(self, name: syntax.Name) -> Named | None:
         if name.text not in self.choices:
             hint = did_you_mean(name.text, self.choices)
             self.report.error("SP013", f"unknown choice `{name.text}`", name.span, hint)
@@ -195,30 +290,42 @@ class Names:
         self.used_choices.add(name.text)
         return self.choices[name.text]
 
-    def use(self, use: syntax.Use, scope: Scope) -> tuple[space.Use, ChoiceNames] | None:
-        """A choice on variables, checked for the sets that they stand for; None where something is wrong."""
-        choice = self.find_choice(use.name)
-        args = self.variables(use.args, scope)
-        if choice is None or args is None or isinstance(choice, Unsupported):
+    def find_value(self, name: syntax.Name) -> ValueNames | None:
+        """What has a value on objects, by name; None where there is no such thing."""
+        found = self.find_choice(name)
+        if isinstance(found, space.Map):
+            message = f"`{name.text}` is a map: it gives an object, which has no value"
+            hint = f"apply a choice to it: `choice({name.text}($x))`"
+            self.report.error("SP028", message, name.span, hint, (found.span, "declared here"))
             return None
-        if len(args) != len(choice.params):
-            self._wrong_count(use.name, len(choice.params), len(args), use.span)
-            return None
-        params = choice.params
-        ok = self._fit([p.name for p in params], [p.set for p in params], use.args, scope)
-        if len(set(args)) < len(args):
-            message = f"`{use.name.text}` is used twice on one object"
-            self.report.error("SP016", message, use.span, "the objects of a choice are distinct")
-            ok = False
-        return (space.Use(use.name.text, args), choice) if ok else None
+        return None if isinstance(found, Misdeclared) else found
 
-    def _outside(self, name: str, binder: space.Binder, expected: space.SetRef, span: Span) -> None:
+    def use(
+        self, use: syntax.Use, scope: Scope, within_branch: bool = False
+    ) -> tuple[space.Use, ValueNames] | None:
+        """A choice or quantity on objects, checked for their sets; None where something is wrong."""
+        choice = self.find_value(use.name)
+        if choice is None:
+            self.arguments(use.args, scope, within_branch)
+            return None
+        args = self._checked_arguments(use, choice.params, scope, within_branch)
+        return None if args is None else (space.Use(use.name.text, args), choice)
+
+    def _outside(
+        self,
+        binder: space.Binder,
+        given: space.SetRef,
+        expected: space.SetRef,
+        span: Span,
+        scope: Scope,
+    ) -> None:
+        name, outer, inner = shown(binder), show(expected, scope), show(given, scope)
         self.report.error(
             "SP017",
-            f"`${name}` is of {show(binder.set)}, which is not a subset of {show(expected)}",
+            f"`{name}` is of {inner}, which is not a subset of {outer}",
             span,
-            f"quantify over {show(expected)}, or declare `{binder.set.name} subsetof {show(expected)}`",
-            (binder.span, f"`${name}` is bound here"),
+            f"quantify over {outer}, or declare `{given.name} subsetof {outer}`",
+            *(() if binder.by_map else ((binder.span, f"`{name}` is bound here"),)),
         )
 
     def _wrong_count(self, name: syntax.Name, expected: int, found: int, span: Span) -> None:
@@ -243,10 +350,10 @@ class Names:
     # Host expressions
 
     def host(
-        self, host: syntax.Host, scope: Iterable[str], kind: HostKind = HostKind.VALUE
+        self, host: syntax.Host, scope: Mapping[str, space.Binder], kind: HostKind = HostKind.VALUE
     ) -> HostExpression | None:
         """The compiled expression; None where it is not allowed or uses a variable that is not in scope."""
-        known = [*scope, *AMBIENT]
+        known = [name for name, binder in scope.items() if not binder.by_map] + [*AMBIENT]
         try:
             expression = host_expression(host.text, host.span, kind)
         except DiagnosticError as error:
@@ -258,6 +365,12 @@ class Names:
         return None if unknown else expression
 
 
-def show(ref: space.SetRef) -> str:
+def show(ref: space.SetRef, scope: Mapping[str, space.Binder] = {}) -> str:
     """A set as it is written."""
-    return f"{ref.name}({', '.join('$' + a for a in ref.args)})" if ref.args else ref.name
+    args = (shown(scope[a]) if a in scope else f"${a}" for a in ref.args)
+    return f"{ref.name}({', '.join(args)})" if ref.args else ref.name
+
+
+def shown(binder: space.Binder) -> str:
+    """A variable, or a map application, as it is written."""
+    return binder.span.text if binder.by_map else f"${binder.name}"

@@ -11,6 +11,9 @@ from difflib import get_close_matches
 
 from spacedsl.diagnostics import Diagnostic, Severity, Span
 
+MOST_COMPARED = 100
+"""Names that a wrong one is compared with: a long list of wrong names and of known ones takes minutes."""
+
 
 @dataclass(slots=True)
 class Report:
@@ -27,16 +30,13 @@ class Report:
     def note(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         self.problems.append(Diagnostic(code, message, span, hint, Severity.NOTE))
 
-    def unsupported(self, what: str, span: Span) -> None:
-        """A construct of the language that can be read and not yet be compiled."""
-        self.error("SP090", f"{what}: not supported yet", span)
-
     @property
     def has_errors(self) -> bool:
         return any(p.severity is Severity.ERROR for p in self.problems)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
-    """A hint with the known name that looks most alike."""
-    matches = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    """A hint with the known name that looks most alike; none where there are too many to compare with."""
+    names = list(known)
+    matches = get_close_matches(name, names, n=1, cutoff=0.6) if len(names) <= MOST_COMPARED else []
     return f"did you mean `{matches[0]}`?" if matches else otherwise

@@ -57,11 +57,13 @@ def check_cycles(names: Names, declarations: Iterable[syntax.Set | syntax.Quotie
 
 def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
     """The set; None where something is wrong with it, which has been reported."""
-    scope = names.bind(declaration.params, {})
+    scope = names.parameters(declaration.params)
     if scope is None:
         check_keys(names, declaration.keys, KEYS)
         return None
     supersets = [names.set_ref(use, scope) for use in declaration.supersets]
+    if not names.without_maps(scope):
+        return None
     _check_disjoint(names, declaration)
     keys = check_keys(names, declaration.keys, KEYS)
     for key in keys.values():
@@ -143,7 +145,7 @@ def _reverse(
             "SP023", message, key.span, "it lists the arguments whose instance holds an object"
         )
         return None
-    scope = names.bind([key.binding], {})
+    scope = names.parameters([key.binding])
     if scope is None:
         return None
     (binder,) = scope.values()

@@ -292,7 +292,7 @@ class OrderedChoice:
     name: Name
     params: tuple[Binding, ...]
     chain: tuple[Name, ...]
-    items: tuple[Value | Alias, ...]
+    items: tuple[Value | Alias | Symmetric | Antisymmetric, ...]
     doc: str
     span: Span
 

@@ -217,18 +217,6 @@ OTHERS = [
          "`size` is no enum: it has no named values to group by"),
     Case("ordering d: size for $x in Loops end", "SP083", 1, 22,
          "this `for` binds a variable that is not used"),
-    Case("quantity q($x in Items) = 1", "SP090", 1, 10, "a quantity: not supported yet"),
-    Case('map m($x in Items) in Items = "$x"', "SP090", 1, 5, "a map: not supported yet"),
-    Case("choice ordered enum o($x in Items): A < B end", "SP090", 1, 21,
-         "an ordered enum: not supported yet"),
-    Case("view v: kind by A end", "SP090", 1, 6, "a view: not supported yet"),
-    Case("ordering d: dynamic smallest end", "SP090", 1, 13, "a dynamic ordering: not supported yet"),
-    Case("ordering d: for $x in Items: kind($x) end end", "SP090", 1, 17,
-         "an object-major ordering: not supported yet"),
-    Case("require forall $x in Items: kind(host($x)) is A", "SP090", 1, 34,
-         "a map as an argument: not supported yet"),
-    Case("require forall $x in Loops: min(size($x), 2) < 3", "SP090", 1, 29,
-         "an operator of quantities: not supported yet"),
 ]  # fmt: skip
 
 CASES = [*SYNTAX, *NAMES, *SETS, *CHOICES, *CONDITIONS, *OTHERS]
