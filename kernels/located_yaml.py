@@ -23,6 +23,9 @@ Path = tuple[str | int, ...]
 MOST_VALUES = 100_000
 """Aliases can make a short text stand for an endless document: expansion stops here."""
 
+MOST_CHARACTERS = 100_000
+"""Of a file: many times what a person writes, and read within two seconds."""
+
 _TAG = "tag:yaml.org,2002:"
 _KINDS = frozenset(("map", "seq", "str", "int", "float", "bool", "null", "timestamp"))
 
@@ -71,6 +74,8 @@ def parse_document(source: Source, prefix: str) -> Document:
 
     Raises `DiagnosticError`: 001 not YAML, 002 empty, 003 a structure that is not accepted, 004 a key twice.
     """
+    if len(source.text) > MOST_CHARACTERS:
+        raise _error(prefix + "003", f"more than {MOST_CHARACTERS:,} characters", Span(source, 0, 1))
     yaml = YAML(typ="safe", pure=True)
     yaml.composer.warn_double_anchors = False
     try:

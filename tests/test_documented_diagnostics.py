@@ -139,7 +139,7 @@ class _FarEnoughError(Exception):
 
 
 def _check_bytes(text: str, code: str, folder: Path) -> tuple[Diagnostic, ...]:
-    (folder / "example.space").write_bytes(ast.literal_eval(text.strip()))
+    (folder / "example.space").write_bytes(eval(text, {}))
     return check_file(folder / "example.space")[1]
 
 

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, Span
 from spacedsl.language import space, syntax
 from spacedsl.language.checker import check
 from spacedsl.language.parser import parse
@@ -18,6 +18,9 @@ from spacedsl.language.parser import parse
 SUFFIX = ".space"
 MOST_OPEN_FILES = 60
 """Files that include each other in a row: more than a person writes, few enough to read recursively."""
+
+MOST_CHARACTERS = 200_000
+"""Of a file and all that it includes: many times what a person writes, and checked within two seconds."""
 
 
 def load_space(path: Path) -> space.Space:
@@ -39,7 +42,7 @@ def check_file(path: Path) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
     """
     reader = _Reader()
     try:
-        source = Source.read(path)
+        source = _read(path)
     except DiagnosticError as error:
         return None, error.diagnostics
     reader.read(source, path)
@@ -52,6 +55,19 @@ def check_source(source: Source) -> tuple[space.Space | None, tuple[Diagnostic, 
     path = Path(source.name)
     reader.read(source, path)
     return reader.check(path.stem)
+
+
+def _read(path: Path) -> Source:
+    """The text of a file, which is not read where it is too large; raises as `Source.read`, and SP009."""
+    # A character has at most four bytes.
+    if path.stat().st_size > 4 * MOST_CHARACTERS:
+        raise _too_large(Source(str(path), ""))
+    return Source.read(path)
+
+
+def _too_large(source: Source) -> DiagnosticError:
+    message = f"this file has more than {MOST_CHARACTERS:,} characters"
+    return DiagnosticError([Diagnostic("SP009", message, Span(source, 0, 0))])
 
 
 @dataclass(slots=True)
@@ -79,6 +95,8 @@ class _Reader:
         self.seen.add(resolved)
         self.sources.append(source)
         try:
+            if len(source.text) > MOST_CHARACTERS:
+                raise _too_large(source)
             file = parse(source)
         except DiagnosticError as error:
             self.problems.extend(error.diagnostics)
@@ -109,7 +127,9 @@ class _Reader:
                 raise ValueError(f"it is included through more than {MOST_OPEN_FILES} files")
             if path.exists() and not path.is_file():
                 raise ValueError("it is not a file")
-            source = Source.read(path)
+            source = _read(path)
+            if sum(len(s.text) for s in self.sources) + len(source.text) > MOST_CHARACTERS:
+                raise ValueError(f"with it, this space has more than {MOST_CHARACTERS:,} characters")
         except DiagnosticError as error:
             self.problems.extend(error.diagnostics)
         except (OSError, ValueError, RuntimeError) as error:
