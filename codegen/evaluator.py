@@ -79,13 +79,14 @@ class CpuEvaluator:
         return Lowered(hashlib.sha256(code.encode()).hexdigest(), code)
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        """Builds, checks, times, checks again; on the adversarial cases what would be the best."""
+        """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
         with machine_lock(self.options.lock), scratch_folder() as folder:
             try:
                 library = self._build(lowered, folder)
-                server, worker = self._ready_worker()
-                measurement = Measurement(worker, server.cases, library, self._symbol, self.options, best_ns)
-                return Outcome(measurement.timing())
+                timing = self._measured(library, best_ns)
+                if best_ns is None or timing.time_ns < best_ns:
+                    timing = max(timing, self._measured(library, best_ns), key=lambda t: t.time_ns)
+                return Outcome(timing)
             except BuildError as error:
                 failure = Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR
                 return Outcome(None, failure, str(error))
@@ -96,6 +97,10 @@ class CpuEvaluator:
                 # The worker may still answer what nobody waits for.
                 self._drop_worker()
                 raise
+
+    def _measured(self, library: Path, best_ns: float | None) -> Timing:
+        server, worker = self._ready_worker()
+        return Measurement(worker, server.cases, library, self._symbol, self.options, best_ns).timing()
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until all are settled or their time is spent."""

@@ -75,7 +75,11 @@ class Evaluator(Protocol):
         ...
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        """Build, check, time. Timing may stop early once the code is clearly slower than `best_ns`."""
+        """Build, check, time. Timing may stop early once the code is clearly slower than `best_ns`.
+
+        What would be the best is timed again, and the slower of both timings counts: the fastest of many
+        noisy timings is too fast, and a bound must not be compared with it.
+        """
         ...
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:

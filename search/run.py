@@ -222,22 +222,9 @@ class Search:
             return Measured(end.steps, bound_ns, digest, known, is_duplicate=True), None
         if isinstance(lowered, Outcome):
             return Measured(end.steps, bound_ns, digest, lowered, is_duplicate=False), None
-        outcome = self._evaluate(lowered, state.best_ns)
+        outcome = self._evaluator.run(lowered, state.best_ns)
         measured = Measured(end.steps, bound_ns, lowered.digest, outcome, is_duplicate=False)
         return measured, lowered.code if state.is_contender(measured) else None
-
-    def _evaluate(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        """Builds, checks and times; what would be the best is timed again, and the slower timing counts.
-
-        The fastest of many noisy timings is too fast, and a bound must not be compared with it.
-        """
-        first = self._evaluator.run(lowered, best_ns)
-        if first.timing is None or (best_ns is not None and first.timing.time_ns >= best_ns):
-            return first
-        second = self._evaluator.run(lowered, best_ns)
-        if second.timing is None or second.timing.time_ns >= first.timing.time_ns:
-            return second
-        return first
 
     def _finalists(self, state: State, root: Candidate, *, is_compared: bool) -> tuple[Finalist, ...]:
         finalists = [self._finalist(state, root, contender) for contender in state.contenders]

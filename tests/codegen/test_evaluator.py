@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.measurement import Options
+from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.verify import verify
-from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
+from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.devices import DEVICE
 from tests.codegen.kernels import axpy, matmul, parse
@@ -88,6 +89,41 @@ def test_right_code_is_timed(evaluator: CpuEvaluator) -> None:
     outcome = protocol.run(RIGHT, None)
     assert_times(outcome)
     assert outcome.timing is not None and outcome.timing.time_ns < 1e7
+
+
+@pytest.mark.parametrize(
+    ("best_ns", "seen_ns", "counted_ns"),
+    [
+        (None, [50, 100], 100),
+        (None, [100, 50], 100),
+        (110, [50, 100], 100),
+        (110, [100, 120], 120),
+        (50, [50], 50),
+        (10, [50], 50),
+    ],
+)
+def test_what_would_be_the_best_is_timed_twice_and_built_once(
+    best_ns: float | None,
+    seen_ns: list[float],
+    counted_ns: float,
+    evaluator: CpuEvaluator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[Path] = []
+    timings = iter([Timing(t, t, t, 9) for t in seen_ns])
+    build = build_library
+
+    def counting(code: str, library: Path, timeout_s: float) -> Path:
+        built.append(library)
+        return build(code, library, timeout_s=timeout_s)
+
+    monkeypatch.setattr("spacedsl.codegen.evaluator.build_library", counting)
+    monkeypatch.setattr(Measurement, "timing", lambda measurement: next(timings))
+    outcome = evaluator.run(RIGHT, best_ns)
+    assert outcome.timing is not None
+    assert outcome.timing.time_ns == counted_ns
+    assert len(built) == 1
+    assert next(timings, None) is None
 
 
 WRONG_CODE = {

@@ -270,29 +270,21 @@ def test_a_violated_bound_is_reported_and_what_it_had_cut_is_found_after_all() -
     assert values_of(result.best.candidate) == (0, 0, 0)
 
 
-class Noisy(ToyEvaluator):
-    """The first timing of every program is half of what the second one says."""
+def test_every_program_is_sent_to_be_measured_once_with_the_best_time_of_then() -> None:
+    class Attentive(ToyEvaluator):
+        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+            told.append(best_ns)
+            return super().run(lowered, best_ns)
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        is_first = lowered.code not in {" ".join(map(str, values)) for values in self.runs}
-        outcome = super().run(lowered, best_ns)
-        assert outcome.timing is not None
-        return Outcome(timing(outcome.timing.time_ns / 2)) if is_first else outcome
-
-
-def test_a_best_is_measured_twice_and_the_slower_timing_cuts() -> None:
-    instance = ToyInstance([4, 4, 4])
+    told: list[float | None] = []
     events: list[Event] = []
-    evaluator = Noisy(cost)
-    search(
-        instance, evaluator, ExactBound(instance, cost), listener=events.append, options=Options(contenders=1)
-    )
-    bests = [e for e in events if isinstance(e, NewBest)]
-    assert bests
-    for best in bests:
-        values = tuple(int(v) for v in best.digest.strip("()").split(","))
-        assert best.timing.time_ns == cost(values)
-        assert evaluator.runs.count(values) == 2
+    evaluator = Attentive(cost)
+    search(ToyInstance([4, 4, 4]), evaluator, listener=events.append)
+    assert len(evaluator.runs) == len(set(evaluator.runs)) == 64
+    times = [cost(values) for values in evaluator.runs]
+    assert told == [None, *itertools.accumulate(times[:-1], min)]
+    bests = [best_ns for best_ns in (*told, min(times)) if best_ns is not None]
+    assert [e.timing.time_ns for e in events if isinstance(e, NewBest)] == list(dict.fromkeys(bests))
 
 
 def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
