@@ -16,6 +16,13 @@ from spacedsl.language.space import Comparison, SetRef, Use
 
 SATURATED = 2**64 - 1
 """The greatest value of a counter, which stands for itself and everything above."""
+FOLLOWED_BITS = 12
+"""Significant bits of an end of a counter's interval that follows from another counter.
+
+Such ends are rounded outwards. Without this, two counters that are compared could push each other up one by one
+for 2**64 steps; so they come to rest after some thousand at most, and values below 4096 are exact. Nothing that
+is no solution passes: once its contributions are decided, a counter is known exactly.
+"""
 
 # ---- Static values: evaluated once per instance, for each binding that asks ------------------------------
 
@@ -123,7 +130,7 @@ class EnumEquality:
 
 @dataclass(frozen=True, slots=True)
 class IntegerEquality:
-    """The integers are equal, or are not: by value, whatever their universes."""
+    """The integers are equal, or are not: by value, whatever their universes. Rounded as `AtMost` is."""
 
     left: Linear
     right: Linear
@@ -132,7 +139,7 @@ class IntegerEquality:
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """left <= right."""
+    """left <= right. Where both sides have uses, limits on a counter are rounded: see `FOLLOWED_BITS`."""
 
     left: Linear
     right: Linear
@@ -246,12 +253,16 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class RestrictLow:
+    """use >= bound; of a counter the new end is rounded: see `FOLLOWED_BITS`."""
+
     use: Use
     bound: Integer
 
 
 @dataclass(frozen=True, slots=True)
 class RestrictHigh:
+    """use <= bound; of a counter the new end is rounded: see `FOLLOWED_BITS`."""
+
     use: Use
     bound: Integer
 

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from spacedsl.engine.meaning import (
     COMPARE,
+    LARGEST_COUNT,
     AbsentError,
     Assignment,
     Meaning,
@@ -249,7 +250,7 @@ class Denotations:
 
         def of(assignment: Assignment) -> int:
             chosen = [v.of(assignment) for c, v in zip(counted, values, strict=True) if c.of(assignment)]
-            return base * math.prod(chosen) if counter.product else base + sum(chosen)
+            return min(base * math.prod(chosen) if counter.product else base + sum(chosen), LARGEST_COUNT)
 
         return remembered(Meaning(reads_of(*counted, *values), of))
 

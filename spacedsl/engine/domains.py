@@ -11,8 +11,22 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spacedsl.compiler.ir import FOLLOWED_BITS
+
 Inverses = Sequence[int] | Mapping[int, int]
 """The mask of the other orientation, by mask."""
+
+
+def rounded_down(bound: int) -> int:
+    """The greatest number of `FOLLOWED_BITS` significant bits that is not above."""
+    shift = max(bound.bit_length() - FOLLOWED_BITS, 0)
+    return bound >> shift << shift
+
+
+def rounded_up(bound: int) -> int:
+    """The least number of `FOLLOWED_BITS` significant bits that is not below."""
+    shift = max(bound.bit_length() - FOLLOWED_BITS, 0)
+    return -(-bound >> shift << shift)
 
 
 class Contradiction(Exception):  # noqa: N818 (a result inside the engine, not an error)
@@ -116,21 +130,38 @@ class Domains:
             self._interval(cell, max(low, v[cell]), min(high, v[cell + 1]), limited=0)
 
     def raise_low(self, cell: int, bound: int) -> None:
-        if bound > self.v[cell]:
-            self._interval(cell, bound, self.v[cell + 1], limited=1)
+        """value >= bound, which follows from other counters."""
+        self.keep_above(cell, rounded_down(bound))
 
     def lower_high(self, cell: int, bound: int) -> None:
-        if bound < self.v[cell + 1]:
-            self._interval(cell, self.v[cell], bound, limited=1)
+        """value <= bound, which follows from other counters."""
+        self.keep_below(cell, rounded_up(bound))
 
-    def cap_counter(self, cell: int, factor: int, bound: int) -> None:
-        """factor * value <= bound."""
+    def follow(self, cell: int, factor: int, bound: int) -> None:
+        """factor * value <= bound, which follows from other counters."""
         if factor > 0:
             self.lower_high(cell, bound // factor)
         elif factor < 0:
             self.raise_low(cell, -(bound // -factor))
         elif bound < 0:
             raise Contradiction
+
+    def cap_counter(self, cell: int, factor: int, bound: int) -> None:
+        """factor * value <= bound."""
+        if factor > 0:
+            self.keep_below(cell, bound // factor)
+        elif factor < 0:
+            self.keep_above(cell, -(bound // -factor))
+        elif bound < 0:
+            raise Contradiction
+
+    def keep_above(self, cell: int, bound: int) -> None:
+        if bound > self.v[cell]:
+            self._interval(cell, bound, self.v[cell + 1], limited=1)
+
+    def keep_below(self, cell: int, bound: int) -> None:
+        if bound < self.v[cell + 1]:
+            self._interval(cell, self.v[cell], bound, limited=1)
 
     def _interval(self, cell: int, low: int, high: int, limited: int) -> None:
         if low > high:

@@ -32,14 +32,17 @@ class Equality:
             domains.keep(right[1], domains.v[right[1]] & self._image(left, right))
             domains.keep(left[1], domains.v[left[1]] & self._image(right, left))
             return
+        if not self.may_be_equal(left, right):
+            raise Contradiction
         for side, other in ((left, right), (right, left)):
             kind, cell, factor, offset = side
             low, high = self._ends(other)
             if kind is None:
-                if not low <= offset <= high:
-                    raise Contradiction
                 continue
-            cap = domains.cap_integer if kind == "integer" else domains.cap_counter
+            if kind == "integer":
+                cap = domains.cap_integer
+            else:
+                cap = domains.cap_counter if other[0] is None else domains.follow
             cap(cell, factor, high - offset)
             cap(cell, -factor, offset - low)
 
@@ -95,6 +98,6 @@ class Equality:
             return
         # Of an interval only an end can go.
         if domains.v[cell] == taken:
-            domains.raise_low(cell, taken + 1)
+            domains.keep_above(cell, taken + 1)
         if domains.v[cell + 1] == taken:
-            domains.lower_high(cell, taken - 1)
+            domains.keep_below(cell, taken - 1)

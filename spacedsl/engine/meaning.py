@@ -15,6 +15,8 @@ from spacedsl.language.space import Comparison
 
 T = TypeVar("T")
 
+LARGEST_COUNT = 2**64 - 1
+"""The value of a counter whose exact one would be greater."""
 Assignment = Sequence[int | None]
 """By decision: the number of an enum's value, the value of an integer, None where its objects are absent."""
 

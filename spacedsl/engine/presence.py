@@ -7,7 +7,7 @@ once all that it names is, impossible once one thing is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ class PresenceWakes:
 
     def __post_init__(self) -> None:
         self._facts = {cell: fact for fact, cell in self.layout.presence.items()}
-        update = self._update()
+        update = self.namespace["update_presence"]
         for fact, cell in self.layout.presence.items():
             reasons = tuple(
                 tuple(
@@ -103,18 +103,20 @@ class PresenceWakes:
     def _firing_cell(self, firing: Any) -> int:
         return self.layout.firings[firing.trigger, firing.key]
 
-    def _update(self) -> Callable[..., None]:
-        v, narrow = self.namespace["v"], self.namespace["narrow"]
 
-        def update(cell: int, reasons: tuple[tuple[int, ...], ...]) -> None:
-            """What is known of a membership's reasons, as far as it is not known of the membership yet."""
-            if any(all(v[c] == PRESENT for c in reason) for reason in reasons):
-                mask = v[cell] & PRESENT
-            elif all(any(v[c] == ABSENT for c in reason) for reason in reasons):
-                mask = v[cell] & ABSENT
-            else:
-                return
-            if mask != v[cell]:
-                narrow(cell, mask)
+def presence_update(namespace: Mapping[str, Any]) -> Callable[..., None]:
+    """The function that recomputes a membership from its reasons, for a namespace of propagators."""
+    v, narrow = namespace["v"], namespace["narrow"]
 
-        return update
+    def update(cell: int, reasons: tuple[tuple[int, ...], ...]) -> None:
+        """What is known of a membership's reasons, as far as it is not known of the membership yet."""
+        if any(all(v[c] == PRESENT for c in reason) for reason in reasons):
+            mask = v[cell] & PRESENT
+        elif all(any(v[c] == ABSENT for c in reason) for reason in reasons):
+            mask = v[cell] & ABSENT
+        else:
+            return
+        if mask != v[cell]:
+            narrow(cell, mask)
+
+    return update

@@ -11,7 +11,7 @@ does not depend on the order.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from spacedsl.engine.domains import Contradiction, Domains, Inverses
 from spacedsl.engine.integers import Equality
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
 from spacedsl.engine.objects import Objects
-from spacedsl.engine.presence import PresenceWakes, presence_tables
+from spacedsl.engine.presence import PresenceWakes, presence_tables, presence_update
 from spacedsl.engine.static import Statics, set_tables
 from spacedsl.engine.triggers import Expansion
 from spacedsl.engine.wakes import Call, Wakes
@@ -30,6 +30,9 @@ from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import EnumChoice
 
 INVERSE_TABLE_BITS = 12
+
+Around = Callable[[Propagator | None, Callable[..., None]], Callable[..., None]]
+"""Of a propagator (None: of what recomputes presence) and the function that runs it, another function."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +43,8 @@ class Propagation:
     layout: Layout
     pick: Callable[[int], int] | None = None
     """For tests: which of the waiting domains, of so many, is served next."""
+    around: Around | None = None
+    """For explanations: what runs in place of each propagator's function."""
     _domains: Domains = field(init=False)
     _later: dict[tuple[Any, ...], None] = field(default_factory=dict)
     """Waiting counters: the function and its arguments."""
@@ -60,6 +65,12 @@ class Propagation:
                 self._by_choice.setdefault(wake.use.choice, []).append((propagator, wake))
         self._namespace = {**self._tables(), **self._operations()}
         exec(self.compiled.code, self._namespace)
+        self._namespace["update_presence"] = presence_update(self._namespace)
+        if self.around is not None:
+            for propagator in self.compiled.module.propagators:
+                run = self._namespace[propagator.name]
+                self._namespace[propagator.name] = self.around(propagator, run)
+            self._namespace["update_presence"] = self.around(None, self._namespace["update_presence"])
         self._presence = PresenceWakes(
             self.compiled.module, layout, self._statics, self.expansion, self._namespace
         )
@@ -92,6 +103,33 @@ class Propagation:
             return vector
         return self._run(lambda: self._domains.narrow(cell, kept))
 
+    @property
+    def working(self) -> list[int]:
+        """The vector that calls work on, in place; the mask of an integer domain is whole in its first word."""
+        return self._domains.v
+
+    def unpacked(self, vector: array[int]) -> list[int]:
+        """The same as a working vector."""
+        self._load(vector)
+        return self._domains.v
+
+    def keep(self, cell: int, mask: int) -> None:
+        """In the working vector: the domain keeps the values of `mask`. Runs nothing."""
+        if self._domains.v[cell] & ~mask:
+            self._domains.narrow(cell, self._domains.v[cell] & mask)
+
+    def replay(self, calls: Iterable[Callable[[], None]]) -> bool:
+        """Runs calls on the initial vector, and nothing that they would wake; False: a contradiction."""
+        self._domains.v[:] = self.layout.initial
+        try:
+            for call in calls:
+                call()
+        except Contradiction:
+            return False
+        finally:
+            self._forget()
+        return True
+
     def _run(self, start: Callable[[], object]) -> array[int] | None:
         try:
             start()
@@ -99,10 +137,14 @@ class Propagation:
         except Contradiction:
             return None
         finally:
-            self._domains.queue.clear()
-            self._domains.before.clear()
-            self._later.clear()
+            self._forget()
         return self._store()
+
+    def _forget(self) -> None:
+        """What is waiting."""
+        self._domains.queue.clear()
+        self._domains.before.clear()
+        self._later.clear()
 
     def _load(self, vector: array[int]) -> None:
         v = self._domains.v
@@ -205,7 +247,7 @@ class Propagation:
             *(domains.narrow, domains.settle, domains.raise_low, domains.lower_high),
             *(domains.translate, domains.make_same, domains.make_other),
             *(domains.least, domains.greatest, domains.keep_from, domains.keep_to),
-            *(domains.cap_integer, domains.cap_counter),
+            *(domains.cap_integer, domains.cap_counter, domains.follow),
             *(equality.may_be_equal, equality.may_differ, equality.make_equal, equality.make_different),
         )
         return {

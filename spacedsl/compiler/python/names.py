@@ -17,7 +17,7 @@ RUNTIME = frozenset(
         *("v", "later", "lo", "hi", "mask", "min", "max", "translate", "too_small"),
         *("Contradiction", "SATURATED"),
         *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other"),
-        *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter"),
+        *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter", "follow"),
         *("may_be_equal", "may_differ", "make_equal", "make_different"),
     }
 )

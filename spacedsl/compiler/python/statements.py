@@ -108,7 +108,7 @@ class Body(Expressions):
         lines = [f"if {self.test(test)}:", *indent(self.block(then))]
         if otherwise:
             rest = self.block(otherwise)
-            if rest[0].startswith("if ") and len(otherwise) == 1:
+            if isinstance(otherwise[0], If) and rest[0].startswith("if ") and len(otherwise) == 1:
                 lines += [f"el{rest[0]}", *rest[1:]]
             else:
                 lines += ["else:", *indent(rest)]
@@ -146,23 +146,26 @@ class Body(Expressions):
                     f"{'make_equal' if equal else 'make_different'}({self.side(left)}, {self.side(right)})"
                 ]
             case AtMost(left, right):
+                follows = left.use is not None and right.use is not None
+                least, greatest = self.end(left, greatest=False), self.end(right, greatest=True)
                 return [
-                    *self._cap(left, f"{self.end(right, greatest=True)}", sign=1),
-                    *self._cap(right, f"{self.end(left, greatest=False)}", sign=-1),
+                    *([f"if {least} > {greatest}:", "    raise Contradiction"] if follows else []),
+                    *self._cap(left, greatest, 1, follows),
+                    *self._cap(right, least, -1, follows),
                 ]
 
-    def _cap(self, linear: Linear, bound: str, sign: int) -> list[str]:
-        """linear <= bound, or for sign -1 linear >= bound."""
+    def _cap(self, linear: Linear, bound: str, sign: int, follows: bool) -> list[str]:
+        """linear <= bound, or for sign -1 linear >= bound; whether the bound follows from other domains."""
         if linear.use is None:
             return []
-        kind = "counter" if self.is_counter(linear.use) else "integer"
+        name = "cap_integer" if not self.is_counter(linear.use) else "follow" if follows else "cap_counter"
         offset = self.offset(linear)
         factor, room = self.integer(linear.factor), bound
         if sign == -1:
             factor, room = f"-{factor}", f"{bracketed(offset)} - {bracketed(bound)}"
         elif offset != "0":
             room = f"{bound} - {bracketed(offset)}"
-        return [f"cap_{kind}({self.cell(linear.use)}, {factor}, {room})"]
+        return [f"{name}({self.cell(linear.use)}, {factor}, {room})"]
 
 
 def hoisted(statements: tuple[Statement, ...]) -> list[Use]:
