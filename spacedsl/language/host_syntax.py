@@ -98,6 +98,10 @@ def _parse(text: str) -> ast.expr | Problem:
         return Problem(
             "an empty host expression", 0, len(text), "write a Python expression between the quotes"
         )
+    if "\0" in text:
+        # Python refuses it without saying where.
+        place = text.index("\0")
+        return Problem("a zero character", place, place + 1)
     python = _VARIABLE.sub(lambda m: m.group() if m["name"] is None else f"_{m['name']}", text)
     blanks = len(text) - len(text.lstrip())
     try:

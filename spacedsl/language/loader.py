@@ -19,7 +19,7 @@ SUFFIX = ".space"
 MOST_OPEN_FILES = 60
 """Files that include each other in a row: more than a person writes, few enough to read recursively."""
 
-MOST_CHARACTERS = 200_000
+MOST_CHARACTERS = 100_000
 """Of a file and all that it includes: many times what a person writes, and checked within two seconds."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.cycles import by_need
 from spacedsl.language.host import HostExpression
@@ -101,14 +102,17 @@ def check_keys(
 ) -> dict[str, syntax.Key]:
     """The keys by name, without those that are ignored."""
     found: dict[str, syntax.Key] = {}
+    given: dict[str, Span] = {}
     for key in keys:
         name = key.name.text
-        if name in found:
-            first = (found[name].name.span, "it is given here")
+        if name in given:
+            first = (given[name], "it is given here")
             names.report.error(
                 "SP021", f"`{name}` is given twice", key.name.span, "remove one of the two", first
             )
-        elif name in ignored:
+            continue
+        given[name] = key.name.span
+        if name in ignored:
             names.report.note(
                 "SP100", f"`{name}` is ignored", key.name.span, "objects need no description of their type"
             )

@@ -136,7 +136,7 @@ def _tokens(grammar: Lark, source: Source) -> tuple[list[Token], int | None]:
     except UnexpectedCharacters as error:
         # `extend` keeps what the lexer gave before it failed.
         return tokens, error.pos_in_stream
-    end = len(source.text)
+    end = len(source.text.rstrip())
     return [*tokens, Token("$END", "", start_pos=end, end_pos=end)], None
 
 
@@ -222,8 +222,9 @@ class _Mistake:
         return self.tokens[start : start + _READ_ON]
 
     def _terminal(self, text: str) -> Token:
+        """A word of the language; where this part of it lacks the word, a token that nothing accepts."""
         names = [t.name for t in self.grammar.terminals if t.pattern.value == text and t.name not in _NAMES]
-        return Token(names[0], text)
+        return Token(names[0] if names else "UNKNOWN", text)
 
     def _replaced(self, message: str) -> Diagnostic | None:
         previous = self.tokens[self.position - 1] if self.position else None
