@@ -24,8 +24,8 @@ from pathlib import Path
 from spacedsl import api
 from spacedsl.cli.options import parse_duration, parse_sizes
 from spacedsl.codegen.build import build_library, find_compiler
-from spacedsl.codegen.c_printer import c_name
 from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.names import c_name
 from spacedsl.codegen.timing import summarise
 from spacedsl.kernels.evaluation import Timing
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel

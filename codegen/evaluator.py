@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from spacedsl.codegen.build import BuildError, build_library, find_compiler
-from spacedsl.codegen.c_printer import c_name, print_c
+from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.fork_server import Setup
 from spacedsl.codegen.harness import harness_library
 from spacedsl.codegen.lack import EnvironmentLack
@@ -24,6 +24,7 @@ from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.memory import check_memory, flush_bytes
+from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
 from spacedsl.codegen.scratch import scratch_folder, sweep
@@ -158,7 +159,7 @@ class CpuEvaluator:
 
     @property
     def _symbol(self) -> str:
-        return c_name(self.kernel.name)
+        return entry_name(self.kernel.name)
 
     def _build(self, lowered: Lowered, folder: Path) -> Path:
         library = folder / f"{lowered.digest[:16]}-{time.monotonic_ns()}.so"

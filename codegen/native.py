@@ -17,7 +17,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_printer import c_name, prototype
+from spacedsl.codegen.c_printer import prototype
+from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.linalg.backbone import DType, Kernel, Tensor
 
@@ -62,7 +63,7 @@ class Function:
             buffers[tensor.name] = buffer
         pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in self.kernel.tensors]
         scalars = [_C[p.dtype](_number(given[p.name], p.dtype)) for p in self.kernel.parameters]
-        entry = self.library[c_name(self.kernel.name)]
+        entry = self.library[entry_name(self.kernel.name)]
         entry.restype = None
         entry(*pointers, *scalars)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -23,15 +23,8 @@ MOST_ELEMENTS = 2**40
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
-RESERVED = frozenset(
-    re.findall(
-        r"\w+",
-        """auto break case char const continue default do double else enum extern float for goto if inline
-        int long register restrict return short signed sizeof static struct switch typedef union unsigned void
-        volatile while main sum max""",
-    )
-)
-"""Names that mean something else in generated code, or in the language of `compute:`."""
+RESERVED = ("sum", "max")
+"""Names that mean something else in the language of `compute:`."""
 
 _DTYPES = {d.label: d for d in DType}
 

@@ -1,8 +1,9 @@
 /* A pool of pinned threads that share out the iterations of one loop in contiguous chunks.
  *
- * The calling thread takes the first chunk. Worker i is pinned to CPU i of the process's affinity mask, spins
- * for a moment between loops and then sleeps. The pool starts at the first call and ends when the library is
- * unloaded. Calls from several threads follow each other. A child process made by fork must not use it.
+ * Worker i is pinned to CPU i of the affinity mask that the first caller has, spins for a moment between loops
+ * and then sleeps. The calling thread takes the first chunk, for that long pinned to CPU 0 of this mask: elsewhere
+ * it would share a CPU with a worker. The pool starts at the first call and ends when the library is unloaded.
+ * Calls from several threads follow each other. A child process made by fork must not use it.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -59,12 +60,16 @@ static void pool_chunk(int thread) {
   if (begin < end) pool.body(pool.arguments, begin, end);
 }
 
-static void *pool_work(void *argument) {
-  int thread = (int)(intptr_t)argument;
+static void pool_pin(int thread) {
   cpu_set_t cpu;
   CPU_ZERO(&cpu);
   CPU_SET(pool.cpus[thread], &cpu);
-  pthread_setaffinity_np(pthread_self(), sizeof cpu, &cpu);
+  sched_setaffinity(0, sizeof cpu, &cpu);
+}
+
+static void *pool_work(void *argument) {
+  int thread = (int)(intptr_t)argument;
+  pool_pin(thread);
   for (unsigned round = 0;; ++round) {
     pool_wait(&pool.round, round);
     if (!pool.body) return NULL;
@@ -92,16 +97,28 @@ static void pool_begin_round(void) {
   pool_wake(&pool.round);
 }
 
+/* Moves the calling thread to its CPU; true where `before` has to be restored. A thread that is there already
+ * stays: the other CPUs are taken. One that may not run there has been put elsewhere on purpose. */
+static int pool_pin_caller(cpu_set_t *before) {
+  if (sched_getcpu() == pool.cpus[0]) return 0;
+  if (sched_getaffinity(0, sizeof *before, before) != 0 || !CPU_ISSET(pool.cpus[0], before)) return 0;
+  pool_pin(0);
+  return 1;
+}
+
 static void pool_run(pool_body *body, const void *arguments, int64_t extent) {
   pthread_mutex_lock(&pool.callers);
   if (!pool.threads) pool_start();
   pool.body = body;
   pool.arguments = arguments;
   pool.extent = extent;
+  cpu_set_t before;
+  int is_pinned = pool_pin_caller(&before);
   pool_begin_round();
   pool_chunk(0);
   for (unsigned left; (left = atomic_load_explicit(&pool.pending, memory_order_acquire)) != 0;)
     pool_wait(&pool.pending, left);
+  if (is_pinned) sched_setaffinity(0, sizeof before, &before);
   pthread_mutex_unlock(&pool.callers);
 }
 

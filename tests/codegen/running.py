@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from spacedsl.codegen.build import Compiler, build_library
-from spacedsl.codegen.c_printer import c_name, print_c
+from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.cases import Case, make_cases
 from spacedsl.codegen.differences import first_difference
+from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.program import Program
 from spacedsl.kernels.inputs import NUMPY_TYPE
 from spacedsl.kernels.kernel_file import KernelFile
@@ -51,7 +52,7 @@ def compiled_difference(
     }
     pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in kernel.backbone.tensors]
     values = [_FLOATS[p.dtype](case.parameters[p.name]) for p in kernel.backbone.parameters]
-    getattr(library, c_name(kernel.name))(*pointers, *values)
+    getattr(library, entry_name(kernel.name))(*pointers, *values)
     outputs = [t for t in kernel.backbone.tensors if t.is_output]
     return "".join(
         first_difference(view(t, buffers[t.name]), view(t, case.expected[t.name]), case.tolerances[t.name])

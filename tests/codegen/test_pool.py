@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -60,3 +61,48 @@ def test_two_callers_share_a_pool(sanitizer: str | None, threads: int, tmp_path:
         pytest.skip(f"{compiler.version} has no sanitizer for this: {built.stderr[-200:]}")
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+_AFFINITY = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **arguments) {
+  static float x[480], y[480], z[480];
+  cpu_set_t wanted, found;
+  axpy(x, y, z, 1);
+  /* Started on all CPUs; then the caller may use the given ones alone, and is on the last of them. */
+  CPU_ZERO(&wanted);
+  for (int i = 1; i < count; ++i) CPU_SET(atoi(arguments[i]), &wanted);
+  if (count > 1) {
+    cpu_set_t last;
+    CPU_ZERO(&last);
+    CPU_SET(atoi(arguments[count - 1]), &last);
+    sched_setaffinity(0, sizeof last, &last);
+    sched_setaffinity(0, sizeof wanted, &wanted);
+  }
+  sched_getaffinity(0, sizeof wanted, &wanted);
+  axpy(x, y, z, 1);
+  sched_getaffinity(0, sizeof found, &found);
+  printf("%d %d", CPU_EQUAL(&wanted, &found), caller_cpu);
+}
+"""
+
+
+def test_the_caller_runs_apart_from_the_workers_and_may_then_run_where_it_could(tmp_path: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("one CPU: nobody can be elsewhere")
+    kernel = axpy(480, "{i: [[10], [16]]}").backbone
+    program = lower(kernel, script(kernel, AXPY_VECTOR.format(i0=3, i1=10)))
+    text = print_c(program, 2).replace(
+        "  pool_chunk(0);\n", "  caller_cpu = sched_getcpu();\n  pool_chunk(0);\n"
+    )
+    text = text.replace("static void pool_run", "static int caller_cpu;\nstatic void pool_run")
+    (tmp_path / "main.c").write_text(text + _AFFINITY, encoding="utf-8")
+    compiler = find_compiler()
+    flags = [f for f in compiler.flags if f not in ("-shared", "-fPIC")]
+    subprocess.run([*compiler.command, *flags, "-o", "main", "main.c"], cwd=tmp_path, check=True)
+    for allowed, place in (([cpus[0], cpus[1]], cpus[0]), ([cpus[1]], cpus[1]), ([cpus[0]], cpus[0])):
+        command = [str(tmp_path / "main"), *map(str, allowed)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == f"1 {place}"

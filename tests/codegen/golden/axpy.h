@@ -8,9 +8,15 @@
  *
  * Every pointer is aligned to its element type; nothing more is assumed. No output overlaps
  * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread.
+ *
+ * Parallel loops, where there are any, are shared out among the calling thread and threads of the
+ * implementation's own: together at most one for each CPU that the calling thread may use at the
+ * first call. While such a loop runs, the calling thread is pinned to the first of these CPUs,
+ * unless it may not run there; then it may run wherever it could before. Calls from several
+ * threads follow each other. A child process made by fork must not call it.
  */
-#ifndef AXPY_H
-#define AXPY_H
+#ifndef SPACEDSL_AXPY_H
+#define SPACEDSL_AXPY_H
 #include <stdint.h>
 #ifdef __cplusplus
 extern "C" {

@@ -7,6 +7,12 @@
  *
  * Every pointer is aligned to its element type; nothing more is assumed. No output overlaps
  * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread.
+ *
+ * Parallel loops, where there are any, are shared out among the calling thread and threads of the
+ * implementation's own: together at most one for each CPU that the calling thread may use at the
+ * first call. While such a loop runs, the calling thread is pinned to the first of these CPUs,
+ * unless it may not run there; then it may run wherever it could before. Calls from several
+ * threads follow each other. A child process made by fork must not call it.
  */
 
 #define _GNU_SOURCE
@@ -15,9 +21,10 @@
 
 /* A pool of pinned threads that share out the iterations of one loop in contiguous chunks.
  *
- * The calling thread takes the first chunk. Worker i is pinned to CPU i of the process's affinity mask, spins
- * for a moment between loops and then sleeps. The pool starts at the first call and ends when the library is
- * unloaded. Calls from several threads follow each other. A child process made by fork must not use it.
+ * Worker i is pinned to CPU i of the affinity mask that the first caller has, spins for a moment between loops
+ * and then sleeps. The calling thread takes the first chunk, for that long pinned to CPU 0 of this mask: elsewhere
+ * it would share a CPU with a worker. The pool starts at the first call and ends when the library is unloaded.
+ * Calls from several threads follow each other. A child process made by fork must not use it.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -74,12 +81,16 @@ static void pool_chunk(int thread) {
   if (begin < end) pool.body(pool.arguments, begin, end);
 }
 
-static void *pool_work(void *argument) {
-  int thread = (int)(intptr_t)argument;
+static void pool_pin(int thread) {
   cpu_set_t cpu;
   CPU_ZERO(&cpu);
   CPU_SET(pool.cpus[thread], &cpu);
-  pthread_setaffinity_np(pthread_self(), sizeof cpu, &cpu);
+  sched_setaffinity(0, sizeof cpu, &cpu);
+}
+
+static void *pool_work(void *argument) {
+  int thread = (int)(intptr_t)argument;
+  pool_pin(thread);
   for (unsigned round = 0;; ++round) {
     pool_wait(&pool.round, round);
     if (!pool.body) return NULL;
@@ -107,16 +118,28 @@ static void pool_begin_round(void) {
   pool_wake(&pool.round);
 }
 
+/* Moves the calling thread to its CPU; true where `before` has to be restored. A thread that is there already
+ * stays: the other CPUs are taken. One that may not run there has been put elsewhere on purpose. */
+static int pool_pin_caller(cpu_set_t *before) {
+  if (sched_getcpu() == pool.cpus[0]) return 0;
+  if (sched_getaffinity(0, sizeof *before, before) != 0 || !CPU_ISSET(pool.cpus[0], before)) return 0;
+  pool_pin(0);
+  return 1;
+}
+
 static void pool_run(pool_body *body, const void *arguments, int64_t extent) {
   pthread_mutex_lock(&pool.callers);
   if (!pool.threads) pool_start();
   pool.body = body;
   pool.arguments = arguments;
   pool.extent = extent;
+  cpu_set_t before;
+  int is_pinned = pool_pin_caller(&before);
   pool_begin_round();
   pool_chunk(0);
   for (unsigned left; (left = atomic_load_explicit(&pool.pending, memory_order_acquire)) != 0;)
     pool_wait(&pool.pending, left);
+  if (is_pinned) sched_setaffinity(0, sizeof before, &before);
   pthread_mutex_unlock(&pool.callers);
 }
 
@@ -126,6 +149,9 @@ __attribute__((destructor)) static void pool_end(void) {
   pool_begin_round();
   for (int i = 1; i < pool.threads; ++i) pthread_join(pool.workers[i], NULL);
 }
+
+/* Functions on vectors are always inlined: it does not matter how vectors are passed elsewhere. */
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef float f32x16_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
@@ -140,7 +166,7 @@ struct arguments {
   float *C;
 };
 
-static void matmul_i0(const void *arguments, int64_t begin, int64_t end) {
+static void pool_loop_i0(const void *arguments, int64_t begin, int64_t end) {
   const struct arguments *in = arguments;
   const float *restrict A = in->A;
   const float *restrict B = in->B;
@@ -216,6 +242,6 @@ static void matmul_i0(const void *arguments, int64_t begin, int64_t end) {
 void matmul(const float *restrict A, const float *restrict B, float *restrict C) {
   {
     struct arguments in = {A, B, C};
-    pool_run(matmul_i0, &in, 2);
+    pool_run(pool_loop_i0, &in, 2);
   }
 }
