@@ -1,16 +1,23 @@
 """The last comparison: the fastest implementations of a search, measured side by side.
 
-In: finalists with the timings that the search gave them, and the outcomes of measuring all of them in turn.
-Out: the finalists, fastest first, ties marked. A contender that failed at this late stage does not win.
+In: finalists, and the outcomes of measuring all of them in turn. Out: what these outcomes say of each, and
+the finalists, fastest first, ties marked. A contender that failed at this late stage does not win.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """New outcomes of contenders, by the digest of their code; those that are absent keep what they had."""
+
+    outcomes: Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +37,23 @@ class Finalist:
         return self.candidate.decisions()
 
 
-def ranked(finalists: Sequence[Finalist], outcomes: Sequence[Outcome]) -> tuple[Finalist, ...]:
-    """The finalists with their new timings, fastest first.
-
-    Where none has a timing, those stay that did not give a wrong result, with the timings that they had: a
-    worker that was lost says nothing about the code.
+def judged(digests: Sequence[str], outcomes: Sequence[Outcome]) -> Comparison:
+    """What the outcomes say. Where none has a timing, only wrong results count: a worker that was lost says
+    nothing about the code.
     """
-    pairs = tuple(zip(finalists, outcomes, strict=True))
-    timed = [replace(f, timing=outcome.timing) for f, outcome in pairs if outcome.timing is not None]
-    if not timed:
-        return tuple(f for f, outcome in pairs if outcome.failure is not Failure.WRONG_RESULT)
-    best, *others = sorted(timed, key=lambda finalist: finalist.timing.time_ns)
+    is_timed = any(outcome.is_valid for outcome in outcomes)
+    return Comparison(
+        {
+            digest: outcome
+            for digest, outcome in zip(digests, outcomes, strict=True)
+            if is_timed or outcome.failure is Failure.WRONG_RESULT
+        }
+    )
+
+
+def ranked(finalists: Sequence[Finalist]) -> tuple[Finalist, ...]:
+    """Fastest first, those marked whose time cannot be told from the best one's."""
+    if not finalists:
+        return ()
+    best, *others = sorted(finalists, key=lambda finalist: finalist.timing.time_ns)
     return (best, *(replace(f, is_tied=f.timing.low_ns <= best.timing.high_ns) for f in others))

@@ -63,7 +63,10 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class NewBest:
-    """Measured twice; the slower of both timings. `steps` lead to it from the root."""
+    """Measured twice; the slower of both timings. `steps` lead to it from the root.
+
+    It is slower than the one before only where that one has just failed, in the last comparison.
+    """
 
     iteration: int
     digest: str

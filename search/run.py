@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
-from spacedsl.search.comparison import Finalist, ranked
+from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.events import Comparing, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
@@ -129,8 +129,7 @@ class Search:
         self._emit(Started(tree.root.bound_ns, self._options.seed, state.iterations))
         self._evaluator.open()
         try:
-            stop = self._explore(state)
-            finalists = self._finalists(state, root, is_compared=stop is not Stop.INTERRUPTED)
+            stop = self._search(state, root)
         finally:
             self._evaluator.close()
         progress = state.progress()
@@ -141,23 +140,37 @@ class Search:
             seed=self._options.seed,
             root_bound_ns=tree.root.bound_ns * tree.scale,
             progress=progress,
-            finalists=finalists,
+            finalists=ranked([self._finalist(state, root, contender) for contender in state.contenders]),
             trials=tuple(state.trials),
             defects=tuple(state.defects),
         )
 
     def _restore(self, state: State, store: Store) -> None:
-        last: Iteration | None = None
-        for last in store.iterations():
+        random_state: str | None = None
+        for happened in store.history():
+            if isinstance(happened, Comparison):
+                state.compare(happened)
+                continue
+            random_state = happened.random_state
             try:
-                state.absorb(last)
+                state.absorb(happened)
             except IndexError:
                 message = (
                     f"the record in {store.folder} is damaged: iteration {state.iterations + 1} has no place"
                 )
                 raise DamagedError(message) from None
-        if last is not None:
-            self._rng.bit_generator.state = json.loads(last.random_state)
+        if random_state is not None:
+            self._rng.bit_generator.state = json.loads(random_state)
+
+    def _search(self, state: State, root: Candidate) -> Stop:
+        """Explores, and compares the fastest; goes on where that has opened again what they had cut."""
+        while True:
+            stop = self._explore(state)
+            if stop is Stop.INTERRUPTED:
+                return stop
+            self._compare(state, root)
+            if stop is not Stop.EXHAUSTED or state.tree.is_exhausted:
+                return stop
 
     def _explore(self, state: State) -> Stop:
         started = self._clock() - state.seconds
@@ -226,24 +239,25 @@ class Search:
         measured = Measured(end.steps, bound_ns, lowered.digest, outcome, is_duplicate=False)
         return measured, lowered.code if state.is_contender(measured) else None
 
-    def _finalists(self, state: State, root: Candidate, *, is_compared: bool) -> tuple[Finalist, ...]:
-        finalists = [self._finalist(state, root, contender) for contender in state.contenders]
-        if not is_compared or len(finalists) < 2:
-            return tuple(finalists)
-        self._emit(Comparing(len(finalists)))
-        try:
-            outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
-        except KeyboardInterrupt:
-            return tuple(finalists)
-        kept = ranked(finalists, outcomes)
-        timings = {finalist.digest: finalist.timing for finalist in kept}
-        lost = {f.digest: o for f, o in zip(finalists, outcomes, strict=True) if f.digest not in timings}
-        if self._store is not None:
-            self._store.revise(lost)
-        scale = state.tree.scale
-        for event in state.compared(timings, lost):
-            self._emit(event)
-        return tuple(replace(f, bound_ns=f.bound_ns * state.tree.scale / scale) for f in kept)
+    def _compare(self, state: State, root: Candidate) -> None:
+        """Measures the contenders side by side; where all of them fail, those that were slower."""
+        compared: set[str] = set()
+        while len(state.contenders) > 1 or (compared and state.contenders):
+            if not compared.isdisjoint(contender.digest for contender in state.contenders):
+                return
+            finalists = [self._finalist(state, root, contender) for contender in state.contenders]
+            digests = [finalist.digest for finalist in finalists]
+            self._emit(Comparing(len(finalists)))
+            try:
+                outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
+            except KeyboardInterrupt:
+                return
+            comparison = judged(digests, outcomes)
+            if self._store is not None:
+                self._store.append_comparison(comparison)
+            for event in state.compare(comparison):
+                self._emit(event)
+            compared.update(digests)
 
     def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:
         candidate = replay(self._instance, root, contender.steps)

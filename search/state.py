@@ -1,19 +1,20 @@
-"""The state of a search as a fold over its iterations: the same iterations give the same state.
+"""The state of a search as a fold over what happened: the same records give the same state.
 
-In: `Iteration` records, made by the search or read back from its store. Out: the tree with its statistics,
-the best implementation and its contenders, counts by cause, and the events that each iteration causes.
-Nothing is propagated, drawn or measured here.
+In: `Iteration` and `Comparison` records, made by the search or read back from its store. Out: the tree with
+its statistics, the best implementation and its contenders, counts by cause, and the events that each record
+causes. Nothing is propagated, drawn or measured here.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.comparison import Comparison
 from spacedsl.search.descent import Cut
 from spacedsl.search.events import Evaluated, Event, Failed, FailureCount, NewBest, Progress, Violation
 from spacedsl.search.tree import Closed, Expansion, Node, Step, Tree
@@ -100,9 +101,13 @@ class State:
     """Outcomes by the digest of the code."""
     contenders: list[Contender] = field(default_factory=list)
     """Fastest first, with distinct code."""
+    reserve: list[Contender] = field(default_factory=list)
+    """All slower ones, fastest first: they are promoted where all contenders turn out to be wrong."""
     defects: list[Failed] = field(default_factory=list)
     """The first `KEPT_DEFECTS` of each class of failure that is a defect."""
     trials: list[Trial] = field(default_factory=list)
+    _steps: dict[Step, Step] = field(default_factory=dict)
+    """Equal steps of different contenders are one object: many contenders have few distinct steps."""
 
     @property
     def best(self) -> Contender | None:
@@ -183,28 +188,32 @@ class State:
             events += self._contends(node, measured, outcome.timing)
         return events
 
-    def compared(self, timings: Mapping[str, Timing], lost: Mapping[str, Outcome]) -> list[Event]:
-        """Takes over what the last comparison said, by digest: new timings, and failures of contenders.
+    def compare(self, comparison: Comparison) -> list[Event]:
+        """Takes over what a comparison of the contenders said.
 
-        Both replace what was known, so that every evaluation has one outcome, and what is cut is cut by the
-        time that is reported.
+        It replaces what was known, so that every evaluation has one outcome, and what is cut is cut by the
+        time that is reported. Where no contender is left, the next ones are promoted.
         """
+        new, best = comparison.outcomes, self.best
+        self.known.update(new)
+        self.trials = [replace(t, outcome=new.get(t.digest, t.outcome)) for t in self.trials]
+        self.tree.revise({d: None if o.timing is None else o.timing.time_ns for d, o in new.items()})
+        compared, self.contenders = self.contenders, []
         events: list[Event] = []
-        for contender in self.contenders:
-            outcome = lost.get(contender.digest)
-            if outcome is not None:
+        for contender in compared:
+            outcome = new.get(contender.digest, Outcome(contender.timing))
+            if outcome.timing is None:
                 self.valid -= 1
-                self.known[contender.digest] = outcome
                 events += self._failed(contender.iteration, contender.digest, outcome, contender.steps)
-        self.trials = [replace(t, outcome=lost.get(t.digest, t.outcome)) for t in self.trials]
-        self.contenders = sorted(
-            (replace(c, timing=timings[c.digest]) for c in self.contenders if c.digest in timings),
-            key=lambda contender: contender.timing.time_ns,
-        )
-        for contender in self.contenders:
-            events += self._violated(contender.digest, contender.bound_ns, contender.timing)
+            else:
+                insort(self.contenders, replace(contender, timing=outcome.timing), key=_time_ns)
+                events += self._violated(contender.digest, contender.bound_ns, outcome.timing)
+        if not self.contenders:
+            self.contenders = self.reserve[: self.kept_contenders]
+            del self.reserve[: self.kept_contenders]
         self.tree.recut(self.best_ns, self.tree.scale)
-        return events
+        is_lost = best is not None and not any(c.digest == best.digest for c in self.contenders)
+        return [*events, self._new_best(self.best)] if is_lost and self.best is not None else events
 
     def _failed(self, iteration: int, digest: str, outcome: Outcome, steps: tuple[Step, ...]) -> list[Event]:
         failure = outcome.failure
@@ -229,7 +238,7 @@ class State:
         return [Violation(self.iterations, digest, bound_ns, timing, scale)]
 
     def _contends(self, node: Node, measured: Measured, timing: Timing) -> list[Event]:
-        if not self.is_contender(measured):
+        if measured.is_duplicate:
             return []
         best_ns = self.best_ns
         contender = Contender(
@@ -237,15 +246,27 @@ class State:
             measured.digest,
             timing,
             measured.bound_ns,
-            (*self.tree.steps(node), *measured.steps),
+            tuple(self._steps.setdefault(s, s) for s in (*self.tree.steps(node), *measured.steps)),
         )
-        insort(self.contenders, contender, key=lambda c: c.timing.time_ns)
-        del self.contenders[self.kept_contenders :]
+        if self.is_contender(measured):
+            insort(self.contenders, contender, key=_time_ns)
+            for slower in self.contenders[self.kept_contenders :]:
+                insort(self.reserve, slower, key=_time_ns)
+            del self.contenders[self.kept_contenders :]
+        else:
+            insort(self.reserve, contender, key=_time_ns)
         if best_ns is not None and timing.time_ns >= best_ns:
             return []
         self.tree.recut(timing.time_ns, self.tree.scale)
-        bound_ns = measured.bound_ns * self.tree.scale
-        return [NewBest(self.iterations, measured.digest, bound_ns, timing, contender.steps)]
+        return [self._new_best(contender)]
+
+    def _new_best(self, best: Contender) -> NewBest:
+        bound_ns = best.bound_ns * self.tree.scale
+        return NewBest(best.iteration, best.digest, bound_ns, best.timing, best.steps)
+
+
+def _time_ns(contender: Contender) -> float:
+    return contender.timing.time_ns
 
 
 def is_violation(timing: Timing, bound_ns: float) -> bool:

@@ -1,7 +1,7 @@
 """The record of a run: one SQLite file, to which every iteration is committed as it happens.
 
-In: what a run is about, once; then `Iteration` records; at the end, its summary. Out: the same, in order. A
-process may be killed at any moment: what was committed is there, and what was not did not happen. One process
+In: what a run is about, once; then `Iteration` and `Comparison` records. Out: the same, in order. A process
+may be killed at any moment: what was committed is there, and what was not did not happen. One process
 writes at a time (a lock file says so, which the system releases with the process); any number may read.
 """
 
@@ -16,15 +16,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.comparison import Comparison
 from spacedsl.search.state import Iteration, Measured
 from spacedsl.search.tree import Expansion, Step
 
-SCHEMA = 1
+SCHEMA = 2
 DATABASE = "run.sqlite"
 LOCK = "run.lock"
 
@@ -49,6 +51,18 @@ CREATE TABLE iteration (
     seconds REAL NOT NULL,
     random_state TEXT NOT NULL
 );
+CREATE TABLE comparison (
+    number INTEGER NOT NULL,
+    iterations INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    time_ns REAL,
+    low_ns REAL,
+    high_ns REAL,
+    samples INTEGER,
+    failure TEXT,
+    message TEXT,
+    PRIMARY KEY (number, digest)
+);
 CREATE TABLE code (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
 _COLUMNS = (
@@ -64,10 +78,8 @@ _ERRNO = {
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
 """What the system said when SQLite could not write."""
-_REVISE = (
-    "UPDATE iteration SET time_ns = NULL, low_ns = NULL, high_ns = NULL, samples = NULL, "
-    "failure = ?, message = ? WHERE digest = ?"
-)
+_COMPARE = "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), ?, ?, ?, ?, ?, ?, ?"
+_COMPARED = "SELECT * FROM comparison ORDER BY number, rowid"
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM iteration ORDER BY number"
 
 
@@ -92,6 +104,12 @@ class About:
     space_text: str
     target: str
     device: Mapping[str, Any]
+    processor: str
+    """The name that the processor has for itself."""
+    processor_digest: str
+    """Of all that tells one processor from another."""
+    cpus: tuple[int, ...]
+    """Those that the process might use."""
     compiler: str
     generator_digest: str
     """Of the code generator's own sources: other sources, other code for the same decisions."""
@@ -188,6 +206,7 @@ class Store:
             rows = self._connection.execute("SELECT key, value FROM about")
             values = {key: json.loads(value) for key, value in rows}
             values["flags"] = tuple(values["flags"])
+            values["cpus"] = tuple(values["cpus"])
             return About(**values)
 
     def append(self, iteration: Iteration, code: str | None = None) -> None:
@@ -202,11 +221,22 @@ class Store:
                     "INSERT OR IGNORE INTO code VALUES (?, ?)", (iteration.measured.digest, code)
                 )
 
-    def revise(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Replaces what was known of programs, by digest, where it came to light later that they fail."""
-        rows = [(outcome.failure, outcome.message, digest) for digest, outcome in outcomes.items()]
+    def append_comparison(self, comparison: Comparison) -> None:
+        """Commits what a comparison of contenders said; raises `OSError` as `append` does."""
         with self._writing():
-            self._connection.executemany(_REVISE, rows)
+            (number,) = self._connection.execute(
+                "SELECT COALESCE(MAX(number), 0) + 1 FROM comparison"
+            ).fetchone()
+            rows = [(number, digest, *_cells(outcome)) for digest, outcome in comparison.outcomes.items()]
+            self._connection.executemany(_COMPARE, rows)
+
+    def plan(self, seconds: float | None, evaluations: int | None) -> None:
+        """Replaces the budget of the run; raises `OSError` as `append` does."""
+        with self._writing():
+            self._connection.executemany(
+                "UPDATE about SET value = ? WHERE key = ?",
+                [(json.dumps(seconds), "seconds"), (json.dumps(evaluations), "evaluations")],
+            )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -233,6 +263,28 @@ class Store:
                     return
                 iteration = _iteration(dict(zip(_COLUMNS, row, strict=True)))
             yield iteration
+
+    def history(self) -> Iterator[Iteration | Comparison]:
+        """All that is committed, in order."""
+        comparisons = self._comparisons()
+        after = 0
+        for after, iteration in enumerate(self.iterations(), start=1):
+            yield iteration
+            yield from comparisons.pop(after, ())
+        if comparisons:
+            raise DamagedError(
+                f"{self.folder / DATABASE} is damaged: {after} of {max(comparisons)} iterations are left"
+            )
+
+    def _comparisons(self) -> dict[int, list[Comparison]]:
+        """By the number of iterations before them."""
+        found: dict[int, list[Comparison]] = {}
+        with self._readable():
+            rows = self._connection.execute(_COMPARED).fetchall()
+            for (_, iterations), group in groupby(rows, key=lambda row: (row[0], row[1])):
+                outcomes = {digest: _outcome(*cells) for _, _, digest, *cells in group}
+                found.setdefault(iterations, []).append(Comparison(outcomes))
+        return found
 
     def spent(self) -> tuple[float, int]:
         """Seconds of search and evaluations that are committed."""
@@ -286,16 +338,33 @@ def _row(iteration: Iteration) -> tuple[object, ...]:
     expansion = json.dumps([e.forced, e.bound_ns, e.variable, e.masks, e.bounds_ns, e.refused])
     measured: tuple[object, ...] = (None,) * 10
     if m is not None:
-        t = m.outcome.timing
-        measured = (
-            json.dumps(m.steps), m.bound_ns, m.digest, m.is_duplicate,
-            *((t.time_ns, t.low_ns, t.high_ns, t.samples) if t is not None else (None,) * 4),
-            m.outcome.failure, m.outcome.message,
-        )  # fmt: skip
+        measured = (json.dumps(m.steps), m.bound_ns, m.digest, m.is_duplicate, *_cells(m.outcome))
     return (
         json.dumps(iteration.path), expansion, *measured,
         iteration.proven_ns, iteration.refused, iteration.seconds, iteration.random_state,
     )  # fmt: skip
+
+
+_OUTCOME = ("time_ns", "low_ns", "high_ns", "samples", "failure", "message")
+
+
+def _cells(outcome: Outcome) -> tuple[object, ...]:
+    """The columns `_OUTCOME`."""
+    t = outcome.timing
+    timing = (None,) * 4 if t is None else (t.time_ns, t.low_ns, t.high_ns, t.samples)
+    return (*timing, outcome.failure, outcome.message)
+
+
+def _outcome(
+    time_ns: float | None,
+    low_ns: float,
+    high_ns: float,
+    samples: int,
+    failure: str | None,
+    message: str,
+) -> Outcome:
+    timing = None if time_ns is None else Timing(time_ns, low_ns, high_ns, samples)
+    return Outcome(timing, None if failure is None else Failure(failure), message)
 
 
 def _iteration(row: Mapping[str, Any]) -> Iteration:
@@ -312,15 +381,11 @@ def _iteration(row: Mapping[str, Any]) -> Iteration:
 
 
 def _measured(row: Mapping[str, Any]) -> Measured:
-    timing = None
-    if row["time_ns"] is not None:
-        timing = Timing(row["time_ns"], row["low_ns"], row["high_ns"], row["samples"])
-    failure = None if row["failure"] is None else Failure(row["failure"])
     return Measured(
         steps=_steps(json.loads(row["steps"])),
         bound_ns=row["bound_ns"],
         digest=row["digest"],
-        outcome=Outcome(timing, failure, row["message"]),
+        outcome=_outcome(*(row[name] for name in _OUTCOME)),
         is_duplicate=bool(row["is_duplicate"]),
     )
 

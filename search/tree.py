@@ -14,7 +14,7 @@ import enum
 import math
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -190,6 +190,13 @@ class Tree:
             if time_ns is not None and (time_ns, digest) not in ancestor.fastest:
                 insort(ancestor.fastest, (time_ns, digest))
                 del ancestor.fastest[self._kept_times :]
+
+    def revise(self, times_ns: Mapping[str, float | None]) -> None:
+        """Gives results new times, by the digest of their code, or (None) takes them back."""
+        for node in self._nodes:
+            if any(digest in times_ns for _, digest in node.fastest):
+                revised = [(times_ns.get(digest, time_ns), digest) for time_ns, digest in node.fastest]
+                node.fastest = sorted((time_ns, digest) for time_ns, digest in revised if time_ns is not None)
 
     def close(self, node: Node, cause: Closed) -> None:
         node.closed = cause

@@ -6,6 +6,7 @@ evaluator, ordering, policy and store.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import signal
 import threading
@@ -31,6 +32,7 @@ from spacedsl.api.problem import (
     pose,
 )
 from spacedsl.api.results import Result, RunFiles
+from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.evaluator import CpuEvaluator
@@ -98,6 +100,9 @@ def explore(
         space_text=problem.space_path.read_text(encoding="utf-8-sig"),
         target=target,
         device=device.model_dump(mode="json"),
+        processor=processor.model_name(),
+        processor_digest=_processor_digest(),
+        cpus=processor.usable_cpus(),
         compiler=compiler.version,
         generator_digest=generator_digest(),
         flags=compiler.flags,
@@ -120,10 +125,11 @@ def resume(
     evaluations: int | None = None,
     on_event: Listener = lambda event: None,
 ) -> Result:
-    """Goes on with a run where it stood. A budget that is given here comes on top of what has been spent.
+    """Goes on with a run where it stood. A budget that is given here comes on top of what has been spent, and
+    stays the run's when it is interrupted again.
 
     Raises `StoreError` where there is no run, `DamagedError` where it cannot be read, `ChangedError` where
-    its space, the generator or the compiler has changed.
+    its space, the generator, the compiler, the processor or the number of CPUs has changed.
     """
     folder = Path(run).resolve()
     with Store.open(folder) as store:
@@ -143,6 +149,7 @@ def resume(
                 f"{folder.name} was measured with {about.compiler}, and the C compiler is now "
                 f"{compiler.version}, or has other flags: explore anew"
             )
+        _check_processor(about, folder.name, on_event)
         if time_s is not None or evaluations is not None:
             spent_s, spent = store.spent()
             about = replace(
@@ -150,6 +157,7 @@ def resume(
                 seconds=None if time_s is None else spent_s + time_s,
                 evaluations=None if evaluations is None else spent + evaluations,
             )
+            store.plan(about.seconds, about.evaluations)
         with _resumable(folder):
             return _search(problem, about, store, on_event)
 
@@ -164,11 +172,32 @@ def _resumable(folder: Path) -> Iterator[None]:
         raise
 
 
+def _processor_digest() -> str:
+    return hashlib.sha256(processor.identity().encode()).hexdigest()
+
+
+def _check_processor(about: About, run: str, on_event: Listener) -> None:
+    """Times of another machine are no cut for this one: raises `ChangedError`."""
+    if about.processor_digest != _processor_digest():
+        here = processor.model_name()
+        other = here if here != about.processor else "another one of that name, with other features"
+        raise ChangedError(f"{run} was measured on {about.processor}, and this is {other}: explore anew")
+    cpus = processor.usable_cpus()
+    if len(cpus) != len(about.cpus):
+        raise ChangedError(
+            f"{run} was measured on {len(about.cpus)} CPUs, and {len(cpus)} may be used now: explore anew, "
+            f"or resume with the affinity of then (taskset -c {','.join(map(str, about.cpus))})"
+        )
+    if cpus != about.cpus:
+        then, now = (",".join(map(str, some)) for some in (about.cpus, cpus))
+        on_event(Warned(f"{run} was measured on the CPUs {then}, and goes on with {now}"))
+
+
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
     evaluator = CpuEvaluator(problem.kernel, problem.device)
     files = RunFiles(store.folder, about, problem.kernel)
     defects: dict[str, Defect] = {}
-    is_raised = False
+    is_raised, best_digest = False, ""
 
     def keep(failed: Failed) -> Defect:
         candidate = follow(problem.instance, problem.root, failed.steps)
@@ -176,10 +205,13 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         return defects[failed.digest]
 
     def listen(event: Event) -> None:
-        nonlocal is_raised
+        nonlocal is_raised, best_digest
         if isinstance(event, Violation):
             is_raised = raise_peaks(problem.device, 1 / event.scale)
+        if isinstance(event, Failed) and event.digest == best_digest:
+            files.remove_best()
         if isinstance(event, NewBest):
+            best_digest = event.digest
             candidate = follow(problem.instance, problem.root, event.steps)
             lowered = evaluator.lower(candidate)
             assert isinstance(lowered, Lowered)

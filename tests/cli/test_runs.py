@@ -19,9 +19,10 @@ import pytest
 import spacedsl
 from spacedsl import api
 from spacedsl.cli.live import Board
+from spacedsl.codegen import processor
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
-from spacedsl.search.events import NewBest
+from spacedsl.search.events import Evaluated, NewBest
 from tests.cli.conftest import ROOT, SMALL, Run
 from tests.cli.running import run
 
@@ -151,6 +152,53 @@ def test_a_run_measured_with_another_compiler_is_not_resumed(explored: Run, tmp_
     ran = run("resume", folder)
     assert ran.code == 1
     assert "was measured with cc 1.0" in ran.err
+
+
+def with_about(folder: Path, **changes: object) -> Path:
+    with sqlite3.connect(folder / "run.sqlite") as connection:
+        for key, value in changes.items():
+            connection.execute("UPDATE about SET value = ? WHERE key = ?", (json.dumps(value), key))
+    connection.close()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"processor_digest": "0", "processor": "A 1000"}, "was measured on A 1000, and this is "),
+        ({"processor_digest": "0"}, "with other features: explore anew"),
+        ({"cpus": list(range(1000))}, "was measured on 1000 CPUs, and "),
+    ],
+)
+def test_a_run_of_another_machine_is_not_resumed(
+    explored: Run, tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    if changes == {"processor_digest": "0"}:
+        changes["processor"] = processor.model_name()
+    folder = with_about(shutil.copytree(explored.folder, tmp_path / "run"), **changes)
+    ran = run("resume", folder)
+    assert ran.code == 1
+    assert said in ran.err
+
+
+def test_a_run_of_other_cpus_of_this_processor_goes_on_with_a_warning(explored: Run, tmp_path: Path) -> None:
+    cpus = [cpu + 1000 for cpu in processor.usable_cpus()]
+    folder = with_about(shutil.copytree(explored.folder, tmp_path / "run"), cpus=cpus)
+    ran = run("resume", folder)
+    assert ran.code == 0
+    assert f"warning: run was measured on the CPUs {','.join(map(str, cpus))}, and goes on with " in ran.err
+
+
+def test_a_budget_that_was_added_is_still_there_after_an_interruption(explored: Run, tmp_path: Path) -> None:
+    folder = shutil.copytree(explored.folder, tmp_path / "run")
+
+    def watch(event: api.Activity) -> None:
+        if isinstance(event, Evaluated) and not event.is_duplicate:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert api.resume(folder, evaluations=2, on_event=watch).stop is api.Stop.INTERRUPTED
+    document = json.loads(run("resume", folder, "--json").out)
+    assert document["evaluations"] == explored.document["evaluations"] + 2
 
 
 def test_an_interrupted_run_is_saved_and_says_how_to_go_on(machine: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from spacedsl.kernels.evaluation import Lowered, Outcome
@@ -16,7 +17,7 @@ from spacedsl.search.policies import ThresholdAscent
 from spacedsl.search.results import Result
 from spacedsl.search.run import Options, Search
 from spacedsl.search.store import DATABASE, About, Store
-from tests.search.toy import Constraint, ExactBound, InOrder, ToyEvaluator, ToyInstance
+from tests.search.toy import Constraint, ExactBound, InOrder, ToyEvaluator, ToyInstance, timing
 
 ABOUT = About(
     kernel="toy",
@@ -28,6 +29,9 @@ ABOUT = About(
     space_text="",
     target="cpu",
     device={"name": "none"},
+    processor="none",
+    processor_digest="2" * 64,
+    cpus=(0, 3),
     compiler="none",
     generator_digest="1" * 64,
     flags=("-O2",),
@@ -48,6 +52,15 @@ def rugged(values: tuple[int, ...]) -> float:
 
 class Slow(ToyEvaluator):
     pause_s: float = 0.0
+    drift: float = 1.0
+    """What times are multiplied by when they are measured side by side."""
+    is_compared: bool = True
+
+    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        if not self.is_compared:
+            raise KeyboardInterrupt
+        timings = [o.timing for o in super().compare(contenders)]
+        return [Outcome(timing(self.drift * t.time_ns)) for t in timings if t is not None]
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         time.sleep(self.pause_s)
@@ -69,6 +82,8 @@ def run(
     pause_s: float = 0.0,
     is_loud: bool = False,
     slack: float = 0.4,
+    drift: float = 1.0,
+    is_compared: bool = True,
 ) -> Result:
     def listen(event: Event) -> None:
         if is_loud and isinstance(event, Evaluated):
@@ -76,7 +91,7 @@ def run(
 
     toy = instance()
     evaluator = Slow(rugged, digest=lambda values: str((values[0], values[1] + values[2], values[3])))
-    evaluator.pause_s = pause_s
+    evaluator.pause_s, evaluator.drift, evaluator.is_compared = pause_s, drift, is_compared
     exists = (folder / DATABASE).exists()
     with Store.open(folder) if exists else Store.create(folder, ABOUT) as store:
         return Search(

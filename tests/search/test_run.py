@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -340,27 +340,90 @@ def test_a_worker_that_is_lost_with_all_contenders_makes_none_of_them_invalid() 
     assert not result.progress.failures
 
 
-def test_what_is_said_to_be_cut_is_cut_by_the_time_that_is_reported() -> None:
+class Turning(ToyEvaluator):
+    """Code whose values are `wrong` is found out when it is measured side by side."""
+
+    wrong: Callable[[tuple[int, ...]], bool]
+
+    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        outcomes = super().compare(contenders)
+        return [
+            Outcome(None, Failure.WRONG_RESULT, f"{c.code} differs")
+            if self.wrong(tuple(map(int, c.code.split())))
+            else outcome
+            for c, outcome in zip(contenders, outcomes, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("slack", [0.0, 0.9, 1.0])
+def test_a_run_whose_best_is_lost_goes_on_until_the_best_of_the_right_ones_is_known(
+    policy: str, slack: float
+) -> None:
+    instance, evaluator = ToyInstance([4, 4, 4]), Turning(cost)
+    evaluator.wrong = lambda values: values[0] == 2 or values[1] == 2
+    result = search(instance, evaluator, ExactBound(instance, cost, slack), policy)
+    right = [values for values in instance.solutions() if not evaluator.wrong(values)]
+    assert result.stop is Stop.EXHAUSTED
+    assert result.best is not None
+    assert values_of(result.best.candidate) == min(right, key=cost)
+    # Nothing that is faster is left.
+    assert math.isinf(result.progress.least_bound_ns)
+    assert len(evaluator.compared) > 1
+
+
+def test_where_all_contenders_turn_out_wrong_those_that_were_slower_are_promoted() -> None:
+    instance, evaluator = ToyInstance([4, 4]), Turning(cost)
+    evaluator.wrong = lambda values: cost(values) < 1012
+    events: list[Event] = []
+    result = search(instance, evaluator, options=Options(contenders=2), listener=events.append)
+    by_cost = sorted(instance.solutions(), key=cost)
+    wrong = [values for values in by_cost if evaluator.wrong(values)]
+    assert len(wrong) > 4
+    assert result.best is not None
+    assert values_of(result.best.candidate) == by_cost[len(wrong)]
+    # Whatever is the best now has been compared, and is said to be it.
+    assert str(by_cost[len(wrong)]) in evaluator.compared[-1]
+    (*_, last) = [e for e in events if isinstance(e, NewBest)]
+    assert last.digest == result.best.digest
+    root = instance.root()
+    assert root is not None
+    assert str(values_of(replay(instance, root, last.steps))) == last.digest
+    assert result.progress.valid == 16 - len(wrong)
+    assert len(evaluator.runs) == 16
+
+
+def test_where_all_are_wrong_there_is_no_best() -> None:
+    evaluator = Turning(cost)
+    evaluator.wrong = lambda values: True
+    result = search(ToyInstance([3, 3]), evaluator)
+    assert result.best is None
+    assert result.stop is Stop.EXHAUSTED
+    assert (result.progress.valid, result.progress.best_ns) == (0, None)
+    assert result.progress.failures[Failure.WRONG_RESULT].count == 9
+
+
+def test_a_run_is_not_exhausted_before_what_the_reported_time_leaves_open_is_known() -> None:
     class Slower(ToyEvaluator):
         """Side by side, everything takes twice the time that it took before."""
 
         def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            self.compared.append(tuple(lowered.digest for lowered in contenders))
             return [Outcome(timing(2 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
 
     def line(values: tuple[int, ...]) -> float:
         return 1000.0 + 100 * values[0] + values[1]
 
     instance = ToyInstance([4, 4])
-    result = search(instance, Slower(line), ExactBound(instance, line))
+    evaluator = Slower(line)
+    result = search(instance, evaluator, ExactBound(instance, line))
+    assert result.stop is Stop.EXHAUSTED
     assert result.best is not None
-    assert result.best.timing.time_ns == 2 * 1000.0
-    assert result.progress.best_ns == 2 * 1000.0
-    # Something of less than twice the least time had been cut, and nobody has measured it.
+    assert result.best.timing.time_ns == result.progress.best_ns
     measured = {t.digest for t in result.trials}
     unknown = [line(v) for v in instance.solutions() if str(v) not in measured]
-    assert result.progress.least_bound_ns <= min(unknown) < 2000.0
-    assert result.progress.gap is not None
-    assert result.progress.gap > 0
+    assert all(time_ns >= result.best.timing.time_ns for time_ns in unknown)
+    assert len(evaluator.compared) > 1
 
 
 def test_a_violation_in_the_last_comparison_lowers_the_bounds_that_are_reported() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.comparison import Comparison
 from spacedsl.search.policies import ThresholdAscent
 from spacedsl.search.state import State, gap
 from spacedsl.search.store import Store
@@ -61,6 +63,24 @@ def test_what_is_kept_up_equals_what_is_computed_anew(tmp_path: Path, slack: flo
             )[:10]
         )
     assert (state.bound_violations > 0) == (slack > 1)
+
+
+def test_a_result_that_turns_out_wrong_no_longer_guides(tmp_path: Path) -> None:
+    run = long_run.run(tmp_path, evaluations=30)
+    lost, slower = run.finalists[0].digest, run.finalists[1].digest
+    instance = long_run.instance()
+    root = instance.root()
+    assert root is not None
+    tree = Tree(instance, root, 0.0, ThresholdAscent().kept_times)
+    state = State(tree, kept_contenders=5)
+    with Store.open(tmp_path, read_only=True) as store:
+        for iteration in store.iterations():
+            state.absorb(iteration)
+    wrong = Outcome(None, Failure.WRONG_RESULT, "C differs")
+    state.compare(Comparison({lost: wrong, slower: Outcome(Timing(1e6, 1e6, 1e6, 9))}))
+    assert lost not in {digest for _, digest in tree.root.fastest}
+    assert (1e6, slower) in tree.root.fastest
+    assert tree.root.fastest == sorted(tree.root.fastest)
 
 
 def test_the_candidates_of_a_restored_tree_are_those_that_its_paths_say(tmp_path: Path) -> None:

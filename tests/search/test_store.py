@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Iteration, Measured
 from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, new_folder
@@ -129,13 +130,48 @@ def test_a_contender_that_failed_in_the_last_comparison_stays_failed_when_the_ru
     first = run(tmp_path, evaluations=30)
     best = first.finalists[0].digest
     with Store.open(tmp_path) as store:
-        store.revise({best: Outcome(None, Failure.WRONG_RESULT, "C differs")})
+        store.append_comparison(Comparison({best: Outcome(None, Failure.WRONG_RESULT, "C differs")}))
     again = run(tmp_path, evaluations=30)
     assert again.progress.evaluations == first.progress.evaluations
     assert again.progress.valid == first.progress.valid - 1
     assert again.progress.failures[Failure.WRONG_RESULT].first_message == "C differs"
     assert best not in [finalist.digest for finalist in again.finalists]
     assert again.finalists[0].digest == first.finalists[1].digest
+
+
+def test_comparisons_are_read_back_between_the_iterations_where_they_were_made(tmp_path: Path) -> None:
+    early = Comparison(
+        {"b": Outcome(Timing(3.0, 2.0, 4.0, 7)), "a": Outcome(None, Failure.CRASH, "signal 11")}
+    )
+    late = Comparison({"a": Outcome(Timing(0.1 + 0.2, 0.1, 1e9 / 3, 5))})
+    with Store.create(tmp_path, ABOUT) as store:
+        store.append(ITERATION)
+        store.append_comparison(early)
+        store.append_comparison(late)
+        store.append(ITERATION)
+        store.append_comparison(late)
+        assert list(store.history()) == [ITERATION, early, late, ITERATION, late]
+        assert list(store.iterations()) == [ITERATION, ITERATION]
+
+
+def test_the_times_of_the_last_comparison_are_those_of_the_run_from_then_on(tmp_path: Path) -> None:
+    run(tmp_path, evaluations=30, drift=1.5)
+    with Store.open(tmp_path, read_only=True) as store:
+        *_, compared = store.history()
+    assert isinstance(compared, Comparison)
+    again = run(tmp_path, evaluations=30, is_compared=False)
+    times = {f.digest: f.timing for f in again.finalists}
+    assert len(times) == 5
+    assert {digest: outcome.timing for digest, outcome in compared.outcomes.items()} == times
+    assert {t.digest: t.outcome.timing for t in again.trials if t.digest in times} == times
+
+
+def test_a_budget_is_kept(tmp_path: Path) -> None:
+    Store.create(tmp_path, ABOUT).close()
+    with Store.open(tmp_path) as store:
+        store.plan(7.5, None)
+    with Store.open(tmp_path) as store:
+        assert store.about() == replace(ABOUT, seconds=7.5, evaluations=None)
 
 
 def test_two_processes_do_not_write_to_one_run(tmp_path: Path) -> None:
@@ -183,6 +219,9 @@ def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
         "UPDATE iteration SET failure = 'tired' WHERE number = 2",
         "UPDATE iteration SET path = '[77]' WHERE number = 2",
         "DELETE FROM iteration WHERE number = 1",
+        "DROP TABLE comparison",
+        "UPDATE comparison SET failure = 'tired', time_ns = NULL",
+        "UPDATE comparison SET iterations = 99",
     ],
 )
 def test_a_damaged_record_is_refused_wherever_the_damage_is(tmp_path: Path, damage: str) -> None:
