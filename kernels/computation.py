@@ -28,6 +28,7 @@ from spacedsl.kernels.expression import (
 )
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
 from spacedsl.kernels.validation import closest
+from spacedsl.language.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def resolve(
     checker = _Checker(declared)
     resolved = tuple(checker.assignment(a) for a in assignments)
     checker.unused()
-    return Computation(resolved, checker.extents), tuple(checker.report)
+    return Computation(resolved, checker.extents), tuple(checker.report.problems)
 
 
 class _Checker:
@@ -69,21 +70,11 @@ class _Checker:
 
     def __init__(self, declared: Declarations) -> None:
         self.declared = declared
-        self.report: list[Diagnostic] = []
+        self.report = Report()
         self.extents: dict[str, int] = {}
         self.inferred_at: dict[str, Span] = {}
         self.written: dict[str, Span] = {}
         self.used: set[str] = set()
-
-    def error(
-        self,
-        code: str,
-        message: str,
-        span: Span,
-        hint: str | None = None,
-        related: tuple[tuple[Span, str], ...] = (),
-    ) -> None:
-        self.report.append(Diagnostic(code, message, span, hint, related=related))
 
     def assignment(self, line: Assignment) -> Assignment:
         target = self._target(line.target)
@@ -101,18 +92,20 @@ class _Checker:
             self._unknown_tensor(target)
         elif not tensor.is_output:
             message = f"`{tensor.name}` is assigned to but is no output"
-            declared = ((self.declared.spans[tensor.name], "declared here"),)
-            self.error("KF026", message, target.name_span, "add `output: true` to its declaration", declared)
+            declared = (self.declared.spans[tensor.name], "declared here")
+            self.report.error(
+                "KF026", message, target.name_span, "add `output: true` to its declaration", declared
+            )
         elif tensor.name in self.written:
-            first = ((self.written[tensor.name], "assigned to here first"),)
+            first = (self.written[tensor.name], "assigned to here first")
             message = f"not supported yet: `{tensor.name}` is assigned to twice"
-            self.error("KF008", message, target.name_span, related=first)
+            self.report.error("KF008", message, target.name_span, None, first)
         seen: dict[str, Span] = {}
         for subscript in target.subscripts:
             if isinstance(subscript, Name):
                 if subscript.name in seen:
                     message = f"not supported yet: `{subscript.name}` twice on the left writes a diagonal"
-                    self.error("KF008", message, subscript.span)
+                    self.report.error("KF008", message, subscript.span)
                 seen[subscript.name] = subscript.span
         self._subscripts(target, tensor)
         return target
@@ -123,14 +116,14 @@ class _Checker:
             message = (
                 f"`{tensor.name}` has {_count(len(tensor.shape), 'dimension')}, not {len(read.subscripts)}"
             )
-            declared = ((self.declared.spans[tensor.name], "declared here"),)
+            declared = (self.declared.spans[tensor.name], "declared here")
             hint = None if read.subscripts else f"elements are written `{tensor.name}[..]`"
-            self.error("KF022", message, read.span, hint, declared)
+            self.report.error("KF022", message, read.span, hint, declared)
             tensor = None
         for position, subscript in enumerate(read.subscripts):
             if not isinstance(subscript, Name):
                 message = "not supported yet: a subscript that is not an index alone"
-                self.error("KF008", message, subscript.span)
+                self.report.error("KF008", message, subscript.span)
                 continue
             if self._is_declared_as_other(subscript):
                 continue
@@ -144,7 +137,7 @@ class _Checker:
                     f"index `{subscript.name}` runs to {known} elsewhere, but dimension {position + 1} of "
                     f"`{tensor.name}` has {extent}"
                 )
-                self.error("KF023", message, subscript.span, related=((first, f"{known} here"),))
+                self.report.error("KF023", message, subscript.span, None, (first, f"{known} here"))
 
     def _is_declared_as_other(self, index: Name) -> bool:
         for kind, names in (
@@ -154,7 +147,7 @@ class _Checker:
         ):
             if index.name in names:
                 message = f"`{index.name}` is {kind} and cannot be an index as well"
-                self.error("KF011", message, index.span, "give the index a name of its own")
+                self.report.error("KF011", message, index.span, "give the index a name of its own")
                 return True
         return False
 
@@ -175,13 +168,15 @@ class _Checker:
             case Call(function, arguments, span):
                 if function.name in ("sum", "max"):
                     hint = f"`{function.name}` names its indices: `{function.name}[p](..)`"
-                    self.error("KF020", f"`{function.name}` without indices", function.span, hint)
+                    self.report.error("KF020", f"`{function.name}` without indices", function.span, hint)
                     return node
                 if function.name in self.declared.tensors:
                     hint = f"elements stand in brackets: `{function.name}[..]`"
-                    self.error("KF020", f"`{function.name}` is a tensor", function.span, hint)
+                    self.report.error("KF020", f"`{function.name}` is a tensor", function.span, hint)
                     return node
-                self.error("KF008", f"not supported yet: the function `{function.name}`", function.span)
+                self.report.error(
+                    "KF008", f"not supported yet: the function `{function.name}`", function.span
+                )
                 return Call(function, tuple(self._expression(a, scope) for a in arguments), span)
 
     def _name(self, node: Name, scope: Mapping[str, Span]) -> Expression:
@@ -193,11 +188,11 @@ class _Checker:
         if node.name in self.declared.tensors:
             return self._read(Read(node.name, (), node.span, node.span), scope)
         if node.name in scope:
-            self.error("KF008", f"not supported yet: the index `{node.name}` as a value", node.span)
+            self.report.error("KF008", f"not supported yet: the index `{node.name}` as a value", node.span)
         else:
             known = [*self.declared.parameters, *self.declared.sizes]
             hint = closest(node.name, known) or "scalars are declared under `params:`"
-            self.error("KF021", f"unknown scalar `{node.name}`", node.span, hint)
+            self.report.error("KF021", f"unknown scalar `{node.name}`", node.span, hint)
         return node
 
     def _read(self, read: Read, scope: Mapping[str, Span]) -> Read:
@@ -209,24 +204,28 @@ class _Checker:
             if tensor.is_output and tensor.name not in self.written:
                 message = f"`{tensor.name}` is read before it is written"
                 hint = "an output has no value before the kernel runs"
-                self.error("KF027", message, read.name_span, hint)
+                self.report.error("KF027", message, read.name_span, hint)
         self._subscripts(read, tensor)
         for subscript in read.subscripts:
             if isinstance(subscript, Name) and subscript.name not in scope:
                 message = f"index `{subscript.name}` is neither on the left nor summed over here"
-                self.error("KF024", message, subscript.span, f"for example `sum[{subscript.name}](..)`")
+                self.report.error(
+                    "KF024", message, subscript.span, f"for example `sum[{subscript.name}](..)`"
+                )
         return read
 
     def _reduction(self, node: Reduction, scope: Mapping[str, Span]) -> Reduction:
         if node.operator != "sum":
-            self.error("KF008", f"not supported yet: `{node.operator}`", node.span)
+            self.report.error("KF008", f"not supported yet: `{node.operator}`", node.span)
         inner = dict(scope)
         own: dict[str, Span] = {}
         for bound in node.bound:
             if bound.name in inner:
-                related = ((inner[bound.name], "bound here"),)
+                related = (inner[bound.name], "bound here")
                 message = f"index `{bound.name}` already has a meaning here"
-                self.error("KF025", message, bound.span, "reduce over an index of another name", related)
+                self.report.error(
+                    "KF025", message, bound.span, "reduce over an index of another name", related
+                )
             else:
                 own[bound.name] = bound.span
             inner[bound.name] = bound.span
@@ -236,12 +235,14 @@ class _Checker:
         }
         for name, span in own.items():
             if name not in read:
-                self.error("KF029", f"nothing in the `{node.operator}` depends on index `{name}`", span)
+                self.report.error(
+                    "KF029", f"nothing in the `{node.operator}` depends on index `{name}`", span
+                )
         return Reduction(node.operator, node.bound, body, node.span)
 
     def _unknown_tensor(self, read: Read) -> None:
         hint = closest(read.tensor, self.declared.tensors)
-        self.error("KF021", f"unknown tensor `{read.tensor}`", read.name_span, hint)
+        self.report.error("KF021", f"unknown tensor `{read.tensor}`", read.name_span, hint)
 
     def _dtypes(self, target: Tensor, value: Expression) -> None:
         """One element type for each line; constants and divisions that it can hold."""
@@ -254,9 +255,9 @@ class _Checker:
                 case Name(name=name) if name in self.declared.parameters:
                     self._same_dtype(node.span, name, self.declared.parameters[name].dtype, target)
                 case Constant(value=number) if not _fits(number, dtype):
-                    self.error("KF007", f"{number} is no {dtype.label}", node.span)
+                    self.report.error("KF007", f"{number} is no {dtype.label}", node.span)
                 case Binary(operator="/") if dtype is DType.I32:
-                    self.error("KF008", f"not supported yet: division of {dtype.label}", node.span)
+                    self.report.error("KF008", f"not supported yet: division of {dtype.label}", node.span)
 
     def _same_dtype(self, span: Span, name: str, dtype: DType, target: Tensor) -> None:
         if dtype is not target.dtype:
@@ -264,20 +265,20 @@ class _Checker:
                 f"not supported yet: `{name}` is {dtype.label} and `{target.name}`, which depends on it, "
                 f"is {target.dtype.label}"
             )
-            self.error("KF008", message, span)
+            self.report.error("KF008", message, span)
 
     def unused(self) -> None:
         """What is declared and plays no part; after other mistakes, an input may only seem to play none."""
-        is_sound = not self.report
+        is_sound = not self.report.problems
         for tensor in self.declared.tensors.values():
             span = self.declared.spans[tensor.name]
             if tensor.is_output and tensor.name not in self.written:
-                self.error("KF027", f"output `{tensor.name}` is never written", span)
+                self.report.error("KF027", f"output `{tensor.name}` is never written", span)
             elif is_sound and not tensor.is_output and tensor.name not in self.used:
-                self.error("KF028", f"tensor `{tensor.name}` is never read", span)
+                self.report.error("KF028", f"tensor `{tensor.name}` is never read", span)
         for name in self.declared.parameters:
             if is_sound and name not in self.used:
-                self.error("KF028", f"parameter `{name}` is never used", self.declared.spans[name])
+                self.report.error("KF028", f"parameter `{name}` is never used", self.declared.spans[name])
 
 
 def _fits(number: float, dtype: DType) -> bool:

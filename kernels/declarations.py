@@ -17,6 +17,7 @@ from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
 from spacedsl.kernels.validation import closest
+from spacedsl.language.report import Report
 
 MOST_ELEMENTS = 2**40
 """Of a tensor, the gaps of strides included; and of a size."""
@@ -42,25 +43,15 @@ def declarations(
     spans |= {name: document.key("params", name) for name in parameters}
     known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     if len(known) < len(tensors):
-        return None, tuple(reader.report)
-    return Declarations(sizes, known, parameters, spans), tuple(reader.report)
+        return None, tuple(reader.report.problems)
+    return Declarations(sizes, known, parameters, spans), tuple(reader.report.problems)
 
 
 class _Reader:
     def __init__(self, document: Document, sizes: Mapping[str, int]) -> None:
         self.document = document
         self.known_sizes = sizes
-        self.report: list[Diagnostic] = []
-
-    def error(
-        self,
-        code: str,
-        message: str,
-        span: Span,
-        hint: str | None = None,
-        related: tuple[tuple[Span, str], ...] = (),
-    ) -> None:
-        self.report.append(Diagnostic(code, message, span, hint, related=related))
+        self.report = Report()
 
     def names(self, entry: KernelEntry) -> None:
         """Every name is an identifier, and means one thing."""
@@ -71,16 +62,16 @@ class _Reader:
                 span = self.document.key(key, name)
                 self.identifier(name, span)
                 if name in seen:
-                    related = ((seen[name], "declared here first"),)
-                    self.error("KF011", f"`{name}` is declared twice", span, related=related)
+                    related = (seen[name], "declared here first")
+                    self.report.error("KF011", f"`{name}` is declared twice", span, None, related)
                 seen.setdefault(name, span)
 
     def identifier(self, name: str, span: Span) -> None:
         if not _IDENTIFIER.fullmatch(name):
             hint = "letters, digits and `_`, beginning with a letter"
-            self.error("KF010", f"{name!r} cannot be a name", span, hint)
+            self.report.error("KF010", f"{name!r} cannot be a name", span, hint)
         elif name in RESERVED:
-            self.error("KF010", f"`{name}` is a reserved word", span, "choose another name")
+            self.report.error("KF010", f"`{name}` is a reserved word", span, "choose another name")
 
     def sizes(self, entry: KernelEntry) -> None:
         for name, size in entry.sizes.items():
@@ -88,9 +79,9 @@ class _Reader:
                 continue
             span = self.document.value("sizes", name)
             if size < 1:
-                self.error("KF012", f"size `{name}` must be at least 1, not {size}", span)
+                self.report.error("KF012", f"size `{name}` must be at least 1, not {size}", span)
             elif size > MOST_ELEMENTS:
-                self.error("KF013", f"size `{name}` is larger than 2**40", span)
+                self.report.error("KF013", f"size `{name}` is larger than 2**40", span)
 
     def tensor(self, name: str, entry: TensorEntry) -> Tensor | None:
         """The tensor, with sizes below 1, which have been reported, as they are: the rest is checked too."""
@@ -100,7 +91,7 @@ class _Reader:
             extent = self.extent(given, *place)
             if extent is not None and extent < 1 and given not in self.known_sizes:
                 message = f"an extent must be at least 1, not {extent}"
-                self.error("KF012", message, self.document.value(*place))
+                self.report.error("KF012", message, self.document.value(*place))
                 extent = None
             if extent is None:
                 return None
@@ -111,7 +102,7 @@ class _Reader:
         tensor = Tensor(name, _DTYPES[entry.dtype], tuple(shape), strides, entry.output)
         if max(tensor.span, tensor.elements) > MOST_ELEMENTS:
             span = self.document.key("tensors", name)
-            self.error("KF013", f"`{name}` has more than 2**40 elements", span)
+            self.report.error("KF013", f"`{name}` has more than 2**40 elements", span)
         return tensor
 
     def strides(self, name: str, entry: TensorEntry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -120,7 +111,7 @@ class _Reader:
         if len(entry.strides) != len(shape):
             span = self.document.value("tensors", name, "strides")
             message = f"`{name}` has {len(shape)} extents but {len(entry.strides)} strides"
-            self.error("KF016", message, span)
+            self.report.error("KF016", message, span)
             return None
         found = [self.extent(e, "tensors", name, "strides", n) for n, e in enumerate(entry.strides)]
         if None in found:
@@ -133,11 +124,11 @@ class _Reader:
         ):
             span = self.document.value("tensors", name, "strides", n)
             if stride < 1:
-                self.error("KF016", f"a stride must be at least 1, not {stride}", span)
+                self.report.error("KF016", f"a stride must be at least 1, not {stride}", span)
                 continue
             if stride < reach and extent > 1:
                 message = f"the stride {stride} is too short: elements of `{name}` overlap"
-                self.error("KF016", message, span, f"at least {reach}")
+                self.report.error("KF016", message, span, f"at least {reach}")
             reach += max(0, extent - 1) * stride
         return strides
 
@@ -148,7 +139,7 @@ class _Reader:
         try:
             node = parse_size(self.document.text(*place))
         except DiagnosticError as error:
-            self.report += error.diagnostics
+            self.report.problems += error.diagnostics
             return None
         return self.evaluate(node)
 
@@ -159,7 +150,7 @@ class _Reader:
             case Name(name=name, span=span):
                 if name not in self.known_sizes:
                     hint = closest(name, self.known_sizes) or "sizes are declared under `sizes:`"
-                    self.error("KF014", f"unknown size `{name}`", span, hint)
+                    self.report.error("KF014", f"unknown size `{name}`", span, hint)
                 return self.known_sizes.get(name)
             case Negation(operand=operand):
                 negated = self.evaluate(operand)
@@ -170,7 +161,7 @@ class _Reader:
                     return None
                 return a + b if operator == "+" else a - b if operator == "-" else a * b
             case _:
-                self.error(
+                self.report.error(
                     "KF015", "a size is made of whole numbers, size names, `+`, `-` and `*`", node.span
                 )
                 return None

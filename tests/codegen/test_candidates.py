@@ -56,8 +56,11 @@ RULES = {
     ),
     "what is read from memory has been written": (
         "two lines",
-        "require forall $inst in Instructions: forall $reader in Readers($inst): "
-        "forall $dim in OwnDims($inst):\n  order($dim, $reader) is BEFORE\n",
+        """require forall $inst in Instructions:
+        forall $reader in Readers($inst):
+        forall $dim in OwnDims($inst):
+  order($dim, $reader) is BEFORE
+""",
     ),
 }
 """Each with a kernel in which some candidates break it once it is gone."""
