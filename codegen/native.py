@@ -34,6 +34,10 @@ class Function:
 
     Inputs are tensors and then parameters, by position or by name. An array of another dtype of the same kind
     is converted (float64 to float32, too); one with other strides is copied.
+
+    `out=` takes arrays to write to, one or a tuple of as many as there are outputs, and returns them. They have
+    exactly the dtype, shape and strides of the outputs, are writable, and lie apart from each other and from
+    all inputs, since the code assumes so; whatever else is given is a `ValueError`.
     """
 
     kernel: Kernel
@@ -44,32 +48,48 @@ class Function:
     def inputs(self) -> tuple[Tensor, ...]:
         return tuple(t for t in self.kernel.tensors if not t.is_output)
 
-    def __call__(self, *arguments: ArrayLike, **named: ArrayLike) -> Array | tuple[Array, ...]:
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.kernel.tensors if t.is_output)
+
+    def __call__(
+        self, *arguments: ArrayLike, out: Array | tuple[Array, ...] | None = None, **named: ArrayLike
+    ) -> Array | tuple[Array, ...]:
         given = self._bound(arguments, named)
-        buffers: dict[str, Array] = {}
-        outputs: list[Array] = []
-        for tensor in self.kernel.tensors:
-            buffer, elements = _room(tensor)
-            if tensor.is_output:
-                outputs.append(elements)
-            else:
-                array = np.asarray(given[tensor.name])
-                if array.shape != tensor.shape:
-                    raise ValueError(f"`{tensor.name}` must have the shape {tensor.shape}, not {array.shape}")
-                if not _lies_as(array, tensor):
-                    np.copyto(elements, array, casting="same_kind")
-                else:
-                    buffer = array
-            buffers[tensor.name] = buffer
-        pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in self.kernel.tensors]
+        arrays = {t.name: _readable(given[t.name], t) for t in self.inputs}
+        outputs = self._written(out, arrays)
+        arrays |= {t.name: array for t, array in zip(self.outputs, outputs, strict=True)}
+        pointers = [ctypes.c_void_p(arrays[t.name].ctypes.data) for t in self.kernel.tensors]
         scalars = [_C[p.dtype](_number(given[p.name], p.dtype)) for p in self.kernel.parameters]
         entry = self.library[entry_name(self.kernel.name)]
         entry.restype = None
         entry(*pointers, *scalars)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def __repr__(self) -> str:
         return f"<{prototype(self.kernel.name, self.kernel.tensors, self.kernel.parameters)}>"
+
+    def _written(
+        self, out: Array | tuple[Array, ...] | None, inputs: Mapping[str, Array]
+    ) -> tuple[Array, ...]:
+        """The arrays that the code writes to: those given, checked, or new ones."""
+        if out is None:
+            return tuple(_room(tensor) for tensor in self.outputs)
+        given = out if isinstance(out, tuple) else (out,)
+        if len(given) != len(self.outputs):
+            names = ", ".join(t.name for t in self.outputs)
+            raise ValueError(
+                f"`out` must hold as many arrays as there are outputs ({names}), not {len(given)}"
+            )
+        others = dict(inputs)
+        for tensor, array in zip(self.outputs, given, strict=True):
+            _check_written(array, tensor)
+            for name, other in others.items():
+                # The code takes it that pointers do not alias.
+                if np.may_share_memory(array, other):
+                    raise ValueError(f"`out` for `{tensor.name}` overlaps with `{name}`")
+            others[tensor.name] = array
+        return given
 
     def _bound(self, arguments: Sequence[ArrayLike], named: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
         """The arguments by name."""
@@ -91,19 +111,51 @@ def build_function(kernel: Kernel, code: str) -> Function:
         return Function(kernel, code, ctypes.CDLL(str(build_library(code, folder / "kernel.so"))))
 
 
-def _room(tensor: Tensor) -> tuple[Array, Array]:
-    """A flat buffer for a tensor, and its elements in it."""
+def _room(tensor: Tensor) -> Array:
+    """New elements of a tensor, laid out as it says."""
     buffer = np.zeros(tensor.span, _NUMPY[tensor.dtype])
-    strides = [s * buffer.itemsize for s in tensor.strides]
-    return buffer, as_strided(buffer, tensor.shape, strides)
+    return as_strided(buffer, tensor.shape, _strides_bytes(tensor))
+
+
+def _readable(value: ArrayLike, tensor: Tensor) -> Array:
+    """The values where and how the code reads them: in place if they lie so, else in a copy."""
+    array = np.asarray(value)
+    if array.shape != tensor.shape:
+        raise ValueError(f"`{tensor.name}` must have the shape {tensor.shape}, not {array.shape}")
+    if _lies_as(array, tensor):
+        return array
+    elements = _room(tensor)
+    np.copyto(elements, array, casting="same_kind")
+    return elements
+
+
+def _check_written(array: object, tensor: Tensor) -> None:
+    """Raises `ValueError` unless the code can write its output there."""
+    problem = ""
+    if not isinstance(array, np.ndarray):
+        problem = f"an array, not {type(array).__name__}"
+    elif array.dtype != _NUMPY[tensor.dtype]:
+        problem = f"of the dtype {np.dtype(_NUMPY[tensor.dtype])}, not {array.dtype}"
+    elif array.shape != tensor.shape:
+        problem = f"of the shape {tensor.shape}, not {array.shape}"
+    elif not _lies_as(array, tensor):
+        problem = f"aligned, with the strides {_strides_bytes(tensor)} in bytes, not {array.strides}"
+    elif not array.flags.writeable:
+        problem = "writable"
+    if problem:
+        raise ValueError(f"`out` for `{tensor.name}` must be {problem}")
+
+
+def _strides_bytes(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(stride * np.dtype(_NUMPY[tensor.dtype]).itemsize for stride in tensor.strides)
 
 
 def _lies_as(array: Array, tensor: Tensor) -> bool:
-    """Whether the code can read the array where it is."""
+    """Whether the code can use the array where it is."""
     if array.dtype != _NUMPY[tensor.dtype] or not array.flags.aligned:
         return False
-    strides = zip(array.shape, array.strides, tensor.strides, strict=True)
-    return all(n == 1 or given == wanted * array.itemsize for n, given, wanted in strides)
+    strides = zip(array.shape, array.strides, _strides_bytes(tensor), strict=True)
+    return all(n == 1 or given == wanted for n, given, wanted in strides)
 
 
 def _number(value: ArrayLike, dtype: DType) -> Any:

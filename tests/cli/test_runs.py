@@ -84,7 +84,11 @@ def test_emit_prints_the_code_of_the_run(explored: Run, tmp_path: Path) -> None:
 def test_the_result_is_a_function_on_arrays(explored: Run) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(-4, 5, (8, 4)).astype(np.float32), rng.integers(-4, 5, (4, 16)).astype(np.float32)
-    np.testing.assert_array_equal(spacedsl.load(explored.best)(a, b), a @ b)
+    matmul = spacedsl.load(explored.best)
+    np.testing.assert_array_equal(matmul(a, b), a @ b)
+    c = np.full((8, 16), np.nan, np.float32)
+    assert matmul(a, b, out=c) is c
+    np.testing.assert_array_equal(c, a @ b)
 
 
 def test_the_code_is_usable_from_c_with_its_header(explored: Run, tmp_path: Path) -> None:

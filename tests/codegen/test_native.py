@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from spacedsl.codegen.c_printer import prototype
 from spacedsl.codegen.native import Function, build_function
@@ -80,6 +83,57 @@ def test_the_inputs_are_left_as_they_were(scale: Function) -> None:
     scale(x, w, 3)
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(w, W)
+
+
+def room() -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    return np.full((3, 5), np.nan, np.float32), np.full(5, np.nan)
+
+
+def test_outputs_are_written_where_the_caller_wants_them(scale: Function) -> None:
+    out = room()
+    returned = scale(X, W, 0.5, out=out)
+    assert isinstance(returned, tuple)
+    assert all(a is b for a, b in zip(returned, out, strict=True))
+    check(out)
+    # Rows of a larger array are as good; what lies beside them is left alone.
+    large = np.full((9, 5), 7, np.float32)
+    check(scale(X, W, 0.5, out=(large[3:6], out[1])))
+    assert (large[:3] == 7).all() and (large[6:] == 7).all()
+
+
+def test_an_output_may_take_the_place_of_an_input_that_was_copied(scale: Function) -> None:
+    x = X.copy()
+    check(scale(x, W, 0.5, out=(x, room()[1])))
+    np.testing.assert_array_equal(x, 0.5 * X)
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        (lambda z, v: z, r"as many arrays as there are outputs \(z, v\), not 1"),
+        (lambda z, v: (z, v, v), "not 3"),
+        (lambda z, v: (z, v.tolist()), "`out` for `v` must be an array, not list"),
+        (lambda z, v: (z.astype(float), v), "`z` must be of the dtype float32, not float64"),
+        (lambda z, v: (z.astype(">f4"), v), "`z` must be of the dtype float32, not >f4"),
+        (lambda z, v: (z.T, v), r"`z` must be of the shape \(3, 5\), not \(5, 3\)"),
+        (lambda z, v: (np.asfortranarray(z), v), r"with the strides \(20, 4\) in bytes, not \(4, 12\)"),
+        (lambda z, v: (np.zeros(61, "u1")[1:].view("f4").reshape(3, 5), v), "`z` must be aligned"),
+        (lambda z, v: (np.broadcast_to(z[:1], (3, 5)), v), r"not \(0, 4\)"),
+        (lambda z, v: (z, np.frombuffer(v.tobytes())), "`v` must be writable"),
+        (lambda z, v: (z, W), "`out` for `v` overlaps with `w`"),
+        (lambda z, v: (v.base[5:].view("f4")[:15].reshape(3, 5), v), "`out` for `v` overlaps with `z`"),
+    ],
+)
+def test_an_output_that_the_code_cannot_write_to_is_refused_before_it_runs(
+    scale: Function, out: Callable[..., Any], said: str
+) -> None:
+    z, _ = room()
+    v = np.zeros(15)[3:8]
+    before = W.copy()
+    with pytest.raises(ValueError, match=said):
+        scale(X, W, 0.5, out=out(z, v))
+    assert np.isnan(z).all()
+    np.testing.assert_array_equal(W, before)
 
 
 def test_wrong_arguments_are_refused_before_the_code_runs(scale: Function) -> None:
