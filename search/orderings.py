@@ -7,17 +7,20 @@ propagated here, and nothing is learnt: a rule that looks at the search implemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.language import space as lang
+from spacedsl.language.spelled import spelled_ordering
 
 DECLARATION_ORDER = "declaration"
 """Name of the ordering of a space that declares none: every choice, as declared."""
+
+Item = lang.OrderingItem | lang.ObjectMajor
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +58,8 @@ class _Split:
 class StaticOrdering:
     """The items of a declared ordering, then every choice that they leave undecided, as declared."""
 
-    def __init__(
-        self,
-        instance: Instance,
-        space: lang.Space,
-        items: Iterable[lang.OrderingItem | lang.ObjectMajor] = (),
-    ) -> None:
-        splits = [
-            _Split(variable, item.groups)
-            for item in items
-            if isinstance(item, lang.OrderingItem)
-            if not space.is_derived(item.choice)
-            for variable in _variables(instance, item)
-        ]
+    def __init__(self, instance: Instance, space: lang.Space, items: Iterable[Item] = ()) -> None:
+        splits = list(dict.fromkeys(_Items(instance, space).splits(items, _Scope({}, frozenset()))))
         decided = {split.variable.index for split in splits if not split.groups}
         splits += [_Split(v, ()) for v in instance.variables if v.index not in decided]
         self._splits = tuple(splits)
@@ -83,98 +75,134 @@ class StaticOrdering:
         return None
 
 
-def _variables(instance: Instance, item: lang.OrderingItem) -> Iterator[Variable]:
-    """The variables of an item: of all instances of its choice, or of those for the members of its set."""
-    if not item.binders:
-        yield from instance.variables_of(item.choice)
-        return
-    if len(item.args or ()) != 1:
-        raise _error(item.span, "this item applies a choice of several objects to a single one", None)
-    objects = instance.objects
-    (binder,) = item.binders
-    for member in objects.of(binder.set, {}):
-        if objects.passes(binder.where, {binder.name: member}):
-            yield instance.variable(item.choice, objects.objects[member])
+class SmallestDomain:
+    """The open decision with the fewest values left, the first in order of declaration among equals."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._variables = instance.variables
+
+    def next(self, candidate: Candidate) -> Branching | None:
+        smallest: tuple[int, Variable, int] | None = None
+        for variable in self._variables:
+            domain = candidate.mask(variable)
+            count = domain.bit_count()
+            if count > 1 and (smallest is None or count < smallest[0]) and candidate.is_open(variable):
+                smallest = count, variable, domain
+                if count == 2:
+                    break
+        if smallest is None:
+            return None
+        _, variable, domain = smallest
+        return Branching(variable, tuple(_bits(domain)))
 
 
-def select_ordering(instance: Instance, space: lang.Space, spec: str | None = None) -> StaticOrdering:
+DYNAMIC: Mapping[str, Callable[[Instance], Ordering]] = {"smallest_domain": SmallestDomain}
+"""What `dynamic RULE` may name; the language knows the names too, `DYNAMIC_RULES`."""
+
+
+def select_ordering(instance: Instance, space: lang.Space, spec: str | None = None) -> Ordering:
     """The ordering named by `spec`, or the one that it spells out; without one, the space's default.
 
     A spelled-out ordering is `size, dim_kind, order by MERGED|NESTED, order`. Raises `DiagnosticError`.
     """
-    if spec is None:
-        declared = space.orderings.get("default") or next(iter(space.orderings.values()), None)
-        return StaticOrdering(instance, space, declared.items if declared else ())
-    name = spec.strip()
-    if name in space.orderings:
-        return StaticOrdering(instance, space, space.orderings[name].items)
-    if name == DECLARATION_ORDER:
-        return StaticOrdering(instance, space)
-    return StaticOrdering(instance, space, parse_items(space, spec))
+    name = None if spec is None else spec.strip()
+    if name is None or spec is None:
+        ordering = space.orderings.get("default") or next(iter(space.orderings.values()), None)
+    elif name in space.orderings:
+        ordering = space.orderings[name]
+    elif name == DECLARATION_ORDER:
+        ordering = None
+    else:
+        ordering = spelled_ordering(space, Source("--ordering", spec))
+    if ordering is not None and ordering.rule is not None:
+        return DYNAMIC[ordering.rule](instance)
+    return StaticOrdering(instance, space, ordering.items if ordering else ())
 
 
-def parse_items(space: lang.Space, spec: str) -> tuple[lang.OrderingItem, ...]:
-    """The items of a spelled-out ordering; raises `DiagnosticError` with all that is wrong."""
-    source = Source("--ordering", spec)
-    items: list[lang.OrderingItem] = []
-    wrong: list[Diagnostic] = []
-    offset = 0
-    for text in spec.split(","):
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The ids of the objects that variables stand for, and those that another variable cannot have."""
+
+    ids: dict[str, int]
+    taken: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """The variables that the items of an ordering stand for."""
+
+    instance: Instance
+    space: lang.Space
+
+    def splits(self, items: Iterable[Item], scope: _Scope) -> Iterator[_Split]:
+        for item in items:
+            if isinstance(item, lang.ObjectMajor):
+                for inner in self._in_order(item, scope):
+                    yield from self.splits(item.items, inner)
+            elif not self.space.is_derived(item.choice):
+                yield from self._item(item, scope)
+
+    def _item(self, item: lang.OrderingItem, scope: _Scope) -> Iterator[_Split]:
+        if item.args is None:
+            yield from (_Split(variable, item.groups) for variable in self.instance.variables_of(item.choice))
+            return
+        objects = self.instance.objects.objects
+        for inner in self._bindings(item.binders, scope):
+            bound = tuple(objects[inner.ids[arg]] for arg in item.args)
+            try:
+                variable = self.instance.variable(item.choice, *bound)
+            except KeyError:
+                names = ", ".join(self.instance.objects.names[inner.ids[arg]] for arg in item.args)
+                raise _error(item.span, f"there is no {item.choice}({names})") from None
+            choice = self.space.choices[item.choice]
+            groups = item.groups
+            if isinstance(choice, lang.EnumChoice) and bound != variable.objects:
+                groups = tuple(choice.invert(group) for group in groups)
+            yield _Split(variable, groups)
+
+    def _in_order(self, block: lang.ObjectMajor, scope: _Scope) -> list[_Scope]:
+        found = list(self._bindings(block.binders, scope))
+        if block.key is None:
+            return found
+        key = block.key
+        keys: list[Any] = [self.instance.objects.evaluate(key, each.ids) for each in found]
         try:
-            items.append(_parse_item(space, _stripped(source, offset, text)))
-        except DiagnosticError as error:
-            wrong += error.diagnostics
-        offset += len(text) + 1
-    if wrong:
-        raise DiagnosticError(wrong)
-    return tuple(items)
+            places = sorted(range(len(found)), key=keys.__getitem__)
+        except TypeError:
+            raise _error(key.span, "the values of this key cannot be put in order") from None
+        return [found[place] for place in places]
+
+    def _bindings(self, binders: tuple[lang.Binder, ...], scope: _Scope) -> Iterator[_Scope]:
+        """The bindings to objects that are distinct from the others, but for those that maps give."""
+        if not binders:
+            yield scope
+            return
+        first, *rest = binders
+        if first.by_map:
+            inner = _Scope({**scope.ids, first.name: self._mapped(first, scope)}, scope.taken)
+            yield from self._bindings(tuple(rest), inner)
+            return
+        objects = self.instance.objects
+        for member in objects.of(first.set, scope.ids):
+            ids = {**scope.ids, first.name: member}
+            if member not in scope.taken and objects.passes(first.where, ids):
+                yield from self._bindings(tuple(rest), _Scope(ids, scope.taken | {member}))
+
+    def _mapped(self, binder: lang.Binder, scope: _Scope) -> int:
+        """The one object of a map application."""
+        objects = self.instance.objects
+        applied = self.space.maps[binder.set.name]
+        arguments = [scope.ids[arg] for arg in binder.set.args]
+        parameters = (p.name for p in applied.params)
+        found = objects.evaluate(applied.value, dict(zip(parameters, arguments, strict=True)))
+        if id(found) not in objects.ids:
+            names = ", ".join(objects.names[each] for each in arguments)
+            raise _error(binder.span, f"{applied.name}({names}) is no object of this kernel")
+        return objects.ids[id(found)]
 
 
-def _parse_item(space: lang.Space, span: Span) -> lang.OrderingItem:
-    words = span.text.split()
-    if not words:
-        raise _error(span, "an item is missing", None)
-    choice = space.choices.get(words[0])
-    if choice is None or space.is_derived(choice.name):
-        decisions = [name for name in space.choices if not space.is_derived(name)]
-        raise _error(
-            span,
-            f"`{span.text}` is neither an ordering nor a choice of this space",
-            f"orderings: {', '.join(space.orderings) or 'none'}; choices: {', '.join(decisions)}",
-        )
-    if len(words) == 1:
-        return lang.OrderingItem(choice.name, None, (), (), span)
-    if words[1] != "by" or len(words) == 2:
-        raise _error(span, "an item is `choice` or `choice by GROUP|GROUP`", None)
-    if not isinstance(choice, lang.EnumChoice):
-        raise _error(span, f"`{choice.name}` has no named values to group", None)
-    groups = tuple(_group(choice, name.strip(), span) for name in " ".join(words[2:]).split("|"))
-    if sum(groups) != _union(groups):
-        raise _error(span, "the groups of an item have a value in common", None)
-    return lang.OrderingItem(choice.name, None, (), groups, span)
-
-
-def _group(choice: lang.EnumChoice, name: str, span: Span) -> int:
-    known = (*choice.values, *choice.aliases)
-    if name not in known:
-        raise _error(span, f"`{name}` is no value of `{choice.name}`", f"one of {', '.join(known)}")
-    return choice.mask(name)
-
-
-def _stripped(source: Source, offset: int, text: str) -> Span:
-    start = offset + len(text) - len(text.lstrip())
-    return Span(source, start, max(start, offset + len(text.rstrip())))
-
-
-def _error(span: Span, message: str, hint: str | None) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("SP085", message, span, hint)])
-
-
-def _union(masks: Iterable[int]) -> int:
-    union = 0
-    for mask in masks:
-        union |= mask
-    return union
+def _error(span: Span, message: str) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("SP085", message, span)])
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -29,7 +29,7 @@ from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
 from spacedsl.language import check_file
-from spacedsl.search.orderings import parse_items
+from spacedsl.language.spelled import spelled_ordering
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs/diagnostics.md", ROOT / "docs/kernel-diagnostics.md")
@@ -148,7 +148,7 @@ def _check_ordering(text: str, code: str, folder: Path) -> tuple[Diagnostic, ...
     space = check_file(folder / "example.space")[0]
     assert space is not None
     try:
-        parse_items(space, text.strip())
+        spelled_ordering(space, Source("--ordering", text.strip()))
     except DiagnosticError as error:
         return error.diagnostics
     return ()

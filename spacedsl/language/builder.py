@@ -391,6 +391,24 @@ class Builder(Transformer[Token, syntax.File]):
                 self._problem("SP002", "this `for` belongs to no choice", part.span, hint)
         return tuple(items)
 
+    def spelled(self, meta: Meta, *items: Any) -> syntax.Ordering:
+        span = self._span(meta)
+        body = items[0] if isinstance(items[0], syntax.Dynamic) else items
+        return syntax.Ordering(syntax.Name(self.source.name, span), body, "", span)
+
+    def spelled_choice(
+        self, meta: Meta, choice: syntax.Name, args: Any, binding: syntax.Binding | None, groups: Any
+    ) -> syntax.Listed:
+        return syntax.Listed(choice, args, binding, groups or (), self._span(meta))
+
+    def spelled_block(
+        self, meta: Meta, binding: syntax.Binding, by: syntax.Host | None, *items: Any
+    ) -> syntax.ObjectMajor:
+        return syntax.ObjectMajor(binding, by, items, self._span(meta))
+
+    def spelled_groups(self, meta: Meta, *names: syntax.Name) -> tuple[syntax.Name, ...]:
+        return names
+
     def viewed(self, meta: Meta, choice: syntax.Name, groups: Any) -> syntax.Viewed:
         return syntax.Viewed(choice, groups or (), self._span(meta))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
@@ -22,8 +23,8 @@ DEEPEST_NESTING = 100
 
 
 @cache
-def grammar(*, keep_all_tokens: bool = False) -> Lark:
-    """The parser of `grammars/space.lark`; its trees hold names and texts only, or all tokens."""
+def grammar(*, start: str = "file", keep_all_tokens: bool = False) -> Lark:
+    """The parser of a rule of `grammars/space.lark`; its trees hold names and texts only, or all tokens."""
     text = resources.files("spacedsl.grammars").joinpath("space.lark").read_text(encoding="utf-8")
     # The basic lexer keeps every keyword a keyword everywhere: a missing `end` is then found at the next
     # declaration, and not read as the name of a choice.
@@ -31,7 +32,7 @@ def grammar(*, keep_all_tokens: bool = False) -> Lark:
         text,
         parser="lalr",
         lexer="basic",
-        start="file",
+        start=start,
         propagate_positions=True,
         maybe_placeholders=True,
         keep_all_tokens=keep_all_tokens,
@@ -40,20 +41,31 @@ def grammar(*, keep_all_tokens: bool = False) -> Lark:
 
 def parse(source: Source) -> syntax.File:
     """The file's syntax tree; raises `DiagnosticError`."""
-    tree = _parse_tree(source)
-    _check_depth(source, tree)
-    builder = Builder(source)
-    file = builder.transform(tree)
-    if builder.problems:
-        raise DiagnosticError(builder.problems)
+    file: syntax.File = _build(source, grammar())
     return file
 
 
-def _parse_tree(source: Source) -> Tree[Token]:
+def parse_spelled(source: Source) -> syntax.Ordering:
+    """The syntax tree of an ordering that is spelled out; raises `DiagnosticError`."""
+    ordering: syntax.Ordering = _build(source, grammar(start="spelled"))
+    return ordering
+
+
+def _build(source: Source, parser: Lark) -> Any:
+    tree = _parse_tree(source, parser)
+    _check_depth(source, tree)
+    builder = Builder(source)
+    built = builder.transform(tree)
+    if builder.problems:
+        raise DiagnosticError(builder.problems)
+    return built
+
+
+def _parse_tree(source: Source, parser: Lark) -> Tree[Token]:
     try:
-        return grammar().parse(source.text)
+        return parser.parse(source.text)
     except UnexpectedInput:
-        raise DiagnosticError([explain(grammar(), source)]) from None
+        raise DiagnosticError([explain(parser, source)]) from None
 
 
 def _check_depth(source: Source, root: Tree[Token]) -> None:

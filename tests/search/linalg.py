@@ -15,7 +15,7 @@ from spacedsl.engine.instance import Instance, instantiate
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
 from spacedsl.language import load_space
-from spacedsl.search.orderings import StaticOrdering, select_ordering
+from spacedsl.search.orderings import Ordering, select_ordering
 
 AXPY = """
 kernel: axpy
@@ -129,7 +129,7 @@ def decide(instance: Instance, candidate: Candidate, choice: str, dim: str, *val
     return decided
 
 
-def ordering_of(instance: Instance) -> StaticOrdering:
+def ordering_of(instance: Instance) -> Ordering:
     return select_ordering(instance, compiled().space)
 
 

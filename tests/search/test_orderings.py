@@ -11,7 +11,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Variable
 from spacedsl.language import load_space
 from spacedsl.language.space import EnumChoice, Space
-from spacedsl.search.orderings import StaticOrdering, select_ordering
+from spacedsl.search.orderings import Ordering, select_ordering
 from tests.search.toy import ToyCandidate, ToyInstance
 
 SPACE = """
@@ -79,7 +79,7 @@ def root(space: Space) -> tuple[Things, Candidate]:
     return instance, candidate
 
 
-def descend(space: Space, ordering: StaticOrdering, taken: int = 0) -> list[tuple[str, tuple[int, ...]]]:
+def descend(space: Space, ordering: Ordering, taken: int = 0) -> list[tuple[str, tuple[int, ...]]]:
     """The decisions met when always the same child is taken: (choice and objects, masks)."""
     instance, candidate = root(space)
     met = []
@@ -154,13 +154,20 @@ def test_an_ordering_is_chosen_by_name_or_spelled_out(space: Space) -> None:
     ("spec", "column", "message"),
     [
         ("sise", 1, "neither an ordering nor a choice"),
-        ("size, , order", 7, "an item is missing"),
-        ("size, reds", 7, "neither an ordering nor a choice"),
-        ("size, order by MERGED|NESTD", 7, "`NESTD` is no value of `order`"),
-        ("order by NESTED|INNER", 1, "a value in common"),
+        ("  sise", 3, "neither an ordering nor a choice"),
+        ("size, sise", 7, "unknown choice `sise`"),
+        ("size, , order", 7, "expected `for` or a name in snake_case, found `,`"),
+        ("size, reds", 7, "`reds` follows from other choices and is never decided"),
+        ("size, order by MERGED|NESTD", 23, "`order` has no value `NESTD`"),
+        ("order by NESTED|INNER", 17, "`INNER` overlaps a group before it"),
         ("size by MERGED", 1, "no named values"),
-        ("order MERGED", 1, "an item is `choice`"),
-        ("order by", 1, "an item is `choice`"),
+        ("order MERGED", 7, "found `MERGED`"),
+        ("order by", 9, "expected the name of a value, found the end of the file"),
+        ("", 1, "found the end of the file"),
+        ("dynamic smallest", 9, "no dynamic rule is called `smallest`"),
+        ("size($t) for $t in Thing", 20, "unknown set `Thing`"),
+        ("size($t)", 6, r"unknown variable `\$t`"),
+        ("for $t in Things: size end", 5, "binds a variable that is not used"),
     ],
 )
 def test_a_wrong_ordering_is_a_diagnostic_at_its_place(
