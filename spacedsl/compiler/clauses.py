@@ -44,10 +44,20 @@ FALSE, TRUE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A quantified variable; its set is never a quotient's."""
+    """A quantified variable; its set is never a quotient's.
+
+    One that is bound by a map ranges over the map's graph, and may be an object that another one is too.
+    """
 
     name: str
     set: SetRef
+    target: SetRef | None = None
+    """Where the values of its map lie; None: not by a map."""
+
+    @property
+    def home(self) -> SetRef:
+        """The set that says whether its object is present."""
+        return self.target or self.set
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +195,9 @@ def _bind(
     guards: list[Use] = []
     for binder in binders:
         ref = binder.set
+        if binder.by_map:
+            variables.append(Variable(binder.name, ref, _target(space, ref)))
+            continue
         while ref.name in space.quotients:
             quotient = space.quotients[ref.name]
             if len(ref.args) != len(quotient.params):
@@ -207,6 +220,18 @@ def _bind(
         hint = "name what concerns some of them as a choice"
         raise DiagnosticError([Diagnostic("SP303", message, binder.span, hint)])
     return tuple(variables), tuple(tests), tuple(guards)
+
+
+def _target(space: Space, ref: SetRef) -> SetRef:
+    """The set that the values of a map application lie in."""
+    definition = space.maps[ref.name]
+    target = definition.target
+    renaming = dict(zip((p.name for p in definition.params), ref.args, strict=True))
+    while target.name in space.quotients:
+        quotient = space.quotients[target.name]
+        params = (p.name for p in quotient.params)
+        target = rename_set(quotient.item.set, dict(zip(params, target.args, strict=False)))
+    return rename_set(target, renaming)
 
 
 def _fresh(name: str, taken: set[str]) -> str:

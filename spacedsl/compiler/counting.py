@@ -78,7 +78,7 @@ def _backward(space: Space, count: Count, may: Test | None, must: Test | None) -
     if must is None:
         return tuple(bound)
     assert may is not None
-    present = tuple(Present(v.name, v.set, True) for v in count.foralls) if space.triggers else ()
+    present = tuple(Present(v.name, v.home, True) for v in count.foralls) if space.triggers else ()
     settle: Statement = If(
         Less(greatest, _saturated(with_it)),
         falsify(space, count.condition),

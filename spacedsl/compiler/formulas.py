@@ -13,11 +13,13 @@ from spacedsl.compiler.ir import (
     AtMost,
     Disjunct,
     EnumEquality,
+    EnumOrder,
     HostCall,
     HostTest,
     InMask,
     IntegerEquality,
     Linear,
+    Named,
     Satisfies,
     StaticCompare,
     Term,
@@ -29,6 +31,7 @@ from spacedsl.language.space import (
     Affine,
     And,
     Compare,
+    ComparePositions,
     Comparison,
     Constant,
     EnumChoice,
@@ -85,6 +88,10 @@ def negate(disjunct: Disjunct, full: int | None = None) -> Disjunct:
             return InMask(use, full & ~mask)
         case Satisfies(value, op, limit):
             return Satisfies(value, COMPLEMENT[op], limit)
+        case Named(use, op, value, values):
+            return Named(use, COMPLEMENT[op], value, values)
+        case EnumOrder(left, right, strict):
+            return EnumOrder(right, left, not strict)
         case EnumEquality() | IntegerEquality():
             return replace(disjunct, equal=not disjunct.equal)
         case AtMost(left, right):
@@ -171,7 +178,25 @@ def _literal(space: Space, formula: Formula) -> Disjunct:
             return HostTest(host_call(expression, {}), False)
         case Compare(left, op, right):
             return _comparison(space, _linear(left), op, _linear(right))
+        case ComparePositions():
+            return _positions(formula)
     raise TypeError(f"not an atomic condition: {formula!r}")
+
+
+def _positions(formula: ComparePositions) -> Disjunct:
+    """A comparison of places in an order: of two choices, or of one with what a host expression names."""
+    match formula:
+        case ComparePositions(Use() as left, op, Use() as right, values):
+            if op in (Comparison.EQ, Comparison.NE):
+                return EnumEquality(left, right, op is Comparison.EQ, tuple(range(len(values))))
+            if op in (Comparison.GT, Comparison.GE):
+                left, right = right, left
+            return EnumOrder(left, right, op in (Comparison.LT, Comparison.GT))
+        case ComparePositions(Use() as use, op, HostExpression() as value, values):
+            return Named(use, op, host_call(value, {}), values)
+        case ComparePositions(HostExpression() as value, op, Use() as use, values):
+            return Named(use, MIRROR[op], host_call(value, {}), values)
+    raise TypeError(f"not a comparison of choices: {formula!r}")
 
 
 def _comparison(space: Space, left: Linear, op: Comparison, right: Linear) -> Disjunct:

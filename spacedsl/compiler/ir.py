@@ -19,9 +19,9 @@ SATURATED = 2**64 - 1
 FOLLOWED_BITS = 12
 """Significant bits of an end of a counter's interval that follows from another counter.
 
-Such ends are rounded outwards. Without this, two counters that are compared could push each other up one by one
-for 2**64 steps; so they come to rest after some thousand at most, and values below 4096 are exact. Nothing that
-is no solution passes: once its contributions are decided, a counter is known exactly.
+Such ends are rounded outwards. Without this, two counters that are compared could push each other up one by
+one for 2**64 steps; so they come to rest after some thousand at most, and values below 4096 are exact. What
+is no solution does not pass: once its contributions are decided, a counter is known exactly.
 """
 
 # ---- Static values: evaluated once per instance, for each binding that asks ------------------------------
@@ -129,6 +129,25 @@ class EnumEquality:
 
 
 @dataclass(frozen=True, slots=True)
+class EnumOrder:
+    """Of two enums with the same values in the same order: left <= right, or `strict`: left < right."""
+
+    left: Use
+    right: Use
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An ordered enum's value `op` the one that a host expression names: an instance makes it a mask."""
+
+    use: Use
+    op: Comparison
+    value: HostCall
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IntegerEquality:
     """The integers are equal, or are not: by value, whatever their universes. Rounded as `AtMost` is."""
 
@@ -145,7 +164,7 @@ class AtMost:
     right: Linear
 
 
-Literal = InMask | Satisfies | EnumEquality | IntegerEquality | AtMost
+Literal = InMask | Satisfies | Named | EnumEquality | EnumOrder | IntegerEquality | AtMost
 
 Disjunct = Literal | HostTest | StaticCompare
 """Part of a clause: what domains decide, or what an instance does."""
@@ -331,7 +350,7 @@ class Wake:
 
     use: Use
     mirrored: bool
-    gate: InMask | Satisfies | None
+    gate: InMask | Satisfies | Named | None
     tests: tuple[StaticTest, ...]
     loops: tuple[Loop, ...]
     name: str

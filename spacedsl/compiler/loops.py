@@ -37,9 +37,12 @@ def plan(
     known = [name for name in sets if name in bound]
     pending: list[StaticTest] = [*tests]
     pending += [Member(name, sets[name]) for name in known]
+    mapped = {v.name for v in variables if v.target is not None}
     for index, left in enumerate(known):
         pending += [
-            Distinct(left, right) for right in known[index + 1 :] if may_share(space, sets[left], sets[right])
+            Distinct(left, right)
+            for right in known[index + 1 :]
+            if not {left, right} & mapped and may_share(space, sets[left], sets[right])
         ]
     # What is in order is distinct.
     ordered = [{test.left, test.right} for test in pending if isinstance(test, Ascending)]
@@ -59,7 +62,9 @@ def plan(
         pending[:0] = [
             Distinct(other, variable.name)
             for other in known
-            if {other, variable.name} not in ordered and may_share(space, sets[other], variable.set)
+            if not {other, variable.name} & mapped
+            and {other, variable.name} not in ordered
+            and may_share(space, sets[other], variable.set)
         ]
         known.append(variable.name)
         tests_here = _take(pending, known)

@@ -37,6 +37,7 @@ from spacedsl.compiler.ir import (
     Literal,
     Make,
     Module,
+    Named,
     Present,
     Project,
     Propagator,
@@ -52,11 +53,24 @@ from spacedsl.compiler.relations import Relation, canonical, merge, projections
 from spacedsl.compiler.unit import possible_and_certain, unit_propagation, where
 from spacedsl.compiler.uses import literal_uses
 from spacedsl.diagnostics import Span
-from spacedsl.language.space import Choice, Counter, EnumChoice, Requirement, Space, Symmetry, Use
+from spacedsl.language.space import (
+    Choice,
+    Counter,
+    EnumChoice,
+    Map,
+    Requirement,
+    SetDef,
+    Space,
+    Symmetry,
+    Use,
+)
 
 
 def lower(space: Space) -> tuple[Module, Space]:
-    """The propagators of a space; raises `DiagnosticError` where something has no normal form."""
+    """The propagators of a space, and the space with its maps among its sets.
+
+    Raises `DiagnosticError` where something has no normal form.
+    """
     choices: dict[str, Choice] = dict(space.choices)
     requirements: list[Requirement] = list(space.requirements)
     blockers: list[Count] = []
@@ -65,7 +79,8 @@ def lower(space: Space) -> tuple[Module, Space]:
         choices[declaration.name] = declaration
         blockers.append(count)
         requirements += rules
-    complete = replace(space, choices=choices)
+    graphs = {name: _graph(definition) for name, definition in space.maps.items()}
+    complete = replace(space, choices=choices, sets={**space.sets, **graphs})
     clauses = tuple(c for r in requirements for c in requirement_clauses(complete, r))
     counts = [counter_count(space, c) for c in space.choices.values() if isinstance(c, Counter)]
     relations, rest = merge(complete, clauses)
@@ -79,6 +94,21 @@ def lower(space: Space) -> tuple[Module, Space]:
     for number, trigger in enumerate(space.triggers):
         lowering.add_trigger(number, trigger_firing(complete, trigger))
     return Module(tuple(lowering.propagators), tuple(lowering.tables)), complete
+
+
+def _graph(definition: Map) -> SetDef:
+    """A map as a set with parameters: it holds the one value, or nothing where the map has none."""
+    return SetDef(
+        definition.name,
+        definition.params,
+        (definition.target,),
+        (),
+        definition.value,
+        None,
+        None,
+        definition.doc,
+        definition.span,
+    )
 
 
 @dataclass(slots=True)
@@ -190,7 +220,7 @@ class _Lowering:
         entries: tuple[Entry, ...] = ()
         statements = where(alone, tuple(body))
         if self.space.triggers:
-            present = tuple(Present(v.name, v.set, True) for v in variables)
+            present = tuple(Present(v.name, v.home, True) for v in variables)
             statements = (If(AllOf(present), statements),) if present else statements
             entries = self._entries(name, variables, tests, certain=True)
         arguments = tuple(v.name for v in variables)
@@ -203,7 +233,7 @@ class _Lowering:
         tests: tuple[StaticTest, ...],
         use: Use,
         mirrored: bool,
-        gate: InMask | Satisfies | None,
+        gate: InMask | Satisfies | Named | None,
     ) -> Wake:
         choice = self.space.choices[use.choice]
         mirrored = mirrored and isinstance(choice, EnumChoice) and choice.symmetry is not Symmetry.NONE
@@ -220,7 +250,7 @@ class _Lowering:
         for variable in variables:
             first, loops = plan(self.space, variables, tests, (variable.name,))
             entry_name = self._unique(f"{name}_with_{variable.name}") if loops else name
-            entries.append(Entry(variable.name, variable.set, certain, first, loops, entry_name))
+            entries.append(Entry(variable.name, variable.home, certain, first, loops, entry_name))
         return tuple(entries)
 
     def _relation_wakes(self, relation: Relation, name: str) -> tuple[Wake, ...]:
@@ -252,11 +282,13 @@ class _Lowering:
         return candidate
 
 
-def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies]:
+def _is_gate(literal: Literal) -> TypeGuard[InMask | Satisfies | Named]:
     """Whether the literal is a mask of one domain, known for its arguments alone."""
     match literal:
         case InMask():
             return True
+        case Named(Use(_, args), _, value):
+            return set(value.args) <= set(args)
         case Satisfies(Linear(Use(_, args)) as value, _, limit):
             return linear_variables(value) | linear_variables(limit) <= set(args)
         case _:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 from spacedsl.compiler.clauses import Clause, Variable
-from spacedsl.compiler.ir import EnumEquality, InMask, Literal, StaticTest
+from spacedsl.compiler.ir import EnumEquality, EnumOrder, InMask, Literal, StaticTest
 from spacedsl.compiler.renaming import rename, rename_set, rename_test, rename_use
 from spacedsl.diagnostics import Span
 from spacedsl.language.space import EnumChoice, Space, Symmetry, Use
@@ -86,7 +86,7 @@ def _uses(space: Space, clause: Clause) -> tuple[Use, ...] | None:
     """The distinct uses of a clause that fits a relation, else None."""
     uses: list[Use] = []
     for literal in clause.literals:
-        if not isinstance(literal, InMask | EnumEquality):
+        if not isinstance(literal, InMask | EnumEquality | EnumOrder):
             return None
         for use in _uses_of(literal):
             if canonical(space, use)[0] not in (canonical(space, u)[0] for u in uses):
@@ -156,6 +156,8 @@ def _allowed(space: Space, group: _Group) -> frozenset[tuple[int, ...]]:
     def holds(literal: Literal, row: tuple[int, ...]) -> bool:
         if isinstance(literal, InMask):
             return bool(literal.mask >> value(literal.use, row) & 1)
+        if isinstance(literal, EnumOrder):
+            return value(literal.left, row) + literal.strict <= value(literal.right, row)
         assert isinstance(literal, EnumEquality)
         return (literal.translate[value(literal.left, row)] == value(literal.right, row)) is literal.equal
 
@@ -168,12 +170,12 @@ def _allowed(space: Space, group: _Group) -> frozenset[tuple[int, ...]]:
 def _uses_of(literal: Literal) -> tuple[Use, ...]:
     if isinstance(literal, InMask):
         return (literal.use,)
-    assert isinstance(literal, EnumEquality)
+    assert isinstance(literal, EnumEquality | EnumOrder)
     return (literal.left, literal.right)
 
 
 def _as_literal(disjunct: object) -> Literal:
-    assert isinstance(disjunct, InMask | EnumEquality)
+    assert isinstance(disjunct, InMask | EnumEquality | EnumOrder)
     return disjunct
 
 

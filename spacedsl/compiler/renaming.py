@@ -13,6 +13,7 @@ from spacedsl.compiler.ir import (
     Disjunct,
     Distinct,
     EnumEquality,
+    EnumOrder,
     HostCall,
     HostTest,
     InMask,
@@ -20,6 +21,7 @@ from spacedsl.compiler.ir import (
     Linear,
     Lower,
     Member,
+    Named,
     Satisfies,
     StaticCompare,
     StaticTest,
@@ -58,6 +60,10 @@ def rename(disjunct: Disjunct, renaming: Renaming) -> Disjunct:
             return Satisfies(rename_linear(value, renaming), op, rename_linear(limit, renaming))
         case EnumEquality(left, right, equal, translate):
             return EnumEquality(rename_use(left, renaming), rename_use(right, renaming), equal, translate)
+        case EnumOrder(left, right, strict):
+            return EnumOrder(rename_use(left, renaming), rename_use(right, renaming), strict)
+        case Named(use, op, value, values):
+            return Named(rename_use(use, renaming), op, rename_call(value, renaming), values)
         case IntegerEquality(left, right, equal):
             return IntegerEquality(rename_linear(left, renaming), rename_linear(right, renaming), equal)
         case AtMost(left, right):

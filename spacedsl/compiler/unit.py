@@ -54,8 +54,8 @@ def possible_and_certain(
     variables: tuple[Variable, ...], condition: tuple[tuple[Disjunct, ...], ...]
 ) -> tuple[Test, Test]:
     """That the objects may be present and the condition may hold, and that both must."""
-    may = (Present(v.name, v.set, False) for v in variables)
-    must = (Present(v.name, v.set, True) for v in variables)
+    may = (Present(v.name, v.home, False) for v in variables)
+    must = (Present(v.name, v.home, True) for v in variables)
     return (
         AllOf((*may, *(AnyOf(tuple(may_hold(d) for d in clause)) for clause in condition))),
         AllOf((*must, *(AnyOf(tuple(must_hold(d) for d in clause)) for clause in condition))),

@@ -11,6 +11,7 @@ from spacedsl.compiler.ir import (
     Check,
     End,
     EnumEquality,
+    EnumOrder,
     For,
     If,
     InMask,
@@ -22,6 +23,7 @@ from spacedsl.compiler.ir import (
     Make,
     MayHold,
     MustHold,
+    Named,
     Project,
     RestrictHigh,
     RestrictLow,
@@ -40,7 +42,9 @@ def literal_uses(literal: Literal) -> tuple[Use, ...]:
             return (use,)
         case Satisfies(value, _, _):
             return _linear_uses(value)
-        case EnumEquality(left, right):
+        case Named(use):
+            return (use,)
+        case EnumEquality(left, right) | EnumOrder(left, right):
             return tuple(dict.fromkeys((left, right)))
         case IntegerEquality(left, right) | AtMost(left, right):
             return tuple(dict.fromkeys((*_linear_uses(left), *_linear_uses(right))))

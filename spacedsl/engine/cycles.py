@@ -142,7 +142,7 @@ class _Graph:
                 return
             for item in self.objects.of(binder.set, bound):
                 inner = {**bound, binder.name: item}
-                if item not in bound.values() and self.objects.passes(binder.where, inner):
+                if (binder.by_map or item not in bound.values()) and self.objects.passes(binder.where, inner):
                     yield from extend(place + 1, inner)
 
         return extend(0, dict(fixed))

@@ -92,6 +92,16 @@ class Domains:
             if value & v[left]:
                 self.narrow(left, v[left] & ~value)
 
+    def make_ordered(self, left: int, right: int, strict: bool) -> None:
+        """The position of the left value is at most, or if `strict` below, that of the right one."""
+        v = self.v
+        kept = v[left] & ((1 << v[right].bit_length() - strict) - 1)
+        if kept != v[left]:
+            self.narrow(left, kept)
+        kept = v[right] & -((v[left] & -v[left]) << strict)
+        if kept != v[right]:
+            self.narrow(right, kept)
+
     # ---- Integers -----------------------------------------------------------------------------------------
 
     def least(self, cell: int) -> int:

@@ -15,6 +15,7 @@ from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.cycles import refuse_cycles
 from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
+from spacedsl.engine.maps import verify_maps
 from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
 from spacedsl.engine.triggers import Expansion, expand
@@ -119,9 +120,11 @@ def instantiate(compiled: CompiledSpace, kernel: object, device: object) -> Inst
     """
     objects = collect(compiled.complete, kernel, device)
     verify(objects, reverse=True)
+    verify_maps(compiled.space, objects)
     expansion = expand(objects)
     if expansion.firings:
         verify(objects, reverse=False)
+        verify_maps(compiled.space, objects)
         refuse_cycles(compiled.complete, objects, expansion)
     instance = Instance(compiled, objects, expansion)
     instance.root()

@@ -48,7 +48,7 @@ class Objects:
         return number
 
     def keys(self, params: Iterable[Binder]) -> Iterator[Key]:
-        """The bindings of parameters to distinct objects, in order of position."""
+        """The bindings of variables to distinct objects, in order of position; those by maps may coincide."""
         params = tuple(params)
 
         def extend(bound: Key) -> Iterator[Key]:
@@ -58,7 +58,9 @@ class Objects:
             binder = params[len(bound)]
             environment = dict(zip((p.name for p in params), bound, strict=False))
             for item in self.of(binder.set, environment):
-                if item not in bound and self.passes(binder.where, {**environment, binder.name: item}):
+                if (binder.by_map or item not in bound) and self.passes(
+                    binder.where, {**environment, binder.name: item}
+                ):
                     yield from extend((*bound, item))
 
         return extend(())
@@ -89,6 +91,8 @@ class Objects:
         environment = dict(zip((p.name for p in definition.params), key, strict=True))
         found = self.evaluate(definition.iterator, environment)
         span = definition.iterator.span
+        if definition.name in self.space.maps:
+            found = () if found is None else (found,)
         if not isinstance(found, Iterable) or isinstance(found, str):
             raise _error(
                 "SP402", f"the iterator of {definition.name} gave {describe(found)}, not objects", span
@@ -145,7 +149,12 @@ def _violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
         for above in definition.supersets:
             allowed = set(objects.of(above, environment))
             for member in members:
-                if member not in allowed:
+                if member in allowed:
+                    continue
+                if definition.name in objects.space.maps:
+                    message = f"{label} is {objects.names[member]}, which does not lie in {above.name}"
+                    yield Diagnostic("SP431", message, definition.span)
+                else:
                     message = f"{objects.names[member]} lies in {label} but not in its superset {above.name}"
                     yield Diagnostic("SP403", message, definition.span)
         for other in definition.disjoint:

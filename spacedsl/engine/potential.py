@@ -93,17 +93,30 @@ class PotentialSets:
                 anywhere.reasons.append(Reason((member,)))
         return tuple(union.values())
 
+    def image(self, application: SetRef, binding: Binding) -> Membership:
+        """The value of a map on bound objects, as a member of the set that its values lie in."""
+        definition = self._space.maps[application.name]
+        bound = {p.name: binding[v] for p, v in zip(definition.params, application.args, strict=True)}
+        value = self.evaluate(definition.value, bound)
+        for member in self.members(definition.target, bound):
+            if member.object is value:
+                return member
+        raise LookupError(f"{application.name} has no value on {', '.join(map(str, bound.values()))}")
+
     def bindings(
         self, binders: Sequence[Binder], outer: Binding | None = None
     ) -> Iterator[tuple[Binding, tuple[Membership, ...]]]:
-        """Each way to bind distinct objects, distinct from the outer too, and what it relies on."""
+        """Each way to bind distinct objects, distinct from the outer too, and what it relies on.
+
+        What a map binds may coincide with another object; a map without a value here raises `LookupError`.
+        """
         bound = dict(outer or {})
         if not binders:
             yield bound, ()
             return
         first, *rest = binders
-        for member in self.members(first.set, bound):
-            if any(member.object is x for x in bound.values()):
+        for member in (self.image(first.set, bound),) if first.by_map else self.members(first.set, bound):
+            if not first.by_map and any(member.object is x for x in bound.values()):
                 continue
             inner = {**bound, first.name: member.object}
             if first.where is not None and not self.evaluate(first.where, inner):

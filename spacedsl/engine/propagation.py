@@ -105,7 +105,7 @@ class Propagation:
 
     @property
     def working(self) -> list[int]:
-        """The vector that calls work on, in place; the mask of an integer domain is whole in its first word."""
+        """The vector that calls work on, in place; an integer domain is one mask, in its first word."""
         return self._domains.v
 
     def unpacked(self, vector: array[int]) -> list[int]:
@@ -245,7 +245,7 @@ class Propagation:
         domains, equality = self._domains, Equality(self._domains)
         methods = (
             *(domains.narrow, domains.settle, domains.raise_low, domains.lower_high),
-            *(domains.translate, domains.make_same, domains.make_other),
+            *(domains.translate, domains.make_same, domains.make_other, domains.make_ordered),
             *(domains.least, domains.greatest, domains.keep_from, domains.keep_to),
             *(domains.cap_integer, domains.cap_counter, domains.follow),
             *(equality.may_be_equal, equality.may_differ, equality.make_equal, equality.make_different),

@@ -20,6 +20,7 @@ from spacedsl.compiler.ir import (
     Linear,
     Lower,
     Member,
+    Named,
     Satisfies,
     StaticCompare,
     StaticTest,
@@ -108,7 +109,7 @@ class Statics:
             return self._host(template, key)
         return values[key[0] if len(key) == 1 else key] if key else values
 
-    def mask(self, test: Satisfies | StaticCompare, environment: Mapping[str, int]) -> int:
+    def mask(self, test: Satisfies | Named | StaticCompare, environment: Mapping[str, int]) -> int:
         template, variables = static_table(test)
         values = self.masks.get(template)
         key = tuple(environment[v] for v in variables)
@@ -131,6 +132,9 @@ class Statics:
         if isinstance(test, StaticCompare):
             left, right = (self._linear(side, environment) for side in (test.left, test.right))
             return int(COMPARE[test.op](left, right))
+        if isinstance(test, Named):
+            place, compare = self.place(test.value, test.values, environment), COMPARE[test.op]
+            return sum(1 << number for number in range(len(test.values)) if compare(number, place))
         use = test.value.use
         assert use is not None
         cell = self.layout.cells[use.choice][tuple(environment[a] for a in use.args)]
@@ -138,6 +142,16 @@ class Statics:
         limit, compare = self._linear(test.limit, environment), COMPARE[test.op]
         universe = self.layout.universes[cell]
         return sum(1 << bit for bit, value in enumerate(universe) if compare(factor * value + offset, limit))
+
+    def place(self, call: HostCall, values: Sequence[str], environment: Mapping[str, int]) -> int:
+        """The position of the value that a host expression names; a located error where it names none."""
+        name = self.host(call, environment, is_integer=False)
+        if name not in values:
+            message = (
+                f"this is {name if isinstance(name, str) else describe(name)}, not one of {', '.join(values)}"
+            )
+            raise DiagnosticError([Diagnostic("SP414", message, call.expression.span)])
+        return values.index(name)
 
     def _linear(self, linear: Linear, environment: Mapping[str, int]) -> int:
         assert linear.use is None

@@ -51,7 +51,16 @@ def binder_facts(
     objects: Objects, binders: Iterable[Binder], environment: Mapping[str, int]
 ) -> tuple[Fact, ...]:
     """The memberships that a binding relies on; of a quotient's members, the underlying one."""
-    return tuple(_fact(objects, b.set, environment, environment[b.name]) for b in binders)
+    return tuple(_fact(objects, _home(objects, b), environment, environment[b.name]) for b in binders)
+
+
+def _home(objects: Objects, binder: Binder) -> SetRef:
+    """The set that a variable's object is present in: of a map application, the one its values lie in."""
+    if not binder.by_map:
+        return binder.set
+    definition = objects.space.maps[binder.set.name]
+    renaming = dict(zip((p.name for p in definition.params), binder.set.args, strict=True))
+    return SetRef(definition.target.name, tuple(renaming[a] for a in definition.target.args))
 
 
 def expand(objects: Objects) -> Expansion:

@@ -16,6 +16,7 @@ from spacedsl.compiler.ir import (
     AtMost,
     End,
     EnumEquality,
+    EnumOrder,
     HostCall,
     HostTest,
     InMask,
@@ -27,6 +28,7 @@ from spacedsl.compiler.ir import (
     Local,
     MayHold,
     MustHold,
+    Named,
     Present,
     Satisfies,
     StaticCompare,
@@ -53,6 +55,11 @@ class Expressions:
             case Satisfies(value):
                 assert value.use is not None
                 return f"v[{self.cell(value.use)}] & {self.tables.static(literal)}"
+            case Named(use):
+                return f"v[{self.cell(use)}] & {self.tables.static(literal)}"
+            case EnumOrder(left, right, strict):
+                least = f"(v[{self.cell(left)}] & -v[{self.cell(left)}])"
+                return f"{least}{' << 1' if strict else ''} <= v[{self.cell(right)}]"
             case EnumEquality(left, right, equal, translate):
                 a, b = f"v[{self.cell(left)}]", f"v[{self.cell(right)}]"
                 if translate != tuple(range(len(translate))):

@@ -16,7 +16,7 @@ RUNTIME = frozenset(
     {
         *("v", "later", "lo", "hi", "mask", "min", "max", "translate", "too_small"),
         *("Contradiction", "SATURATED"),
-        *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other"),
+        *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other", "make_ordered"),
         *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter", "follow"),
         *("may_be_equal", "may_differ", "make_equal", "make_different"),
     }

@@ -13,6 +13,7 @@ from spacedsl.compiler.ir import (
     AtMost,
     Check,
     EnumEquality,
+    EnumOrder,
     Fail,
     Fire,
     For,
@@ -23,6 +24,7 @@ from spacedsl.compiler.ir import (
     Literal,
     Local,
     Make,
+    Named,
     Project,
     RestrictHigh,
     RestrictLow,
@@ -132,8 +134,8 @@ class Body(Expressions):
 
     def _make(self, literal: Literal) -> list[str]:
         match literal:
-            case InMask() | Satisfies():
-                use = literal.use if isinstance(literal, InMask) else literal.value.use
+            case InMask() | Satisfies() | Named():
+                use = literal.value.use if isinstance(literal, Satisfies) else literal.use
                 assert use is not None
                 cell = self.cell(use)
                 return [f"mask = {self.may(literal)}", f"if mask != v[{cell}]:", f"    narrow({cell}, mask)"]
@@ -141,6 +143,8 @@ class Body(Expressions):
                 name = "make_same" if equal else "make_other"
                 identity = translate == tuple(range(len(translate)))
                 return [f"{name}({self.cell(left)}, {self.cell(right)}, {None if identity else translate!r})"]
+            case EnumOrder(left, right, strict):
+                return [f"make_ordered({self.cell(left)}, {self.cell(right)}, {strict})"]
             case IntegerEquality(left, right, equal):
                 return [
                     f"{'make_equal' if equal else 'make_different'}({self.side(left)}, {self.side(right)})"

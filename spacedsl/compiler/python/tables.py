@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spacedsl.compiler.ir import Check, HostCall, Satisfies, StaticCompare
+from spacedsl.compiler.ir import Check, HostCall, Named, Satisfies, StaticCompare
 from spacedsl.compiler.loops import linear_variables
 from spacedsl.compiler.python.names import indexed
 from spacedsl.compiler.renaming import rename
@@ -17,9 +17,9 @@ from spacedsl.language.space import Space
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
-    """Masks of integers that satisfy a literal, or truths of a static comparison, by objects."""
+    """Masks of the values that satisfy a literal, or truths of a static comparison, by objects."""
 
-    test: Satisfies | StaticCompare
+    test: Satisfies | Named | StaticCompare
     variables: tuple[str, ...]
 
 
@@ -37,12 +37,16 @@ def host_table(call: HostCall, is_integer: bool) -> HostTable:
     return HostTable(HostCall(call.text, free, call.expression), is_integer)
 
 
-def static_table(test: Satisfies | StaticCompare) -> tuple[StaticTable, tuple[str, ...]]:
+def static_table(test: Satisfies | Named | StaticCompare) -> tuple[StaticTable, tuple[str, ...]]:
     """The table for a test up to the names of its variables, and the variables that index it here."""
-    left, right = (test.value, test.limit) if isinstance(test, Satisfies) else (test.left, test.right)
-    variables = tuple(sorted(linear_variables(left) | linear_variables(right)))
+    match test:
+        case Satisfies(left, _, right) | StaticCompare(left, _, right):
+            found = linear_variables(left) | linear_variables(right)
+        case Named(use, _, value):
+            found = {*use.args, *value.args}
+    variables = tuple(sorted(found))
     template = rename(test, {v: f"x{i}" for i, v in enumerate(variables)})
-    assert isinstance(template, Satisfies | StaticCompare)
+    assert isinstance(template, Satisfies | Named | StaticCompare)
     return StaticTable(template, tuple(f"x{i}" for i in range(len(variables)))), variables
 
 
@@ -60,7 +64,7 @@ class Tables:
         self.hosts.setdefault(template)
         return f"host_{list(self.hosts).index(template)}{indexed(call.args)}"
 
-    def static(self, test: Satisfies | StaticCompare) -> str:
+    def static(self, test: Satisfies | Named | StaticCompare) -> str:
         template, variables = static_table(test)
         self.masks.setdefault(template, template)
         return f"mask_{list(self.masks).index(template)}{indexed(variables)}"

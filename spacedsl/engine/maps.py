@@ -1,0 +1,97 @@
+"""Maps on a kernel: where they must have a value, and where two arguments must not be one object.
+
+In: a space and its objects. Out: nothing, or a `DiagnosticError` that names the application and the objects.
+Quantities look their own applications up, when they are read: see `grounding.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.objects import Objects
+from spacedsl.language.space import (
+    And,
+    Binder,
+    Compare,
+    ComparePositions,
+    Counter,
+    Formula,
+    Is,
+    Not,
+    Or,
+    SameEnum,
+    Space,
+    Use,
+)
+
+Environment = Mapping[str, int]
+
+
+def verify_maps(space: Space, objects: Objects) -> None:
+    """Raises `DiagnosticError` (SP432, SP433) for the first binding that a map spoils."""
+    for requirement in space.requirements:
+        _verify(objects, requirement.foralls, requirement.formula)
+    for trigger in space.triggers:
+        _verify(objects, trigger.foralls, trigger.condition)
+    for counter in space.choices.values():
+        if isinstance(counter, Counter):
+            value = [counter.value] if isinstance(counter.value, Use) else []
+            _verify(objects, (*counter.params, *counter.foralls), counter.condition, *value)
+
+
+def formula_uses(formula: Formula) -> Iterator[Use]:
+    """The uses of choices, counters and quantities that a condition reads."""
+    match formula:
+        case Not(operand):
+            yield from formula_uses(operand)
+        case And(operands) | Or(operands):
+            for each in operands:
+                yield from formula_uses(each)
+        case Is(use):
+            yield use
+        case SameEnum(left, right):
+            yield from (left, right)
+        case Compare(left, _, right):
+            yield from (side.use for side in (left, right) if side.use is not None)
+        case ComparePositions(left, _, right):
+            yield from (side for side in (left, right) if isinstance(side, Use))
+
+
+def label(objects: Objects, name: str, args: tuple[str, ...], environment: Environment) -> str:
+    """`name(a, b)` with the names of the objects."""
+    return f"{name}({', '.join(objects.names[environment[a]] for a in args)})"
+
+
+def _verify(objects: Objects, binders: tuple[Binder, ...], formula: Formula, *further: Use) -> None:
+    if not any(binder.by_map for binder in binders):
+        return
+    uses = [use for use in (*formula_uses(formula), *further) if len(use.args) > 1]
+    for environment in _bindings(objects, binders):
+        for use in uses:
+            ids = [environment[a] for a in use.args]
+            if len(set(ids)) < len(ids):
+                binder = next(b for b in binders if b.by_map and b.name in use.args)
+                message = f"{label(objects, use.choice, use.args, environment)} has one object twice"
+                raise DiagnosticError([Diagnostic("SP433", message, binder.span)])
+
+
+def _bindings(objects: Objects, binders: tuple[Binder, ...]) -> Iterator[dict[str, int]]:
+    """All bindings; raises where a map has no value on one."""
+
+    def extend(bound: dict[str, int], place: int) -> Iterator[dict[str, int]]:
+        if place == len(binders):
+            yield bound
+            return
+        binder = binders[place]
+        members = objects.of(binder.set, bound)
+        if binder.by_map and not members:
+            message = f"{label(objects, binder.set.name, binder.set.args, bound)} has no value"
+            hint = "restrict the variables to objects that the map has a value on"
+            raise DiagnosticError([Diagnostic("SP432", message, binder.span, hint)])
+        for item in members:
+            inner = {**bound, binder.name: item}
+            if (binder.by_map or item not in bound.values()) and objects.passes(binder.where, inner):
+                yield from extend(inner, place + 1)
+
+    return extend({}, 0)

@@ -1,0 +1,99 @@
+"""Maps and ordered enums in requirements, counters and triggers, against enumeration."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.engine.enumerate import enumerate_solutions
+from tests.engine.agreement import Agreement
+from tests.engine.small import Machine, Things, World, things, world
+
+ORDERED = """
+choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end
+choice ordered enum store($x in Things): ROOT < TASK < LANE < INLINE end
+map host($x in Things) in Things = "$x.near[0]"
+"""
+
+
+def agreement(here: World) -> Agreement:
+    space = here.instance.space
+    solutions = tuple(enumerate_solutions(space, here.kernel, Machine()))
+    return Agreement(space, here.instance, solutions, {x.name: x for x in here.things})
+
+
+def chain(count: int) -> Things:
+    """Things of which each one's first neighbour is the next, the last one's is itself."""
+    made = things(count)
+    for thing, following in zip(made, (*made[1:], made[-1]), strict=True):
+        thing.near = (following,)
+    return Things(made)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "require forall $x in Things: site($x) <= site(host($x))",
+        "require forall $x in Things: site($x) < site(host(host($x))) || site($x) is INLINE",
+        "require forall $x in Things: store($x) <= site($x) && (site($x) > TASK || store($x) != TASK)",
+        "require forall $x in Things: forall $y in Things: site($x) >= store($y) || site(host($x)) is LANE",
+        "require forall $x in Things: site($x) <= \"'TASK' if $x.id < 1 else 'LANE'\"",
+        "require forall $x in Things: \"'TASK'\" != site(host($x)) || store($x) == \"'ROOT'\"",
+        "choice counter deep($x in Things):\n"
+        "  forall $y in Things: sum 1 when: site(host($y)) > site($x) end\n"
+        "require forall $x in Things: deep(host($x)) <= 1",
+    ],
+)
+def test_orders_and_maps_agree_with_enumeration(rules: str) -> None:
+    found = agreement(world(ORDERED + rules, chain(3 if "store" not in rules else 2)))
+    assert found.solutions
+    found.check_exhaustively()
+    for seed in range(6):
+        rng = random.Random(seed)
+        found.check_descent(rng)
+        found.check_order(rng)
+        found.check_queue(rng)
+
+
+def test_an_order_between_neighbours_prunes_both_ends() -> None:
+    rule = 'require forall $x in Things where "$x.id < 2": site($x) < site(host($x))'
+    here = world(ORDERED + rule, chain(3))
+    a, b, c = here.things
+    assert here.root().possible("site", a) == ("ROOT", "TASK")
+    assert here.root().possible("site", b) == ("TASK", "LANE")
+    decided = here.made(here.root(), "site", c, to=("LANE",))
+    assert [decided.value("site", x) for x in (a, b)] == ["ROOT", "TASK"]
+
+
+def refusal(text: str, kernel: Things) -> tuple[str, str]:
+    with pytest.raises(DiagnosticError) as caught:
+        world(text, kernel)
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic.code, diagnostic.message
+
+
+def test_a_map_must_have_a_value_where_a_requirement_applies_it() -> None:
+    text = (
+        ORDERED.replace("$x.near[0]", "$x.spare") + "require forall $x in Things: site($x) <= site(host($x))"
+    )
+    assert refusal(text, chain(2)) == ("SP432", "host(t0) has no value")
+
+
+def test_a_map_must_stay_within_its_set() -> None:
+    text = ORDERED.replace("in Things =", "in Some =")
+    assert refusal(text, Things(chain(1).things)) == ("SP431", "host(t0) is t0, which does not lie in Some")
+
+
+def test_a_choice_of_two_things_is_not_applied_to_one_twice() -> None:
+    text = ORDERED + (
+        "choice enum pair($x in Things, $y in Things):\n  value A:\n  value B:\nend\n"
+        "require forall $x in Things: pair($x, host($x)) is A\n"
+    )
+    assert refusal(text, chain(2)) == ("SP433", "pair(t1, t1) has one object twice")
+
+
+def test_a_string_that_names_no_value_is_refused_where_it_stands() -> None:
+    text = ORDERED + "require forall $x in Things: site($x) <= \"'DEEP'\""
+    assert refusal(text, chain(1)) == ("SP414", "this is DEEP, not one of ROOT, TASK, LANE, INLINE")
