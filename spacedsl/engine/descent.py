@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
+from spacedsl.engine.streams import Draws
 
 Branches = Callable[[Candidate], tuple[Variable, Sequence[int]] | None]
 """The next open decision and the disjoint masks that its domain is split into; None: complete."""
@@ -47,7 +46,7 @@ def random_descent(
     instance: Instance,
     candidate: Candidate,
     branches: Branches,
-    rng: np.random.Generator,
+    rng: Draws,
     counts: DescentCounts,
 ) -> Candidate | None:
     """Takes random branches until the candidate is complete; None where a decision has none left."""

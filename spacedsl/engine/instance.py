@@ -6,8 +6,9 @@ candidates from candidates. It decides nothing: which decision comes next is the
 
 from __future__ import annotations
 
+import enum
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,10 +17,18 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.cycles import refuse_cycles
 from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps
+from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
 from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
 from spacedsl.engine.triggers import Expansion, expand
 from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Space
+
+
+class Engine(enum.Enum):
+    """What propagates. Both give the same vectors, word for word."""
+
+    PYTHON = "python"  # the reference: simple, slow, needs no compiler
+    NATIVE = "native"  # compiled C; where that cannot be had, Python, and `Instance.no_native` says why
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,18 +54,40 @@ class Variable:
 class Instance:
     """Built by `instantiate(compiled, kernel, device)`: objects, layout of the vector, host tables."""
 
-    def __init__(self, compiled: CompiledSpace, objects: Objects, expansion: Expansion) -> None:
+    def __init__(
+        self,
+        compiled: CompiledSpace,
+        objects: Objects,
+        expansion: Expansion,
+        engine: Engine = Engine.PYTHON,
+    ) -> None:
         self.compiled = compiled
         self.space: Space = compiled.space
         self.kernel, self.device = objects.kernel, objects.device
         self.objects = objects
         self.layout: Layout = lay_out(compiled.complete, objects, expansion)
-        self.propagation = Propagation(compiled, objects, expansion, self.layout)
+        self.expansion = expansion
+        self.native: NativePropagation | None = None
+        self.no_native: str | None = None
+        """Why the native engine, which was asked for, does not run."""
+        if engine is Engine.NATIVE:
+            self.native, self.no_native = native_or_reason(compiled, objects, expansion, self.layout)
         self.variables: tuple[Variable, ...] = _variables(self.space, objects, self.layout)
         """All decision variables (not counters, not representatives), by declaration, then by objects."""
-        self._presence = _presence(self.space, objects, self.layout)
+        self.presence: Mapping[int, tuple[int, ...]] = _presence(self.space, objects, self.layout)
+        """By cell of a decision: words that all say PRESENT once its objects are; no entry: always."""
         self._by_offset = {variable.offset: variable for variable in self.variables}
         self._by_names = {(variable.choice, variable.names): variable for variable in self.variables}
+
+    @property
+    def engine(self) -> Engine:
+        """The one that runs."""
+        return Engine.PYTHON if self.native is None else Engine.NATIVE
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        """The reference engine, whichever runs."""
+        return Propagation(self.compiled, self.objects, self.expansion, self.layout)
 
     def root(self) -> Candidate | None:
         """The candidate before any decision, propagated; None where the space is empty."""
@@ -64,7 +95,7 @@ class Instance:
 
     @cached_property
     def _root_candidate(self) -> Candidate | None:
-        return self._candidate(self.propagation.root())
+        return self._candidate((self.native or self.propagation).root())
 
     def variables_of(self, choice: str) -> tuple[Variable, ...]:
         return tuple(variable for variable in self.variables if variable.choice == choice)
@@ -86,12 +117,13 @@ class Instance:
 
     def is_present(self, vector: Sequence[int], variable: Variable) -> bool:
         """Whether the variable's objects are present for certain in a candidate with this vector."""
-        cells = self._presence.get(variable.offset)
+        cells = self.presence.get(variable.offset)
         return cells is None or all(vector[cell] == PRESENT for cell in cells)
 
     def restrict(self, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
         """A candidate in which the variable keeps only `mask`'s values, propagated; None: contradiction."""
-        return self._candidate(self.propagation.restrict(candidate.vector, variable.offset, mask))
+        propagation = self.native or self.propagation
+        return self._candidate(propagation.restrict(candidate.vector, variable.offset, mask))
 
     def decide(self, candidate: Candidate, decision: Decision) -> Candidate | None:
         """The same by names; raises `KeyError` for a choice, object or value that does not exist here."""
@@ -113,7 +145,9 @@ class Instance:
         return tuple(ids[id(item)] for item in objects)
 
 
-def instantiate(compiled: CompiledSpace, kernel: object, device: object) -> Instance:
+def instantiate(
+    compiled: CompiledSpace, kernel: object, device: object, engine: Engine = Engine.PYTHON
+) -> Instance:
     """Evaluates sets and universes, verifies every claim, lays out the vector and propagates the root.
 
     Raises `DiagnosticError` for what is wrong with the kernel as this space sees it.
@@ -126,7 +160,7 @@ def instantiate(compiled: CompiledSpace, kernel: object, device: object) -> Inst
         verify(objects, reverse=False)
         verify_maps(compiled.space, objects)
         refuse_cycles(compiled.complete, objects, expansion)
-    instance = Instance(compiled, objects, expansion)
+    instance = Instance(compiled, objects, expansion, engine)
     instance.root()
     return instance
 

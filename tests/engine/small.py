@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.language.host import Addition, callback, exposed
 from tests.engine.examples import load_text
 
@@ -91,7 +91,7 @@ def things(count: int, **attributes: object) -> tuple[Thing, ...]:
     return tuple(Thing(i, f"t{i}", **attributes) for i in range(count))  # type: ignore[arg-type]
 
 
-def world(text: str, kernel: Things | int) -> World:
+def world(text: str, kernel: Things | int, engine: Engine = Engine.PYTHON) -> World:
     """Loads, compiles and instantiates the text after `SETS`; a number stands for so many plain things."""
     chosen = Things(things(kernel)) if isinstance(kernel, int) else kernel
-    return World(chosen, instantiate(compile_space(load_text(SETS + text)), chosen, Machine()))
+    return World(chosen, instantiate(compile_space(load_text(SETS + text)), chosen, Machine(), engine))

@@ -1,0 +1,95 @@
+"""Compiling generated C to a shared library, once for each text, compiler and set of flags.
+
+In: C text and definitions of its constants. Out: the path of a library in the user's cache, which is made
+under a temporary name and renamed, so that several processes may make it at once. Raises `NoCompilerError`
+where no compiler answers or it refuses the text: the Python engine needs none.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FLAGS = ("-O2", "-std=gnu11", "-fvisibility=hidden", "-fno-sanitize=all", "-w", "-shared", "-fPIC")
+TIMEOUT_S = 300.0
+
+
+class NoCompilerError(Exception):
+    """There is no C compiler that compiles what was printed; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    command: tuple[str, ...]
+    version: str
+    """All that it says about itself."""
+
+
+@functools.cache
+def find_compiler() -> Compiler:
+    """`$CC`, else cc, gcc or clang, else the compiler of the ziglang package."""
+    chosen = os.environ.get("CC")
+    if chosen:
+        commands = [tuple(shlex.split(chosen))]
+    else:
+        commands = [(name,) for name in ("cc", "gcc", "clang") if shutil.which(name)]
+        if importlib.util.find_spec("ziglang"):
+            commands.append((sys.executable, "-m", "ziglang", "cc"))
+    for command in commands:
+        try:
+            answer = subprocess.run(
+                [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if answer.returncode == 0 and answer.stdout.strip():
+            return Compiler(command, answer.stdout)
+    raise NoCompilerError(f"CC names `{chosen}`, which does not run" if chosen else "no C compiler was found")
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept: below the user's cache, as XDG says."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "spacedsl" / "engines"
+
+
+def build(source: str, constants: Mapping[str, int], folder: Path | None = None) -> Path:
+    """The library of a translation unit, from the cache or compiled."""
+    compiler = find_compiler()
+    command = (*compiler.command, *FLAGS, *(f"-D{name}={value}" for name, value in constants.items()))
+    digest = hashlib.sha256("\0".join((*command, compiler.version, source)).encode()).hexdigest()
+    folder = folder if folder is not None else cache_folder()
+    library = folder / f"{digest[:32]}.so"
+    if library.exists():
+        return library
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="engine-", dir=folder) as place:
+            text, result = Path(place, "engine.c"), Path(place, "engine.so")
+            text.write_text(source, encoding="utf-8")
+            done = subprocess.run(
+                [*command, "-o", str(result), str(text)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+            if done.returncode != 0 or not result.exists():
+                raise NoCompilerError(f"{compiler.command[0]} refused an engine: {done.stderr[:2000]}")
+            result.replace(library)
+    except subprocess.TimeoutExpired:
+        raise NoCompilerError(f"{compiler.command[0]} took more than {TIMEOUT_S:g} s for an engine") from None
+    except OSError as error:
+        raise NoCompilerError(f"no engine can be kept in {folder}: {error.strerror}") from None
+    return library

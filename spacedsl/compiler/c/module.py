@@ -1,0 +1,224 @@
+"""Printing of all propagators of a space as one C translation unit.
+
+In: a `Module` and its space. Out: `CModule`: the text, and what an instance has to supply. The text stands
+between `runtime.h`, whose operations it calls, and `search.h`, which calls it. Every function works on a
+`State *s` and returns false for a contradiction:
+
+    run_NAME(s, objects..)   a propagator on a binding, or what runs it on all bindings that a wake leaves
+    open wake_N(s, cell)          everything that a change of a cell of source N runs wake, compute, start
+    the same by cell; the counter of a cell; all propagators on all bindings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from spacedsl.compiler.c.bindings import print_loops
+from spacedsl.compiler.c.expressions import Translations
+from spacedsl.compiler.c.names import array, function_name, indent, variable_name
+from spacedsl.compiler.c.statements import Body
+from spacedsl.compiler.c.tables import StaticTables, Table
+from spacedsl.compiler.c.wakes import Source, WakePrinter, call, counter_of, sources
+from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Entry, Module, Propagator, Statement, Wake
+from spacedsl.compiler.ir import Table as Projection
+from spacedsl.language.space import EnumChoice, Space, Symmetry
+
+MOST_INVERTED_BITS = 12
+"""Pairs of more values are inverted value by value."""
+
+
+@dataclass(frozen=True, slots=True)
+class CModule:
+    """The text, and what its tables, its sources of wakes and its checks stand for."""
+
+    generated: str
+    """What depends on the space."""
+    tables: tuple[Table, ...]
+    sources: tuple[Source, ...]
+    checks: tuple[Check, ...]
+
+    @property
+    def source(self) -> str:
+        """The whole translation unit."""
+        head = f"#define FOLLOWED_BITS {FOLLOWED_BITS}"
+        return "\n\n".join((head, _runtime("runtime.h"), self.generated, _runtime("search.h")))
+
+
+def print_c(module: Module, space: Space) -> CModule:
+    """The module's text; raises `UnprintableError` for what only the Python engine knows."""
+    printer = _Printer(module, space, StaticTables(space), Translations({}))
+    found = sources(module, space)
+    wakes = WakePrinter(module, space, printer.tables)
+    functions: list[list[str]] = [f for p in module.propagators for f in printer.propagator(p)]
+    for source in found:
+        if source.sites:
+            functions += [wakes.changed(source), wakes.function(source)]
+    functions += [printer.wake(found), printer.compute(found), printer.start(), printer.mirrored(found)]
+    constants = [
+        *(_projection(number, table) for number, table in enumerate(module.tables)),
+        *(
+            array(f"uint8_t translation_{number}", numbers)
+            for numbers, number in printer.translations.arrays.items()
+        ),
+        *(_inverse(c) for c in space.choices.values() if isinstance(c, EnumChoice)),
+    ]
+    parts = [
+        "\n".join(printer.tables.definitions()),
+        *constants,
+        *("\n".join(lines) for lines in functions),
+    ]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    return CModule(text, tuple(printer.tables.requested.values()), found, tuple(printer.tables.checks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Printer:
+    module: Module
+    space: Space
+    tables: StaticTables
+    translations: Translations
+
+    def propagator(self, propagator: Propagator) -> list[list[str]]:
+        """Its function, that for all bindings, and those of its wakes that loop."""
+        arguments = propagator.arguments
+        body = Body(self.space, self.tables, self.translations, {}, set(arguments))
+        locals_ = sorted({s.local.name for s in _flat(propagator.body) if isinstance(s, Assign)})
+        lines = [f"Wide {', '.join(f'local_{name}' for name in locals_)};"] if locals_ else []
+        places = (f"{Path(span.source.name).name}:{span.line}" for span in propagator.spans)
+        comment = f"/* {', '.join(places)} */"
+        functions = [
+            [comment, *_function(propagator.name, arguments, [*lines, *body.block(propagator.body)])]
+        ]
+        inner = self._run(propagator)
+        everywhere = print_loops(propagator.loops, inner, self.tables)
+        functions.append(_function(f"{propagator.name}_everywhere", (), everywhere))
+        wakes: tuple[Wake | Entry, ...] = (*propagator.wakes, *propagator.entries)
+        for wake in wakes:
+            if wake.loops:
+                bound = (wake.variable,) if isinstance(wake, Entry) else wake.use.args
+                functions.append(_function(wake.name, bound, print_loops(wake.loops, inner, self.tables)))
+        return functions
+
+    def _run(self, propagator: Propagator) -> list[str]:
+        """What is done for one binding."""
+        if propagator.deferred:
+            cell = self.tables.cell(counter_of(propagator), propagator.arguments)
+            return [f"compute_later(s, {cell});"]
+        return [f"if (!{call(propagator.name, propagator.arguments)})", "    return false;"]
+
+    def wake(self, found: Iterable[Source]) -> list[str]:
+        cases = [f"case {s.number}: return wake_{s.number}(s, cell);" for s in found if s.sites]
+        presence = [] if not self.space.triggers else ["if (!update_presence(s, cell))", "    return false;"]
+        return [
+            "static bool wake(State *s, int32_t cell)",
+            "{",
+            *indent([*presence, *_switch(cases, "true")]),
+            "}",
+        ]
+
+    def compute(self, found: Iterable[Source]) -> list[str]:
+        numbers = {source.name: source.number for source in found if not source.is_set}
+        cases = []
+        for propagator in self.module.propagators:
+            if propagator.deferred:
+                arguments = "".join(f", key[{place}]" for place in range(len(propagator.arguments)))
+                number = numbers[counter_of(propagator)]
+                cases.append(f"case {number}: return {function_name(propagator.name)}(s{arguments});")
+        key = ["const int32_t *const key = key_of(s, cell);"]
+        return [
+            "static bool compute(State *s, int32_t cell)",
+            "{",
+            *indent([*key, *_switch(cases, "true")]),
+            "}",
+        ]
+
+    def mirrored(self, found: Iterable[Source]) -> list[str]:
+        """The other orientation's mask of a pair, by the source of its choice."""
+        cases = []
+        for source in found:
+            choice = self.space.choices.get(source.name)
+            if not source.is_set and isinstance(choice, EnumChoice) and choice.symmetry is not Symmetry.NONE:
+                cases.append(f"case {source.number}: return inverse_{choice.name}(mask);")
+        return [
+            "static Word mirrored(int32_t source, Word mask)",
+            "{",
+            *indent(["switch (source) {", *cases, "default: return mask;", "}"]),
+            "}",
+        ]
+
+    def start(self) -> list[str]:
+        """Counters first and alone: comparing two that have no bounds yet could raise each for ever."""
+        lines: list[str] = []
+        for propagator in self.module.propagators:
+            if propagator.deferred:
+                everywhere = function_name(f"{propagator.name}_everywhere")
+                lines += [f"if (!{everywhere}(s) || !compute_all(s))", "    return false;"]
+        for propagator in self.module.propagators:
+            if not propagator.deferred:
+                lines += [f"if (!{function_name(f'{propagator.name}_everywhere')}(s))", "    return false;"]
+        return [
+            "static bool compute_all(State *s)",
+            "{",
+            "    while (s->latest) {",
+            "        const int32_t cell = s->later[--s->latest];",
+            "        s->dirty[cell] = 0;",
+            "        if (!compute(s, cell))",
+            "            return false;",
+            "    }",
+            "    return true;",
+            "}",
+            "",
+            "/* Every propagator on every binding. */",
+            "static bool start(State *s)",
+            "{",
+            *indent([*lines, "return true;"]),
+            "}",
+        ]
+
+
+def _function(name: str, arguments: Iterable[str], body: list[str]) -> list[str]:
+    parameters = "".join(f", int32_t {variable_name(a)}" for a in arguments)
+    return [
+        f"static bool {function_name(name)}(State *s{parameters})",
+        "{",
+        *indent([*body, "return true;"]),
+        "}",
+    ]
+
+
+def _switch(cases: list[str], otherwise: str) -> list[str]:
+    return ["switch (s->of->cells[cell].source) {", *cases, f"default: return {otherwise};", "}"]
+
+
+def _flat(statements: Iterable[Statement]) -> Iterable[Statement]:
+    for statement in statements:
+        yield statement
+        for name in ("then", "otherwise", "body"):
+            yield from _flat(getattr(statement, name, ()))
+
+
+def _projection(number: int, table: Projection) -> str:
+    widest = max(table.entries, default=0)
+    entry = next(bits for bits in (8, 16, 32, 64) if widest < 1 << bits)
+    return array(f"uint{entry}_t table_{number}", table.entries)
+
+
+def _inverse(choice: EnumChoice) -> str:
+    """`inverse_CHOICE`: the mask of the other orientation; nothing for a choice without symmetry."""
+    if choice.symmetry is Symmetry.NONE:
+        return ""
+    name = f"inverse_{choice.name}"
+    if choice.symmetry is Symmetry.SYMMETRIC:
+        return f"static inline Word {name}(Word mask) {{ return mask; }}"
+    if len(choice.values) > MOST_INVERTED_BITS:
+        numbers = array(f"uint8_t {name}_of", choice.inverse)
+        return f"{numbers}\n\nstatic inline Word {name}(Word mask) {{ return translated(mask, {name}_of); }}"
+    masks = array(f"uint16_t {name}_of", (choice.invert(mask) for mask in range(choice.full + 1)))
+    return f"{masks}\n\nstatic inline Word {name}(Word mask) {{ return {name}_of[mask]; }}"
+
+
+def _runtime(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

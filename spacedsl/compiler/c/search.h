@@ -1,0 +1,377 @@
+/* What Python calls: propagation of one vector, and whole random descents.
+ *
+ * Generated code above defines `start`, `wake` and `compute`, and `mirrored` for pairs. An instance may be shared by
+ * threads; a state is for one thread at a time. */
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { FAULT = -1, CONTRADICTION = 0, NARROWED = 1, UNCHANGED = 2 };
+
+/* ---- States ---- */
+
+EXPORT void free_state(State *s)
+{
+    if (!s)
+        return;
+    free(s->v);
+    free(s->saved);
+    free(s->before);
+    free(s->waiting);
+    free(s->dirty);
+    free(s->queue);
+    free(s->later);
+    free(s);
+}
+
+/* A state that holds the vector before any propagation; NULL: no memory. */
+EXPORT State *new_state(const Instance *of)
+{
+    State *const s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    const size_t words = (size_t)of->words, all = words + (size_t)of->row_words;
+    size_t ring = 1;
+    while (ring < words)
+        ring *= 2;
+    s->of = of;
+    s->ring = (int32_t)ring - 1;
+    s->v = malloc(all * sizeof(Word));
+    s->saved = malloc(all * sizeof(Word));
+    s->before = malloc((words + INTEGER_WORDS) * sizeof(Word));
+    s->waiting = calloc(words, 1);
+    s->dirty = calloc(words, 1);
+    s->queue = malloc(ring * sizeof(int32_t));
+    s->later = malloc(words * sizeof(int32_t));
+    if (!s->v || !s->saved || !s->before || !s->waiting || !s->dirty || !s->queue || !s->later) {
+        free_state(s);
+        return NULL;
+    }
+    s->rows = s->v + words;
+    memcpy(s->v, of->initial, words * sizeof(Word));
+    memcpy(s->rows, of->initial_rows, (size_t)of->row_words * sizeof(Word));
+    return s;
+}
+
+/* Why the last call returned FAULT: 1 + the number of the check, and the value that it refused. */
+EXPORT int32_t fault_of(const State *s, Word *value)
+{
+    memcpy(value, s->fault_value, sizeof s->fault_value);
+    return s->fault;
+}
+
+/* Makes the state hold a vector; bit rows follow the words that differ. */
+static void load(State *s, const Word *vector)
+{
+    if (!s->of->row_words) {
+        memcpy(s->v, vector, (size_t)s->of->words * sizeof(Word));
+        return;
+    }
+    for (int32_t cell = 0; cell < s->of->words; cell++) {
+        const Word had = s->v[cell], has_now = vector[cell];
+        if (had == has_now)
+            continue;
+        s->v[cell] = has_now;
+        const Cell *const c = s->of->cells + cell;
+        if (c->row < 0)
+            continue;
+        drop(s, c, had & ~has_now);
+        for (Word more = has_now & ~had; more; more &= more - 1)
+            s->rows[c->row + (c->bit >> 6) + __builtin_ctzll(more) * OBJECT_WORDS] |= (Word)1 << (c->bit & 63);
+    }
+}
+
+/* ---- Propagation ---- */
+
+static bool to_fixpoint(State *s)
+{
+    for (;;) {
+        if (s->queued) {
+            const int32_t cell = s->queue[s->first++ & s->ring];
+            s->queued--;
+            s->waiting[cell] = 0;
+            if (!wake(s, cell))
+                return false;
+        } else if (s->latest) {
+            const int32_t cell = s->later[--s->latest];
+            s->dirty[cell] = 0;
+            if (!compute(s, cell))
+                return false;
+        } else {
+            return true;
+        }
+    }
+}
+
+/* Empties the queues after a contradiction. */
+static void give_up(State *s)
+{
+    while (s->queued)
+        s->waiting[s->queue[(s->first + --s->queued) & s->ring]] = 0;
+    while (s->latest)
+        s->dirty[s->later[--s->latest]] = 0;
+}
+
+static bool narrow_domain(State *s, int32_t cell, const Word *mask)
+{
+    const Cell *const c = s->of->cells + cell;
+    if (c->universe >= 0)
+        return keep(s, cell, mask);
+    const Word kept = s->v[cell] & *mask;
+    if (kept == s->v[cell])
+        return true;
+    return c->twin >= 0 ? narrow_pair(s, cell, kept, mirrored(c->source, kept)) : narrow(s, cell, kept);
+}
+
+static int32_t ended(State *s, bool is_consistent)
+{
+    if (is_consistent)
+        return NARROWED;
+    give_up(s);
+    return s->fault ? FAULT : CONTRADICTION;
+}
+
+/* Every propagator on every binding, to the fixpoint, into `vector`. */
+EXPORT int32_t propagate_root(State *s, Word *vector)
+{
+    s->fault = 0;
+    load(s, s->of->initial);
+    const int32_t end = ended(s, start(s) && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
+/* The domain at `cell` of `vector` keeps the values of `mask`; what follows, into `vector` itself. */
+EXPORT int32_t restrict_domain(State *s, Word *vector, int32_t cell, const Word *mask)
+{
+    s->fault = 0;
+    load(s, vector);
+    const int32_t end = ended(s, narrow_domain(s, cell, mask) && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
+/* ---- Random numbers: splitmix64, a stream for each descent ---- */
+
+static inline Word next_word(Word *stream)
+{
+    Word z = *stream += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+    return z ^ z >> 31;
+}
+
+static inline Word stream_of(Word seed, Word descent)
+{
+    Word stream = seed;
+    const Word first = next_word(&stream);
+    stream = first ^ descent * 0xd1342543de82ef95ULL;
+    return next_word(&stream);
+}
+
+/* A number below `count`: the upper half of count times a random word. */
+static inline Word below(Word *stream, Word count)
+{
+    return (Word)((unsigned __int128)next_word(stream) * count >> 64);
+}
+
+/* ---- Orderings ---- */
+
+/* A decision variable in its place. Its parts are its values, or the groups and what they leave. */
+typedef struct {
+    int32_t cell;
+    int32_t words;    /* of its mask */
+    int32_t group;    /* where its groups begin in `groups` */
+    int32_t groups;   /* how many, 0: single values */
+    int32_t presence; /* where the list of words that say whether its objects are present begins in `presence` */
+} Split;
+
+/* Which open decision comes next: the first, any one with the same probability, or the first of the fewest parts. */
+enum { FIRST = 0, ANY = 1, SMALLEST = 2 };
+
+typedef struct {
+    int32_t splits;
+    int32_t rule;
+    const Split *order;
+    const Word *groups;
+    const int32_t *presence;
+} Ordering;
+
+typedef struct {
+    const Split *split;
+    int32_t parts;
+} Branching;
+
+static inline int32_t count_parts(const State *s, const Ordering *o, const Split *split)
+{
+    const Word *const domain = s->v + split->cell;
+    int32_t parts = 0;
+    if (!split->groups) {
+        for (int32_t i = 0; i < split->words; i++)
+            parts += __builtin_popcountll(domain[i]);
+        return parts;
+    }
+    if (!is_several(*domain))
+        return 1;
+    Word rest = *domain;
+    for (int32_t i = 0; i < split->groups; i++) {
+        parts += (*domain & o->groups[split->group + i]) != 0;
+        rest &= ~o->groups[split->group + i];
+    }
+    return parts + (rest != 0);
+}
+
+/* ABSENT, PRESENT, or both while that is not known. */
+static inline Word presence_of(const State *s, const Ordering *o, const Split *split)
+{
+    const int32_t *const cells = o->presence + split->presence;
+    Word known = PRESENT;
+    for (int32_t i = 1; i <= cells[0]; i++) {
+        if (s->v[cells[i]] == ABSENT)
+            return ABSENT;
+        known |= s->v[cells[i]];
+    }
+    return known;
+}
+
+/* The next open decision at or after `*from`; no split: the vector is complete. What lies before `*from` is decided
+ * for good. */
+static Branching next_branching(const State *s, const Ordering *o, int32_t *from, Word *stream)
+{
+    Branching found = {NULL, 0};
+    bool is_settled = true;
+    Word open = 0;
+    for (int32_t i = *from; i < o->splits; i++) {
+        const Split *const split = o->order + i;
+        const int32_t parts = count_parts(s, o, split);
+        const Word known = parts > 1 ? presence_of(s, o, split) : ABSENT;
+        if (known == PRESENT) {
+            /* Of any, the n-th open one replaces the one chosen so far with probability 1/n. */
+            const bool is_better = o->rule == FIRST || (o->rule == ANY && below(stream, ++open) == 0) ||
+                                   (o->rule == SMALLEST && (!found.split || parts < found.parts));
+            if (is_better)
+                found = (Branching){split, parts};
+            if (o->rule == FIRST || (o->rule == SMALLEST && parts == 2))
+                return found;
+        }
+        is_settled = is_settled && known == ABSENT;
+        if (is_settled)
+            *from = i + 1;
+    }
+    return found;
+}
+
+/* The mask of part number `part`, in order of values or groups. */
+static void part_mask(const State *s, const Ordering *o, const Split *split, Word part, Word *mask)
+{
+    const Word *const domain = s->v + split->cell;
+    memset(mask, 0, INTEGER_WORDS * sizeof(Word));
+    if (!split->groups) {
+        int32_t word = 0;
+        for (; part >= (Word)__builtin_popcountll(domain[word]); word++)
+            part -= (Word)__builtin_popcountll(domain[word]);
+        Word rest = domain[word];
+        for (; part; part--)
+            rest &= rest - 1;
+        mask[word] = rest & -rest;
+        return;
+    }
+    Word rest = *domain;
+    for (int32_t i = 0; i < split->groups; i++) {
+        const Word group = o->groups[split->group + i];
+        rest &= ~group;
+        if ((*domain & group) && !part--) {
+            *mask = *domain & group;
+            return;
+        }
+    }
+    *mask = rest;
+}
+
+/* ---- Descents ---- */
+
+typedef struct {
+    Word descents, complete, decisions, refutations;
+} Counts;
+
+static inline void copy_all(const State *s, Word *to, const Word *from)
+{
+    memcpy(to, from, (size_t)(s->of->words + s->of->row_words) * sizeof(Word));
+}
+
+/* From the vector in the state to a complete one; false: a decision has no part left, or a fault. */
+static bool descend(State *s, const Ordering *o, bool refutes, Word stream, Counts *counts)
+{
+    int32_t from = 0;
+    for (;;) {
+        const Branching next = next_branching(s, o, &from, &stream);
+        if (!next.split)
+            return true;
+        const int32_t cell = next.split->cell;
+        Word drawn[INTEGER_WORDS], rest[INTEGER_WORDS], left = 0;
+        part_mask(s, o, next.split, below(&stream, (Word)next.parts), drawn);
+        copy_all(s, s->saved, s->v);
+        if (narrow_domain(s, cell, drawn) && to_fixpoint(s)) {
+            counts->decisions++;
+            continue;
+        }
+        give_up(s);
+        counts->refutations++;
+        if (s->fault || !refutes)
+            return false;
+        copy_all(s, s->v, s->saved);
+        for (int32_t i = 0; i < next.split->words; i++)
+            left |= rest[i] = s->v[cell + i] & ~drawn[i];
+        if (!left || !narrow_domain(s, cell, rest) || !to_fixpoint(s)) {
+            give_up(s);
+            return false;
+        }
+    }
+}
+
+/* A fingerprint of a vector. */
+static Word digest(const Word *vector, int32_t words)
+{
+    Word sum = 0;
+    for (int32_t i = 0; i < words; i++) {
+        Word stream = sum ^ vector[i];
+        sum = next_word(&stream);
+    }
+    return sum;
+}
+
+/* `count` descents from `vector`, numbered from `first`: those of one seed and number are the same, in any batch.
+ *
+ * Where they are wanted: `digests`, one for each descent, of its complete vector, 0 for a dead end; `leaf`, the last
+ * complete vector. Returns FAULT where a check failed, else NARROWED. */
+EXPORT int32_t random_descents(State *s, const Word *vector, const Ordering *o, int32_t refutes, Word seed, Word first,
+                               Word count, Counts *counts, Word *digests, Word *leaf)
+{
+    s->fault = 0;
+    load(s, vector);
+    Word *const start_of_all = malloc((size_t)(s->of->words + s->of->row_words) * sizeof(Word));
+    if (!start_of_all)
+        return FAULT;
+    copy_all(s, start_of_all, s->v);
+    for (Word i = 0; i < count && !s->fault; i++) {
+        if (i)
+            copy_all(s, s->v, start_of_all);
+        counts->descents++;
+        const bool is_complete = descend(s, o, refutes, stream_of(seed, first + i), counts);
+        counts->complete += is_complete;
+        if (digests)
+            digests[i] = is_complete ? digest(s->v, s->of->words) : 0;
+        if (leaf && is_complete)
+            memcpy(leaf, s->v, (size_t)s->of->words * sizeof(Word));
+    }
+    free(start_of_all);
+    return s->fault ? FAULT : NARROWED;
+}
+
+/* Whether every decision of present objects has been made. */
+EXPORT int32_t is_complete(State *s, const Word *vector, const Ordering *o)
+{
+    Word stream = 0;
+    int32_t from = 0;
+    load(s, vector);
+    return !next_branching(s, o, &from, &stream).split;
+}

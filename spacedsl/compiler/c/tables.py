@@ -1,0 +1,135 @@
+"""The static tables that generated C reads: what an instance has to supply, in which form.
+
+In: what the printers ask for. Out: `Table` requests in order of their numbers, and the C text of an access.
+A table of up to two objects is dense over object ids, one of more over their ranks at each position.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.compiler.c.names import variable_name
+from spacedsl.compiler.ir import Check, HostCall, Satisfies, StaticCompare
+from spacedsl.compiler.python import HostTable, StaticTable, host_table, static_table
+from spacedsl.language.space import SetRef, Space
+
+DENSE_OBJECTS = 2
+
+
+class TableKind(enum.Enum):
+    """The prefix of the name, and what an entry is."""
+
+    CELL = "at"  # a word of the vector
+    LIST = "members"  # where the members begin in `lists`
+    SET = "in"  # where the set begins in `sets`
+    RANK = "rank"  # where ranks by object begin in `lists`
+    OWNERS = "owners"  # by member: where the arguments of the instances that hold it begin in `lists`
+    PRESENCE = "present"  # the word that says whether the last object is a member of the set of the others
+    FIRING = "fired"  # the word that says whether a trigger fires
+    INTEGER = "host"  # the value of a host expression
+    TRUTH = "truth"  # of a host expression
+    MASK = "mask"  # where the mask of satisfying values begins in `masks`
+    COMPARISON = "holds"  # the truth of a static comparison
+    RANKS = "ranks"  # of the objects of another table of many
+
+
+ENTRY_TYPES = {TableKind.INTEGER: "int64_t", TableKind.TRUTH: "uint8_t", TableKind.COMPARISON: "uint8_t"}
+
+Subject = str | int | HostTable | StaticTable
+"""A choice, a set, a trigger's number, a host expression, a static test, or the name of another table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    kind: TableKind
+    subject: Subject
+    arity: int
+    is_union: bool = False
+    """Of a parametric set: of all instances together."""
+
+    @property
+    def entry_type(self) -> str:
+        return ENTRY_TYPES.get(self.kind, "int32_t")
+
+
+@dataclass(slots=True)
+class StaticTables:
+    """The tables asked for so far, in order, and the checks."""
+
+    space: Space
+    requested: dict[tuple[TableKind, Subject, bool], Table] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+
+    def cell(self, choice: str, args: Sequence[str]) -> str:
+        return self._entry(TableKind.CELL, choice, args)
+
+    def host(self, call: HostCall, is_integer: bool) -> str:
+        kind = TableKind.INTEGER if is_integer else TableKind.TRUTH
+        return self._entry(kind, host_table(call, is_integer), call.args)
+
+    def mask(self, test: Satisfies) -> str:
+        template, variables = static_table(test)
+        return f"masks_at(s, {self._entry(TableKind.MASK, template, variables)})"
+
+    def comparison(self, test: StaticCompare) -> str:
+        template, variables = static_table(test)
+        return self._entry(TableKind.COMPARISON, template, variables)
+
+    def members(self, ref: SetRef) -> str:
+        return f"list_at(s, {self._of_set(TableKind.LIST, ref)})"
+
+    def owners(self, name: str, member: str) -> str:
+        return f"list_at(s, {self._entry(TableKind.OWNERS, name, (member,))})"
+
+    def member_set(self, ref: SetRef) -> str:
+        return f"set_at(s, {self._of_set(TableKind.SET, ref)})"
+
+    def rank(self, ref: SetRef, variable: str) -> str:
+        return f"list_at(s, {self._of_set(TableKind.RANK, ref)})[{variable_name(variable)}]"
+
+    def presence(self, ref: SetRef, variable: str) -> str:
+        return self._entry(TableKind.PRESENCE, ref.name, (*ref.args, variable), self.is_union(ref))
+
+    def firing(self, trigger: int, args: Sequence[str]) -> str:
+        return self._entry(TableKind.FIRING, trigger, args)
+
+    def check(self, check: Check) -> int:
+        self.checks.append(check)
+        return len(self.checks) - 1
+
+    def is_union(self, ref: SetRef) -> bool:
+        """Whether this is a parametric set without its arguments: the union of its instances."""
+        return not ref.args and bool(self.space.sets[ref.name].params)
+
+    def _of_set(self, kind: TableKind, ref: SetRef) -> str:
+        return self._entry(kind, ref.name, ref.args, self.is_union(ref))
+
+    def _entry(self, kind: TableKind, subject: Subject, args: Sequence[str], is_union: bool = False) -> str:
+        table = self._table(kind, subject, len(args), is_union)
+        return f"{table.name}[{self._index(table, [variable_name(a) for a in args])}]"
+
+    def _table(self, kind: TableKind, subject: Subject, arity: int, is_union: bool = False) -> Table:
+        key = (kind, subject, is_union)
+        if key not in self.requested:
+            label = subject if isinstance(subject, str) else str(len(self.requested))
+            name = f"T_{'union_' if is_union else ''}{kind.value}_{label}"
+            self.requested[key] = Table(name, kind, subject, arity, is_union)
+        return self.requested[key]
+
+    def _index(self, table: Table, names: Sequence[str]) -> str:
+        if not names:
+            return "0"
+        if len(names) <= DENSE_OBJECTS:
+            return " * OBJECTS + ".join(names)
+        ranks = self._table(TableKind.RANKS, table.name, table.arity)
+        return f"place({ranks.name}, {table.arity}, (const int32_t[]){{{', '.join(names)}}})"
+
+    def definitions(self) -> list[str]:
+        """Where generated code finds each table, in a function whose state is `s`."""
+        return [
+            f"#define {table.name} ((const {table.entry_type} *)s->of->tables[{number}])"
+            for number, table in enumerate(self.requested.values())
+        ]

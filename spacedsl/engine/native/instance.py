@@ -1,0 +1,213 @@
+"""An instance as the native engine reads it: all tables in memory, and the library that works on them.
+
+In: a compiled space, its objects, layout and static values. Out: `NativeInstance`. Raises
+`NativeLimitError` for an instance that does not fit, `UnprintableError` or `NoCompilerError` for a space
+that cannot be compiled here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacedsl.compiler import CompiledSpace
+from spacedsl.compiler.c import CModule, print_c
+from spacedsl.compiler.c.build import build
+from spacedsl.compiler.c.wakes import Source
+from spacedsl.compiler.ir import Check
+from spacedsl.engine.layout import CERTAIN, Layout
+from spacedsl.engine.native.bindings import Relations
+from spacedsl.engine.native.keys import Keys
+from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
+from spacedsl.engine.native.tables import WORD_BITS, NativeLimitError, Pool, TableBuilder, words
+from spacedsl.engine.objects import Objects
+from spacedsl.engine.static import Statics
+from spacedsl.engine.triggers import Expansion
+from spacedsl.language.space import Space
+
+MOST_OBJECTS = 1024
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NativeInstance:
+    library: Library
+    tables: InstanceTables
+    checks: tuple[Check, ...]
+    words: int
+    """Of a vector."""
+    bytes: int
+    """Of all tables."""
+    _kept: tuple[Array, ...]
+    """What the tables point to."""
+
+
+def build_native(
+    compiled: CompiledSpace, objects: Objects, expansion: Expansion, layout: Layout
+) -> NativeInstance:
+    count = len(objects.objects)
+    if count > MOST_OBJECTS:
+        raise NativeLimitError(f"{count} objects are more than {MOST_OBJECTS}")
+    module = printed(compiled)
+    object_words = 1 << max(0, -(-count // WORD_BITS) - 1).bit_length()
+    mask_words = 4 if layout.wide else 1
+    library = load(build(module.source, {"OBJECT_WORDS": object_words, "MASK_WORDS": mask_words}))
+    filler = _Filler(compiled.complete, module, objects, expansion, layout, object_words, mask_words)
+    return filler.fill(compiled, library)
+
+
+@lru_cache(maxsize=16)
+def printed(compiled: CompiledSpace) -> CModule:
+    """The propagators of a space as C; raises `UnprintableError`."""
+    return print_c(compiled.module, compiled.complete)
+
+
+@dataclass(slots=True, eq=False)
+class _Filler:
+    space: Space
+    module: CModule
+    objects: Objects
+    expansion: Expansion
+    layout: Layout
+    object_words: int
+    mask_words: int
+
+    def fill(self, compiled: CompiledSpace, library: Library) -> NativeInstance:
+        statics = Statics(self.objects, self.layout, {}, {})
+        statics.tables(compiled.python.hosts, compiled.python.masks)
+        relations = Relations(statics)
+        keys = Keys(relations, self.space)
+        keys.add(compiled.module.propagators)
+        builder = TableBuilder(
+            self.objects,
+            self.layout,
+            statics,
+            relations,
+            keys.found,
+            np.arange(len(self.objects.objects), dtype=np.int32),
+            self.object_words,
+            self.mask_words,
+        )
+        tables = builder.build(self.module.tables)
+        cells, cell_pools = self._cells(relations, builder)
+        pointers = np.array([table.ctypes.data for table in tables] or [0], np.uint64)
+        initial = np.array(self._initial(), np.uint64)
+        pools = {
+            "initial": initial,
+            "initial_rows": np.zeros(1, np.uint64),
+            "cells": cells,
+            "lists": np.array(builder.lists.items, np.int32),
+            "sets": np.array(builder.sets.items, np.uint64),
+            "masks": np.array(builder.masks.items, np.uint64),
+            "tables": pointers,
+            **cell_pools,
+        }
+        addresses = {name: pool.ctypes.data for name, pool in pools.items()}
+        structure = InstanceTables(words=len(initial), row_words=0, **addresses)
+        kept = (*tables, *pools.values())
+        size = sum(array.nbytes for array in kept)
+        return NativeInstance(library, structure, self.module.checks, len(initial), size, kept)
+
+    def _initial(self) -> list[int]:
+        vector = list(self.layout.initial)
+        for cell in self.layout.wide:
+            vector[cell : cell + self.mask_words] = words(vector[cell], self.mask_words)
+        return vector
+
+    def _cells(self, relations: Relations, builder: TableBuilder) -> tuple[Array, dict[str, Array]]:
+        """What is known of each cell, and the pools that this points into."""
+        layout = self.layout
+        cells = np.zeros((len(layout.initial), len(CELL_FIELDS)), np.int32)
+        column = {name: cells[:, place] for place, name in enumerate(CELL_FIELDS)}
+        for name in ("twin", "row", "universe"):
+            column[name][:] = -1
+        column["twin"][list(layout.twins)] = list(layout.twins.values())
+        keys: list[Array] = [np.zeros(1, np.int32)]
+        active: list[Array] = [np.zeros(1, np.uint64)]
+        key_at = active_at = 1
+        for source in self.module.sources:
+            offsets, bound = self._cells_of(source)
+            if not len(offsets):
+                continue
+            column["source"][offsets] = source.number
+            rows = np.arange(len(offsets), dtype=np.int32)
+            column["key"][offsets] = key_at + rows * bound.shape[1]
+            column["active"][offsets] = active_at + rows * source.words
+            keys.append(builder.numbers[bound].reshape(-1))
+            active.append(_active(source, bound, relations).reshape(-1))
+            key_at += bound.size
+            active_at += len(offsets) * source.words
+        universes = Pool([0])
+        for cell, universe in layout.universes.items():
+            column["universe"][cell] = universes.add((len(universe), *universe))
+        pools = {
+            "keys": np.concatenate(keys).astype(np.int32),
+            "active": np.concatenate(active),
+            "universes": np.array(universes.items, np.int64),
+            "reasons": self._reasons(column["updates"]),
+        }
+        return cells, pools
+
+    def _cells_of(self, source: Source) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The cells of a source, and the objects that they bind, by row."""
+        if not source.is_set:
+            places = self.layout.cells[source.name]
+            arity = len(self.space.choices[source.name].params)
+            bound = np.array(list(places), np.int64).reshape(len(places), arity)
+            return np.array(list(places.values()), np.int64), bound
+        found = [
+            (cell, member)
+            for (name, key, member), cell in self.layout.presence.items()
+            if name == source.name and (key is None) is source.is_union
+        ]
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1:]
+
+    def _reasons(self, updates: Array) -> Array:
+        """The memberships, then for each cell those that it is a reason for; see `update_presence`."""
+        items: list[int] = [0]
+        readers: dict[int, list[int]] = {}
+        for fact, cell in self.layout.presence.items():
+            at = len(items)
+            reasons = [
+                tuple(
+                    dict.fromkeys(
+                        [
+                            *(self.layout.presence.get(f, CERTAIN) for f in reason.facts),
+                            *(
+                                ()
+                                if reason.firing is None
+                                else [self.layout.firings[reason.firing.trigger, reason.firing.key]]
+                            ),
+                        ]
+                    )
+                )
+                for reason in self.expansion.reasons[fact]
+            ]
+            items += [cell, len(reasons), *(word for reason in reasons for word in (len(reason), *reason))]
+            for reads in dict.fromkeys(c for reason in reasons for c in reason):
+                readers.setdefault(reads, []).append(at)
+        for cell, found in readers.items():
+            updates[cell] = len(items)
+            items += [len(found), *found]
+        return np.array(items, np.int32)
+
+
+def _active(source: Source, bound: NDArray[np.int64], relations: Relations) -> NDArray[np.uint64]:
+    """By row: the bits of the sites whose static tests the objects pass."""
+    active = np.zeros((len(bound), source.words), np.uint64)
+    truths: dict[object, NDArray[np.bool_]] = {}
+    for bit, site in enumerate(source.sites):
+        bindings = {variable: bound[:, place] for place, variable in enumerate(site.variables)}
+        passes = np.ones(len(bound), np.bool_)
+        for test in site.wake.tests:
+            key = (test, site.variables)
+            if key not in truths:
+                truths[key] = relations.holds(test, bindings)
+            passes &= truths[key]
+        active[:, bit // WORD_BITS] |= passes.astype(np.uint64) << np.uint64(bit % WORD_BITS)
+    return active

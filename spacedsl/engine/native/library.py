@@ -1,0 +1,89 @@
+"""The compiled library of a space, and the structures that its functions take.
+
+In: the path of a library. Out: `Library`, whose functions are called without the interpreter's lock. What the
+structures hold is said in `compiler/c/runtime.h` and `search.h`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, c_int32, c_uint64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FAULT, CONTRADICTION, NARROWED = -1, 0, 1
+
+CELL_FIELDS = ("twin", "row", "bit", "source", "key", "active", "universe", "updates")
+
+
+class InstanceTables(Structure):
+    _fields_ = (
+        ("words", c_int32),
+        ("row_words", c_int32),
+        ("initial", c_void_p),
+        ("initial_rows", c_void_p),
+        ("cells", c_void_p),
+        ("keys", c_void_p),
+        ("active", c_void_p),
+        ("universes", c_void_p),
+        ("lists", c_void_p),
+        ("sets", c_void_p),
+        ("masks", c_void_p),
+        ("reasons", c_void_p),
+        ("tables", c_void_p),
+    )
+
+
+SPLIT_FIELDS = ("cell", "words", "group", "groups", "presence")
+
+
+class OrderingTables(Structure):
+    _fields_ = (
+        ("splits", c_int32),
+        ("rule", c_int32),
+        ("order", c_void_p),
+        ("groups", c_void_p),
+        ("presence", c_void_p),
+    )
+
+
+class CountTable(Structure):
+    _fields_ = (
+        ("descents", c_uint64),
+        ("complete", c_uint64),
+        ("decisions", c_uint64),
+        ("refutations", c_uint64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    path: Path
+    functions: ctypes.CDLL
+
+
+@cache
+def load(path: Path) -> Library:
+    """Loads a library, once in a process."""
+    functions = ctypes.CDLL(str(path))
+    state, words = c_void_p, c_void_p
+    signatures = {
+        "new_state": (c_void_p, [POINTER(InstanceTables)]),
+        "free_state": (None, [state]),
+        "fault_of": (c_int32, [state, words]),
+        "propagate_root": (c_int32, [state, words]),
+        "restrict_domain": (c_int32, [state, words, c_int32, words]),
+        "is_complete": (c_int32, [state, words, POINTER(OrderingTables)]),
+        "random_descents": (
+            c_int32,
+            [
+                *(state, words, POINTER(OrderingTables), c_int32, c_uint64, c_uint64, c_uint64),
+                *(POINTER(CountTable), words, words),
+            ],
+        ),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(functions, name)
+        function.restype, function.argtypes = result, arguments
+    return Library(path, functions)

@@ -1,0 +1,101 @@
+"""Propagation by compiled code: what `engine/propagation.py` defines, on the same vectors.
+
+In: a native instance. Out: `NativePropagation`, which makes vectors from vectors. Each thread works on a
+state of its own; the interpreter's lock is not held meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from array import array
+from dataclasses import dataclass, field
+
+from spacedsl.compiler import CompiledSpace
+from spacedsl.compiler.c import UnprintableError
+from spacedsl.compiler.c.build import NoCompilerError
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
+from spacedsl.engine.native.instance import NativeInstance, build_native
+from spacedsl.engine.native.library import CONTRADICTION, FAULT
+from spacedsl.engine.native.tables import NativeLimitError
+from spacedsl.engine.objects import Objects
+from spacedsl.engine.triggers import Expansion
+from spacedsl.language.host_runtime import describe
+
+WORD = (1 << WORD_BITS) - 1
+
+
+class State:
+    """Memory in which C propagates one vector at a time; freed with this object."""
+
+    def __init__(self, instance: NativeInstance) -> None:
+        self.instance = instance
+        self._functions = instance.library.functions
+        self.address: int = self._functions.new_state(ctypes.byref(instance.tables))
+        if not self.address:
+            raise MemoryError("no memory for propagation")
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self._functions.free_state(self.address)
+
+    def refuse(self) -> None:
+        """Raises the located error of the check that failed."""
+        value = (ctypes.c_uint64 * 2)()
+        number = self._functions.fault_of(self.address, value) - 1
+        if number < 0:
+            raise MemoryError("no memory for descents")
+        check = self.instance.checks[number]
+        found = int.from_bytes(bytes(value), "little", signed=True)
+        message = (
+            f"a contribution of {describe(found)} to a counter that needs at least {check.least} from each"
+        )
+        raise DiagnosticError([Diagnostic("SP413", message, check.span)])
+
+
+def native_or_reason(
+    compiled: CompiledSpace, objects: Objects, expansion: Expansion, layout: Layout
+) -> tuple[NativePropagation | None, str | None]:
+    """The native engine of an instance, or why it cannot run here."""
+    try:
+        return NativePropagation(build_native(compiled, objects, expansion, layout)), None
+    except (UnprintableError, NoCompilerError, NativeLimitError) as error:
+        return None, str(error)
+
+
+@dataclass(slots=True, eq=False)
+class NativePropagation:
+    instance: NativeInstance
+    _states: threading.local = field(default_factory=threading.local)
+
+    def root(self) -> array[int] | None:
+        """Every propagator on every binding, to the fixpoint; None: the space is empty."""
+        vector = array("Q", bytes(8 * self.instance.words))
+        state = self.state()
+        functions = self.instance.library.functions
+        return self._ended(state, functions.propagate_root(state.address, vector.buffer_info()[0]), vector)
+
+    def restrict(self, vector: array[int], cell: int, mask: int) -> array[int] | None:
+        """A new vector in which the domain keeps the values of `mask`; None: a contradiction."""
+        words = (ctypes.c_uint64 * INTEGER_WORDS)(mask & WORD)
+        for word in range(1, INTEGER_WORDS if mask > WORD else 1):
+            words[word] = mask >> WORD_BITS * word & WORD
+        child = vector[:]
+        state = self.state()
+        functions = self.instance.library.functions
+        end = functions.restrict_domain(state.address, child.buffer_info()[0], cell, words)
+        return self._ended(state, end, child)
+
+    def state(self) -> State:
+        """This thread's."""
+        try:
+            return self._states.state  # type: ignore[no-any-return]
+        except AttributeError:
+            self._states.state = State(self.instance)
+            return self._states.state  # type: ignore[no-any-return]
+
+    def _ended(self, state: State, end: int, vector: array[int]) -> array[int] | None:
+        if end == FAULT:
+            state.refuse()
+        return None if end == CONTRADICTION else vector

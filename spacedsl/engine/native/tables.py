@@ -1,0 +1,202 @@
+"""The static tables of an instance, as generated C reads them.
+
+In: the tables that a C module asks for, the sets, the layout and the static values of an instance. Out:
+arrays, and the pools that entries point into. Objects have other numbers here: those with bit rows come
+first. Raises `NativeLimitError` for what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacedsl.compiler.c import Table, TableKind
+from spacedsl.compiler.c.tables import DENSE_OBJECTS
+from spacedsl.compiler.python import HostTable, StaticTable
+from spacedsl.engine.layout import CERTAIN, Layout
+from spacedsl.engine.native.bindings import Relations
+from spacedsl.engine.native.keys import Asked, Key
+from spacedsl.engine.objects import Objects
+from spacedsl.engine.static import Statics
+from spacedsl.language.space import SetRef
+
+WORD_BITS = 64
+MOST_ENTRIES = 1 << 24
+"""Of one table."""
+DTYPES = {TableKind.INTEGER: np.int64, TableKind.TRUTH: np.uint8, TableKind.COMPARISON: np.uint8}
+
+
+class NativeLimitError(Exception):
+    """This instance does not fit the tables of the native engine; the Python engine has no such limits."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """Rows one after the other, each found by where it begins; equal rows are one."""
+
+    items: list[int] = field(default_factory=list)
+    _places: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def add(self, row: Sequence[int]) -> int:
+        key = tuple(row)
+        if key not in self._places:
+            self._places[key] = len(self.items)
+            self.items += key
+        return self._places[key]
+
+
+@dataclass(slots=True, eq=False)
+class TableBuilder:
+    objects: Objects
+    layout: Layout
+    statics: Statics
+    relations: Relations
+    keys: Mapping[Asked, Mapping[Key, None]]
+    numbers: NDArray[np.int32]
+    """By object id: its number in C."""
+    object_words: int
+    mask_words: int
+    lists: Pool = field(default_factory=Pool)
+    sets: Pool = field(default_factory=Pool)
+    masks: Pool = field(default_factory=Pool)
+
+    def __post_init__(self) -> None:
+        # What is not a key of a table has an empty list, an empty set, no value at all.
+        self.lists.add((0,))
+        self.sets.add((0,) * self.object_words)
+        self.masks.add((0,) * self.mask_words)
+
+    def build(self, tables: Sequence[Table]) -> list[NDArray[Any]]:
+        """In order; the ranks of a table of many objects stand behind it or before it."""
+        values = {table.name: self._values(table) for table in tables if table.kind is not TableKind.RANKS}
+        ranks = {
+            table.name: self._ranks(values[table.name], table.arity)
+            for table in tables
+            if table.arity > DENSE_OBJECTS and table.kind is not TableKind.RANKS
+        }
+        return [
+            ranks[str(table.subject)].array
+            if table.kind is TableKind.RANKS
+            else self._array(table, values[table.name], ranks.get(table.name))
+            for table in tables
+        ]
+
+    def numbered(self, items: Iterable[int]) -> list[int]:
+        return [int(self.numbers[item]) for item in items]
+
+    # ---- Entries by key, in object ids --------------------------------------------------------------------
+
+    def _values(self, table: Table) -> Mapping[Key, int]:
+        subject = table.subject
+        match table.kind:
+            case TableKind.CELL:
+                return self.layout.cells[str(subject)]
+            case TableKind.LIST | TableKind.SET | TableKind.RANK:
+                assert isinstance(subject, str)
+                params = len(self.objects.space.sets[subject].params)
+                ref = SetRef(subject, () if table.is_union else ("x",) * params)
+                row = {TableKind.LIST: self._list, TableKind.SET: self._set, TableKind.RANK: self._rank}[
+                    table.kind
+                ]
+                return {key: row(members) for key, members in self.relations.instances(ref).items()}
+            case TableKind.OWNERS:
+                return self._owners(str(subject))
+            case TableKind.PRESENCE:
+                return {
+                    (*(key or ()), member): cell
+                    for (name, key, member), cell in self.layout.presence.items()
+                    if name == subject and (key is None) is table.is_union
+                }
+            case TableKind.FIRING:
+                return {key: c for (trigger, key), c in self.layout.firings.items() if trigger == subject}
+        assert isinstance(subject, HostTable | StaticTable)
+        keys = self.keys.get((table.kind, subject), {})
+        return {key: self._static(table.kind, subject, key) for key in keys}
+
+    def _static(self, kind: TableKind, subject: HostTable | StaticTable, key: Key) -> int:
+        if isinstance(subject, HostTable):
+            value = self.statics.host(
+                subject.call, dict(zip(subject.call.args, key, strict=True)), subject.is_integer
+            )
+            if kind is TableKind.TRUTH:
+                return int(bool(value))
+            if not -(2**63) <= value < 2**63:
+                raise NativeLimitError(f"the host expression `{subject.call.text}` gives {value}")
+            return int(value)
+        mask = self.statics.mask(subject.test, dict(zip(subject.variables, key, strict=True)))
+        if kind is TableKind.COMPARISON:
+            return mask
+        return self.masks.add(words(mask, self.mask_words))
+
+    def _list(self, members: Iterable[int]) -> int:
+        numbers = self.numbered(members)
+        return self.lists.add((len(numbers), *numbers))
+
+    def _set(self, members: Iterable[int]) -> int:
+        return self.sets.add(words(sum(1 << n for n in self.numbered(members)), self.object_words))
+
+    def _rank(self, members: Iterable[int]) -> int:
+        ranks = [0] * (WORD_BITS * self.object_words)
+        for rank, number in enumerate(self.numbered(members)):
+            ranks[number] = rank
+        return self.lists.add(ranks)
+
+    def _owners(self, name: str) -> Mapping[Key, int]:
+        owners: dict[int, list[int]] = {}
+        for (owner,), members in self.objects.members[name].items():
+            for member in members:
+                owners.setdefault(member, []).append(owner)
+        return {(member,): self._list(found) for member, found in owners.items()}
+
+    # ---- Arrays --------------------------------------------------------------------------------------------
+
+    def _array(self, table: Table, values: Mapping[Key, int], ranks: Ranks | None) -> NDArray[Any]:
+        width = WORD_BITS * self.object_words
+        shape = (width,) * table.arity if ranks is None else ranks.shape
+        if prod(shape) > MOST_ENTRIES:
+            raise NativeLimitError(f"{table.name} would have {prod(shape)} entries")
+        default = CERTAIN if table.kind in (TableKind.PRESENCE, TableKind.FIRING) else 0
+        array = np.full(shape, default, DTYPES.get(table.kind, np.int32))
+        if not table.arity:
+            array[()] = values.get((), default)
+        elif values:
+            keys = self.numbers[np.array(list(values), np.int32)]
+            columns = tuple(keys.T) if ranks is None else ranks.of(keys)
+            array[columns] = list(values.values())
+        return np.ascontiguousarray(array)
+
+    def _ranks(self, values: Mapping[Key, int], arity: int) -> Ranks:
+        """Objects that occur at a position have a rank there, all others share the last one."""
+        width = WORD_BITS * self.object_words
+        keys = self.numbers[np.array(list(values), np.int32).reshape(-1, arity)]
+        ranks = np.zeros((arity, width), np.int32)
+        shape: list[int] = []
+        for place in range(arity):
+            occurring = np.unique(keys[:, place])
+            ranks[place] = len(occurring)
+            ranks[place, occurring] = np.arange(len(occurring))
+            shape.append(len(occurring) + 1)
+        return Ranks(tuple(shape), ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranks:
+    shape: tuple[int, ...]
+    by_object: NDArray[np.int32]
+
+    @property
+    def array(self) -> NDArray[np.int32]:
+        return np.concatenate([np.array(self.shape, np.int32), self.by_object.reshape(-1)])
+
+    def of(self, keys: NDArray[np.int32]) -> tuple[NDArray[np.int32], ...]:
+        return tuple(self.by_object[place][keys[:, place]] for place in range(len(self.shape)))
+
+
+def words(mask: int, count: int) -> tuple[int, ...]:
+    """The mask's words, lowest first."""
+    return tuple(mask >> WORD_BITS * word & (1 << WORD_BITS) - 1 for word in range(count))
