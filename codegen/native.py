@@ -35,9 +35,9 @@ class Function:
     Inputs are tensors and then parameters, by position or by name. An array of another dtype of the same kind
     is converted (float64 to float32, too); one with other strides is copied.
 
-    `out=` takes arrays to write to, one or a tuple of as many as there are outputs, and returns them. They have
-    exactly the dtype, shape and strides of the outputs, are writable, and lie apart from each other and from
-    all inputs, since the code assumes so; whatever else is given is a `ValueError`.
+    `out=` takes arrays to write to, one or a tuple of as many as there are outputs, and returns them. They
+    have exactly the dtype, shape and strides of the outputs, are writable, and lie apart from each other and
+    from all inputs, since the code assumes so; whatever else is given is a `ValueError`.
     """
 
     kernel: Kernel

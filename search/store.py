@@ -154,7 +154,7 @@ class Store:
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False) -> Store:
         """The record of an earlier run, to go on with or only to read. Raises `StoreError`."""
-        if not (folder / DATABASE).is_file():
+        if not holds_run(folder):
             raise StoreError(f"{folder} holds no run: there is no {DATABASE} in it")
         lock = None if read_only else _locked(folder)
         store = cls(folder, sqlite3.connect(folder / DATABASE, isolation_level=None), lock)
@@ -296,6 +296,10 @@ class Store:
     def code(self, digest: str) -> str | None:
         row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else str(row[0])
+
+
+def holds_run(folder: Path) -> bool:
+    return (folder / DATABASE).is_file()
 
 
 def new_folder(parent: Path, kernel: str, now: datetime) -> Path:

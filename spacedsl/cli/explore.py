@@ -12,7 +12,7 @@ import typer
 
 from spacedsl.cli import summary
 from spacedsl.cli.console import Console
-from spacedsl.cli.faults import ExitCode
+from spacedsl.cli.faults import CommandError, ExitCode
 from spacedsl.cli.options import (
     DEFAULT_TIME_S,
     Config,
@@ -149,12 +149,26 @@ def resume(
     from spacedsl.cli.live import watch
 
     console = Console.of(verbose=verbose, quiet=quiet)
+    _no_record(run)
     time_s = None if time is None else parse_duration(time)
     with watch(console) as on_event:
         result = api.resume(run, time_s=time_s, evaluations=evaluations, on_event=on_event)
     if time_s is None and evaluations is None and result.stop is api.Stop.BUDGET:
         console.say("the budget of this run is spent; --time or --evaluations give it more")
     return _finish(console, result, json=json)
+
+
+def _no_record(run: Path) -> None:
+    """A file in place of the folder of a run: which command takes it."""
+    from spacedsl.search.store import holds_run
+
+    if not run.is_file():
+        return
+    is_kernel = run.suffix in (".yaml", ".yml")
+    hint = f"spacedsl {'explore' if is_kernel else 'replay'} {summary.path(run)}"
+    if holds_run(run.parent):
+        hint += f"; to go on with its run: spacedsl resume {summary.path(run.parent)}"
+    raise CommandError(f"{run} is a file, not the folder of a run", hint=hint)
 
 
 def _finish(console: Console, result: Result, *, json: bool) -> ExitCode:

@@ -29,6 +29,7 @@ def replay(
     from spacedsl.record import FailedRecord
 
     console = Console.of(verbose=verbose, quiet=quiet)
+    _no_run(decisions)
     replayed = api.replay(decisions)
     if json:
         console.document(summary.replay_document(replayed))
@@ -57,6 +58,7 @@ def emit(
     console = Console.of(verbose=verbose, quiet=quiet)
     if target != "c":
         raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c")
+    _no_run(decisions)
     code = api.emit(decisions)
     if output is None:
         console.data(code)
@@ -64,3 +66,17 @@ def emit(
         output.write_text(code, encoding="utf-8")
         console.say(f"{output}: written")
     return ExitCode.OK
+
+
+def _no_run(decisions: Path) -> None:
+    """The folder of a run in place of a record: the record lies in it, or the run is to go on."""
+    from spacedsl.search.store import holds_run
+
+    if not holds_run(decisions):
+        return
+    best = decisions / "best.json"
+    record = f"its best is {summary.path(best)}" if best.is_file() else "it has no best"
+    raise CommandError(
+        f"{decisions} is the folder of a run, not the record of an implementation",
+        hint=f"{record}; to go on with the run: spacedsl resume {summary.path(decisions)}",
+    )

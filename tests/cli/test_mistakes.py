@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,26 @@ def test_a_wrong_flag_is_a_usage_error(flags: list[str], said: str) -> None:
 def test_a_folder_that_holds_no_run_is_a_usage_error(tmp_path: Path) -> None:
     refused(run("resume", tmp_path), 2, "holds no run")
     refused(run("resume", tmp_path / "nope"), 2, "holds no run")
+
+
+def test_a_run_in_place_of_a_record_and_the_other_way_round_hint_at_the_other_command(
+    explored: Run, tmp_path: Path
+) -> None:
+    run_folder, record = explored.folder, explored.best
+    for command in ("replay", "emit"):
+        ran = run(command, run_folder)
+        refused(ran, 2, f"{run_folder} is the folder of a run", f"its best is {record}; ")
+        assert f"spacedsl resume {run_folder}\n" in ran.err
+    refused(
+        run("resume", record),
+        2,
+        f"{record} is a file, not the folder of a run",
+        f"spacedsl replay {record}; to go on with its run: spacedsl resume {run_folder}\n",
+    )
+    kernel = shutil.copy(MATMUL, tmp_path)
+    refused(run("resume", kernel), 2, f"spacedsl explore {kernel}\n")
+    shutil.copy(run_folder / "run.sqlite", tmp_path)
+    refused(run("replay", tmp_path), 2, "it has no best; ")
 
 
 @pytest.mark.parametrize(
