@@ -82,8 +82,8 @@ def test_formatting_changes_neither_the_meaning_nor_the_comments(text: str) -> N
 def test_every_rule_of_the_grammar_is_in_the_file_of_every_construct() -> None:
     used = set(rules(grammar().parse(FORMATTED)))
     aliases = {rule.alias for rule in grammar().rules if rule.alias}
-    # Rules that vanish from the tree: inlined, or replaced by their only child or by an alias. What begins with
-    # `spelled` is no part of a file.
+    # Rules that vanish from the tree: inlined, or replaced by their only child or by an alias. What
+    # begins with `spelled` is no part of a file.
     named = {
         str(rule.origin.name)
         for rule in grammar().rules
