@@ -54,6 +54,7 @@ def examine() -> Iterator[Finding]:
     yield _device()
     yield _clocks()
     yield _noise()
+    yield _temporary()
     yield _disk(Path.cwd())
     yield _pandas()
 
@@ -65,9 +66,7 @@ def _compiler() -> Finding:
     try:
         found = find_compiler()
     except EnvironmentLack as error:
-        return Finding(
-            "compiler", "lack", str(error), "install gcc or clang, or: pip install 'spacedsl[zig]'"
-        )
+        return Finding("compiler", "lack", str(error), "gcc, clang, or: pip install 'spacedsl[zig]'")
     return Finding("compiler", "ok", f"{' '.join(found.command)}: {found.version}")
 
 
@@ -122,6 +121,17 @@ def _noise() -> Finding:
     return Finding(
         "noise", "note", detail, "end what else runs here: small differences between programs are lost"
     )
+
+
+def _temporary() -> Finding:
+    from spacedsl.codegen.lack import EnvironmentLack
+    from spacedsl.codegen.scratch import scratch_folder
+
+    try:
+        with scratch_folder() as folder:
+            return Finding("temporary", "ok", f"files are built in {folder.parent}")
+    except EnvironmentLack as error:
+        return Finding("temporary", "lack", str(error))
 
 
 def _disk(folder: Path) -> Finding:

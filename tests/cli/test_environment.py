@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_a_data_folder_that_cannot_be_written_stops_no_characterization(
     assert ran.code == 0, ran.err
     assert ran.out.startswith(device.name)
     assert f"{no_data_folder}/spacedsl/devices/" in ran.err
+
+
+def test_doctor_says_that_temporary_files_cannot_be_written(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    ran = run("doctor")
+    assert ran.code == 5
+    assert f"lack  temporary  {tmp_path}/nowhere: temporary files cannot be written" in ran.out
 
 
 def test_doctor_says_that_descriptions_cannot_be_kept(no_data_folder: Path) -> None:
