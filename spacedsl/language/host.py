@@ -25,6 +25,9 @@ F = TypeVar("F", bound=Callable[..., "Addition"])
 AMBIENT = ("kernel", "device")
 """Variables that are in scope in every host expression."""
 
+LONGEST_MESSAGE = 200
+"""Characters of what Python says of an operation: it shows the values, some of which are long."""
+
 _SYNONYMS = {"fun": "kernel"}
 _FILE_NAME = "<host expression>"
 _GLOBALS: dict[str, object] = {
@@ -32,8 +35,6 @@ _GLOBALS: dict[str, object] = {
     "g_attribute": host_runtime.attribute,
     "g_call_back": host_runtime.call_back,
     "g_call_method": host_runtime.call_method,
-    "g_multiply": host_runtime.multiply,
-    "g_remainder": host_runtime.remainder,
     "g_slice": slice,
 }
 
@@ -93,7 +94,15 @@ class HostExpression:
         objects = [environment[name] for name in self._parameters]
         try:
             return self._result(self._function(Runtime(), *objects))
-        except (RefusedError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except (
+            RefusedError,
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise DiagnosticError([self._failure(error, environment)]) from error
 
     def _result(self, value: object) -> object:
@@ -109,6 +118,7 @@ class HostExpression:
     def _failure(self, error: Exception, environment: Mapping[str, object]) -> Diagnostic:
         code = "SP063" if isinstance(error, StepLimitError) else "SP062"
         message = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
+        message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}..."
         objects = {name: environment[name] for name in self.variables if name not in AMBIENT}
         bound = [f"${name} = {getattr(item, 'name', item)}" for name, item in objects.items()]
         hint = f"for {', '.join(bound)}" if bound else None
@@ -144,7 +154,10 @@ def host_expression(text: str, span: Span, kind: HostKind = HostKind.VALUE) -> H
         raise DiagnosticError(
             Diagnostic("SP060", p.message, inside(p.start, p.end), p.hint) for p in translation.problems
         )
-    code = compile(translation.function, _FILE_NAME, "eval", dont_inherit=True)
+    try:
+        code = compile(translation.function, _FILE_NAME, "eval", dont_inherit=True)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise DiagnosticError([Diagnostic("SP060", "too complicated for Python", span)]) from None
     parameters = tuple(_SYNONYMS.get(name, name) for name in translation.parameters)
     return HostExpression(
         text=re.sub(r"\$fun\b", "$kernel", text),

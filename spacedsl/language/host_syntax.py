@@ -20,7 +20,15 @@ _VARIABLE = re.compile(r"'(?:[^'\\]|\\.)*'|\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 """A string, in which `$` is a character like others, or a variable."""
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
-_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_GUARDED = {
+    ast.Add: "add",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+}
+"""Operators that can cost much, and the guards that limit them."""
+
 _UNARY = (ast.Not, ast.USub, ast.UAdd)
 
 _WORDS: dict[type[ast.AST], str] = {
@@ -203,7 +211,10 @@ class _Rewriter:
     def _Tuple(self, node: ast.Tuple | ast.List | ast.Set) -> ast.expr:  # noqa: N802
         elements = [self.visit(e) for e in node.elts]
         display = ast.copy_location(ast.Tuple(elements, ast.Load()), node)
-        return self._builtin(node, "set", display) if isinstance(node, ast.Set) else display
+        if isinstance(node, ast.Set):
+            return self._builtin(node, "set", display)
+        is_plain = all(isinstance(e, ast.Constant) for e in elements)
+        return display if is_plain else self._run(node, "weighed", display)
 
     _List = _Set = _Tuple
 
@@ -223,25 +234,33 @@ class _Rewriter:
         left, right = self.visit(node.left), self.visit(node.right)
         if type(node.op) not in _OPERATORS:
             return self._refuse(node, f"{_WORDS[type(node.op)]} is not allowed", "there are + - * / // %")
-        if isinstance(node.op, ast.Mult):
-            return self._guard(node, "g_multiply", left, right)
-        if isinstance(node.op, ast.Mod):
-            return self._guard(node, "g_remainder", left, right)
-        if isinstance(node.op, ast.Add):
-            return self._run(node, "add", left, right)
+        guard = _GUARDED.get(type(node.op))
+        if guard is not None:
+            return self._run(node, guard, left, right)
         return ast.copy_location(ast.BinOp(left, node.op, right), node)
 
     def _Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
         left, operands = self.visit(node.left), [self.visit(c) for c in node.comparators]
         membership = [op for op in node.ops if isinstance(op, ast.In | ast.NotIn)]
         if not membership:
-            return ast.copy_location(ast.Compare(left, node.ops, operands), node)
+            return ast.copy_location(ast.Compare(*self._weighed(node.ops, left, operands)), node)
         if len(node.ops) > 1:
             return self._refuse(node, "`in` is part of a chain of comparisons", "write `a in b and b == c`")
         inside = self._run(node, "contains", left, operands[0])
         if isinstance(membership[0], ast.NotIn):
             return ast.copy_location(ast.UnaryOp(ast.Not(), inside), node)
         return inside
+
+    def _weighed(
+        self, operators: list[ast.cmpop], left: ast.expr, operands: list[ast.expr]
+    ) -> tuple[ast.expr, list[ast.cmpop], list[ast.expr]]:
+        """A comparison that pays for the sequences in it; with a literal, or by identity, it is cheap."""
+        all_of_them = [left, *operands]
+        is_cheap = len(operands) == 1 and any(isinstance(e, ast.Constant) for e in all_of_them)
+        if is_cheap or all(isinstance(op, ast.Is | ast.IsNot) for op in operators):
+            return left, operators, operands
+        first, *rest = (self._run(e, "weighed", e) for e in all_of_them)
+        return first, operators, list(rest)
 
     # Objects
 

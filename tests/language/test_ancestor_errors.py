@@ -6,18 +6,15 @@ only a statically typed host needed. Lines are counted from the end of the pream
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 from spacedsl.diagnostics import Diagnostic, Severity, render
 from spacedsl.language import check_file
 from tests.language.sources import PREAMBLE, errors
+from tests.language.timing import limited
 
 LONGEST_S = 2.0
 """Processor time that checking any one file may take."""
@@ -153,22 +150,6 @@ def test_what_the_ancestor_left_without_a_place_has_one(case: Case) -> None:
     (found,) = errors(case.text)
     place = (found.span.line - PREAMBLE.count("\n"), found.span.column)
     assert (found.code, *place) == (case.code, case.line, case.column), render(found)
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raises `TimeoutError` in the block after so much processor time: other load does not count."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def errors_of(path: Path) -> list[Diagnostic]:
