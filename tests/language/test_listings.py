@@ -1,25 +1,62 @@
-"""The paper's listings are spaces once they are mended; as printed, each slip is found."""
+"""The paper's listings are spaces once they are mended; as printed, each slip is found and repaired.
+
+The corpus lies in `corpus/`, its errata list beside it.
+"""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from spacedsl.diagnostics import Severity, render
-from spacedsl.language.space import Counter, EnumChoice, Requirement, Symmetry
-from tests.language import listings
+import pytest
+from ruamel.yaml import YAML
+
+from spacedsl.diagnostics import Diagnostic, Severity, render
+from spacedsl.language.space import Counter, EnumChoice, Requirement, Space, Symmetry
+from tests.language.listings import CORPUS
 from tests.language.sources import check
 
+ERRATA: list[dict[str, Any]] = YAML(typ="safe").load(CORPUS / "errata.yaml")
+LISTINGS = sorted(path.name for path in CORPUS.glob("listings-*.space"))
 
-@pytest.mark.parametrize("text", [listings.SETS, listings.COUNTERS, listings.GPU], ids=["1-4", "5-6", "7-13"])
-def test_the_mended_listings_are_spaces(text: str) -> None:
-    space, found = check(text)
+
+def text_of(name: str) -> str:
+    return (CORPUS / name).read_text(encoding="utf-8")
+
+
+def space_of(name: str) -> Space:
+    space, found = check(text_of(name))
+    assert space is not None, "\n".join(render(d) for d in found)
+    return space
+
+
+def errors(text: str) -> list[Diagnostic]:
+    return [d for d in check(text)[1] if d.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_the_mended_listings_are_spaces(name: str) -> None:
+    space, found = check(text_of(name))
     assert space is not None, "\n".join(render(d) for d in found)
     assert [d for d in found if d.severity is not Severity.NOTE] == []
 
 
+@pytest.mark.parametrize("slip", ERRATA, ids=lambda s: f"{s['listing']} {s['slip'][:40]}")
+def test_a_slip_as_printed_is_said_with_its_repair(slip: dict[str, Any]) -> None:
+    mended = text_of(slip["file"])
+    assert mended.count(slip["mended"]) == 1
+    start = mended.index(slip["mended"])
+    found = errors(mended.replace(slip["mended"], slip["printed"]))
+    if not slip["says"]:
+        assert found == []
+        return
+    code, message, repair = slip["says"]
+    assert (code, message, repair) in [(d.code, d.message, d.hint) for d in found]
+    # What is missing is found where it is used, so at the printed text or behind it.
+    assert all(d.span.start >= start for d in found)
+
+
 def test_the_listings_mean_what_the_paper_says() -> None:
-    space, _ = check(listings.SETS)
-    assert space is not None
+    space = space_of("listings-1-4.space")
     order = space.choices["order"]
     assert isinstance(order, EnumChoice)
     assert order.symmetry is Symmetry.ANTISYMMETRIC and order.inverse == (1, 0)
@@ -31,8 +68,7 @@ def test_the_listings_mean_what_the_paper_says() -> None:
 
 
 def test_the_quotient_of_threads_declares_its_choice_and_its_set() -> None:
-    space, _ = check(listings.COUNTERS)
-    assert space is not None
+    space = space_of("listings-5-6.space")
     quotient = space.quotients["ThreadDims"]
     assert quotient.representative == "is_thread_dim" and quotient.equivalence == "fused"
     assert quotient.equivalence_mask == 0b01
@@ -43,50 +79,19 @@ def test_the_quotient_of_threads_declares_its_choice_and_its_set() -> None:
     assert space.is_derived("is_thread_dim") and not space.is_derived("fused")
 
 
-def mutated(text: str, old: str, new: str) -> list[tuple[str, str | None]]:
-    """(code, hint) of each error after one replacement."""
-    assert text.count(old) == 1
-    return [(d.code, d.hint) for d in check(text.replace(old, new))[1] if d.severity is Severity.ERROR]
+def test_the_dimensions_around_an_instruction_are_one_for_each_class_of_merged_ones() -> None:
+    space = space_of("listings-7-13.space")
+    around = space.quotients["IterationDims"]
+    assert [p.set.name for p in around.params] == ["Insts"] and around.item.set.name == "Dimensions"
+    order = space.choices["order"]
+    assert isinstance(order, EnumChoice) and around.equivalence_mask == order.mask("MERGED")
 
 
-def test_listing_1_as_printed_names_a_set_that_is_not_declared() -> None:
-    found = mutated(listings.SETS, "($inst in MemAccesses) subsetof", "($inst in MemAccess) subsetof")
-    assert found == [("SP012", "did you mean `MemAccesses`?")]
-
-
-def test_listing_5_as_printed_lacks_a_colon() -> None:
-    text = listings.COUNTERS
-    found = mutated(text, 'sum "$mem_block.size()" when:', 'sum "$mem_block.size()" when')
-    assert found == [("SP002", "put `:` here")]
-
-
-def test_listing_5_as_printed_says_gpu_for_the_device() -> None:
-    found = mutated(listings.COUNTERS, '"$device.local_mem_size"', '"gpu.local_mem_size"')
-    assert found == [("SP060", "the device is `$device`")]
-
-
-def test_listing_5_as_printed_quantifies_over_an_undeclared_set() -> None:
-    declaration = 'set MemBlocks: iterator = "$fun.mem_blocks" end\n'
-    assert [code for code, _ in mutated(listings.COUNTERS, declaration, "")] == ["SP012", "SP012"]
-
-
-def test_listing_7_as_printed_lacks_an_in() -> None:
-    found = mutated(listings.GPU, "of $dim in Dimensions:\n  is_outer", "of $dim Dimensions:\n  is_outer")
-    assert found == [("SP002", "put `in` here")]
-
-
-def test_listing_11_clashes_with_listing_1() -> None:
-    again = 'set AccessedRegions($mem in MemAccesses): iterator = "$mem.regions" end\n'
-    found = [d for d in check(listings.SETS + again)[1] if d.severity is Severity.ERROR]
-    assert [(d.code, d.hint) for d in found] == [("SP010", "rename one of the two")]
-
-
-def test_listing_13_as_printed_does_not_say_which_kind() -> None:
-    found = mutated(listings.GPU, "dim_kind($d) is THREAD", "dim_kind($d)")
-    assert found == [("SP050", "say what must hold of it: `dim_kind($d) is VALUE`")]
-
-
-@pytest.mark.parametrize("left_out", ["set Statements: ...", "choice enum cache($inst in MemInsts): ..."])
-def test_an_elision_is_named_as_such(left_out: str) -> None:
-    (found,) = check(left_out)[1]
-    assert found.message == "`...` stands for text that is left out"
+def test_the_space_of_pipelines_says_only_what_nothing_limits() -> None:
+    space, found = check(text_of("pipeline.space"))
+    assert space is not None, "\n".join(render(d) for d in found)
+    assert [d.span.text for d in found] == ["owner", "reduce"]
+    assert space.quantities["cap"].values == ("ROOT", "TASK", "CHUNK", "LANE", "REG", "INLINE")
+    assert [q.name for q in space.quantities.values() if q.values is None] == [
+        "lo", "hi", "extent", "trips", "bytes", "shared", "lanes",
+    ]  # fmt: skip
