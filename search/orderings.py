@@ -178,27 +178,17 @@ class _Items:
             yield scope
             return
         first, *rest = binders
-        if first.by_map:
-            inner = _Scope({**scope.ids, first.name: self._mapped(first, scope)}, scope.taken)
-            yield from self._bindings(tuple(rest), inner)
-            return
         objects = self.instance.objects
-        for member in objects.of(first.set, scope.ids):
+        members = objects.of(first.set, scope.ids)
+        if first.by_map and not members:
+            names = ", ".join(objects.names[scope.ids[arg]] for arg in first.set.args)
+            raise _error(first.span, f"{first.set.name}({names}) has no value")
+        for member in members:
             ids = {**scope.ids, first.name: member}
-            if member not in scope.taken and objects.passes(first.where, ids):
+            if first.by_map:
+                yield from self._bindings(tuple(rest), _Scope(ids, scope.taken))
+            elif member not in scope.taken and objects.passes(first.where, ids):
                 yield from self._bindings(tuple(rest), _Scope(ids, scope.taken | {member}))
-
-    def _mapped(self, binder: lang.Binder, scope: _Scope) -> int:
-        """The one object of a map application."""
-        objects = self.instance.objects
-        applied = self.space.maps[binder.set.name]
-        arguments = [scope.ids[arg] for arg in binder.set.args]
-        parameters = (p.name for p in applied.params)
-        found = objects.evaluate(applied.value, dict(zip(parameters, arguments, strict=True)))
-        if id(found) not in objects.ids:
-            names = ", ".join(objects.names[each] for each in arguments)
-            raise _error(binder.span, f"{applied.name}({names}) is no object of this kernel")
-        return objects.ids[id(found)]
 
 
 def _error(span: Span, message: str) -> DiagnosticError:

@@ -20,6 +20,7 @@ set Loops: iterator = "$kernel.loops" end
 set LoopsOf($s in Stages) subsetof Loops: iterator = "$s.loops" end
 map stage($l in Loops) in Stages = "$l.stage"
 map after($s in Stages) in Stages = "$s.after"
+map before($s in Stages) in Stages = "$s.before"
 choice ordered enum site($s in Stages): ROOT < TASK < LANE end
 choice integer tile($l in Loops): "$l.sizes" end
 choice enum order($a in Stages, $b in Stages):
@@ -56,13 +57,14 @@ ordering unordered: for $s in Stages by "$s.mixed": site($s) end end
 """
 
 
-@exposed("rank", "loops", "after", "mixed")
+@exposed("rank", "loops", "after", "before", "mixed")
 @dataclass(eq=False)
 class Stage:
     name: str
     rank: int
     loops: tuple[Loop, ...] = ()
     after: Stage | None = None
+    before: Stage | None = None
     mixed: object = 0
 
 
@@ -170,6 +172,7 @@ def test_an_ordering_is_the_same_when_it_is_spelled_out(instance: Instance, name
     [
         ("unordered", 42, "cannot be put in order"),
         ("for $s in Stages: order($s, after(after(after($s)))) end", 19, r"there is no order\(p, p\)"),
+        ("site(before($s)) for $s in Stages", 6, r"before\(p\) has no value"),
     ],
 )
 def test_what_only_a_kernel_shows_is_a_diagnostic(
