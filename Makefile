@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak check format clean
+.PHONY: setup explore test soak fuzz check format clean
 
 setup: $(VENV)/.installed
 
@@ -52,6 +52,10 @@ test: $(VENV)/.installed-dev
 # Random spaces against the independent oracles, for SOAK_MINUTES (5 unless said otherwise).
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.engine.soak
+
+# Files that nobody would write, through the code of `spacedsl check`; ARGS="FILES SEED".
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.language.fuzz $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

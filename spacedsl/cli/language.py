@@ -11,6 +11,7 @@ import typer
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode, explain
 from spacedsl.cli.options import Json, Quiet, Verbose
+from spacedsl.cli.summary import counted
 
 if TYPE_CHECKING:
     from spacedsl.diagnostics import Diagnostic
@@ -32,7 +33,7 @@ def check(
     code = ExitCode.OK
     for file in dict.fromkeys(files):
         try:
-            _check_one(file)
+            check_one(file)
             console.detail(f"{file}: ok")
         except DiagnosticError as error:
             found += error.diagnostics
@@ -48,9 +49,9 @@ def check(
         for diagnostic in found:
             console.data(render(diagnostic))
         if code is ExitCode.OK:
-            console.say(f"{_count(len(files), 'file')} checked, nothing to report")
+            console.say(f"{counted(len(files), 'file')} checked, nothing to report")
         elif found:
-            console.say(f"{_count(len(found), 'diagnostic')}")
+            console.say(f"{counted(len(found), 'diagnostic')}")
     return code
 
 
@@ -73,11 +74,12 @@ def compile_file(
         console.data(source)
     else:
         output.write_text(source, encoding="utf-8")
-        console.say(f"{output}: {_count(source.count(chr(10)), 'line')}")
+        console.say(f"{output}: {counted(source.count(chr(10)), 'line')}")
     return ExitCode.OK
 
 
-def _check_one(file: Path) -> None:
+def check_one(file: Path) -> None:
+    """Raises whatever is to be said of a file: `DiagnosticError`, `OSError`, `CommandError`."""
     from spacedsl.kernels.backbones import load_any
     from spacedsl.language import load_space
 
@@ -104,7 +106,3 @@ def _record(diagnostic: Diagnostic) -> dict[str, object]:
         "column": span.column,
         "length": span.end - span.start,
     }
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -27,6 +27,11 @@ def duration(time_ns: float) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """`97.3 %`; with as many decimals, up to four, as keep what is short of the whole visible."""
     text = f"{100 * share:.1f}"
@@ -104,7 +109,7 @@ def _bound(result: Result, best: Best) -> Iterator[str]:
 def _counts(result: Result) -> Iterator[str]:
     p = result.progress
     yield (
-        f"search     {p.evaluations} evaluations, {p.valid} valid, in {p.seconds:.1f} s; "
+        f"search     {counted(p.evaluations, 'evaluation')}, {p.valid} valid, in {p.seconds:.1f} s; "
         f"{percent(p.share_cut)} of the space cut"
     )
     if p.failures:
@@ -138,7 +143,7 @@ def _defects(result: Result) -> Iterator[str]:
 
 def _nothing_valid(result: Result) -> list[str]:
     p = result.progress
-    lines = [f"no valid implementation in {p.evaluations} evaluations and {p.seconds:.1f} s"]
+    lines = [f"no valid implementation in {counted(p.evaluations, 'evaluation')} and {p.seconds:.1f} s"]
     for name, entry in p.failures.items():
         first, *rest = entry.first_message.strip().splitlines() or [""]
         lines.append(f"  {name} {entry.count}: {first}")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacedsl.diagnostics import Severity, render
-from tests.language import listings
+from tests.language import fuzz, listings
 from tests.language.sources import PREAMBLE, check
 
 LINALG = Path(__file__).parents[2] / "kernels/spaces/linalg.space"
@@ -93,3 +93,20 @@ def test_a_file_that_was_cut_off_gives_only_diagnostics(cut: int) -> None:
 )
 def test_depth_without_measure_is_an_error_and_no_overflow(text: str) -> None:
     is_diagnosed(text)
+
+
+def test_whatever_the_file_checking_it_gives_only_diagnostics_and_soon() -> None:
+    traces: list[str] = []
+    counts = fuzz.fuzz(250, seed=0, on_failure=lambda suffix, data, trace: traces.append(trace))
+    assert traces == []
+    assert len(counts) > 20, "the files are too much alike"
+
+
+def test_a_file_that_raises_anything_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_something(path: Path) -> None:
+        raise KeyError(path.suffix)
+
+    monkeypatch.setattr(fuzz, "check_one", raise_something)
+    failed: list[str] = []
+    fuzz.fuzz(20, seed=0, on_failure=lambda suffix, data, trace: failed.append(suffix))
+    assert len(failed) == 20 and set(failed) == {".space", ".yaml"}
