@@ -39,7 +39,7 @@ def test_a_strict_compiler_has_nothing_to_say(path: Path, compiler: str, tmp_pat
     source = tmp_path / "engine.c"
     source.write_text(printed(path))
     for words in ("1", "2"):
-        constants = (f"-DOBJECT_WORDS={words}", "-DMASK_WORDS=4")
+        constants = (f"-DOBJECT_WORDS={words}", "-DROW_WORDS=1", "-DMASK_WORDS=4")
         done = subprocess.run(
             [compiler, *STRICT, *constants, str(source)], capture_output=True, text=True, check=False
         )
@@ -80,6 +80,6 @@ require forall $hi in Things: lo($hi) <= 1
     compiled = compile_space(load_text(SETS + text))
     source = tmp_path / "engine.c"
     source.write_text(print_c(compiled.module, compiled.complete).source)
-    command = [compiler, *STRICT, "-DOBJECT_WORDS=1", "-DMASK_WORDS=1", str(source)]
+    command = [compiler, *STRICT, "-DOBJECT_WORDS=1", "-DROW_WORDS=1", "-DMASK_WORDS=1", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,11 +18,12 @@ from pathlib import Path
 
 from spacedsl.compiler.c.bindings import print_loops
 from spacedsl.compiler.c.expressions import Translations
+from spacedsl.compiler.c.filtered import LoopPrinter
 from spacedsl.compiler.c.names import array, function_name, indent, variable_name
 from spacedsl.compiler.c.statements import Body
-from spacedsl.compiler.c.tables import StaticTables, Table
+from spacedsl.compiler.c.tables import StaticTables, Table, TableKind
 from spacedsl.compiler.c.wakes import Source, WakePrinter, call, counter_of, sources
-from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Entry, Module, Propagator, Statement, Wake
+from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Module, Propagator, Statement
 from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
@@ -39,6 +40,11 @@ class CModule:
     tables: tuple[Table, ...]
     sources: tuple[Source, ...]
     checks: tuple[Check, ...]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The choices that are kept as bit rows."""
+        return tuple(str(table.subject) for table in self.tables if table.kind is TableKind.ROWS)
 
     @property
     def source(self) -> str:
@@ -95,11 +101,15 @@ class _Printer:
         inner = self._run(propagator)
         everywhere = print_loops(propagator.loops, inner, self.tables)
         functions.append(_function(f"{propagator.name}_everywhere", (), everywhere))
-        wakes: tuple[Wake | Entry, ...] = (*propagator.wakes, *propagator.entries)
-        for wake in wakes:
+        printer = LoopPrinter(self.module, self.space, self.tables)
+        for wake in propagator.wakes:
             if wake.loops:
-                bound = (wake.variable,) if isinstance(wake, Entry) else wake.use.args
-                functions.append(_function(wake.name, bound, print_loops(wake.loops, inner, self.tables)))
+                loops = printer.loops(propagator, wake.loops, inner)
+                functions.append(_function(wake.name, wake.use.args, loops))
+        for entry in propagator.entries:
+            if entry.loops:
+                loops = print_loops(entry.loops, inner, self.tables)
+                functions.append(_function(entry.name, (entry.variable,), loops))
         return functions
 
     def _run(self, propagator: Propagator) -> list[str]:

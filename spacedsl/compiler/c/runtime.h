@@ -1,6 +1,7 @@
 /* What generated propagators stand on: the instance they run in, the state they change, operations on domains.
  *
- * Whoever compiles it defines OBJECT_WORDS (words of a set of objects) and MASK_WORDS (words of an integer's mask
+ * Whoever compiles it defines OBJECT_WORDS (words of a set of objects), ROW_WORDS (those of them that hold the
+ * objects of bit rows, which have the least numbers) and MASK_WORDS (words of an integer's mask
  * that are in use); FOLLOWED_BITS stands before this text. Every operation returns false for a contradiction. All
  * vectors are laid out as spacedsl/engine/layout.py says. */
 
@@ -79,6 +80,15 @@ static inline const Word *masks_at(const State *s, int32_t at) { return s->of->m
 
 static inline bool has(const Word *set, int32_t object) { return set[object >> 6] >> (object & 63) & 1; }
 
+/* In word number `word` of a set: all objects but one. */
+static inline Word all_but(int32_t object, int32_t word)
+{
+    return object >> 6 == word ? ~((Word)1 << (object & 63)) : ~(Word)0;
+}
+
+/* Value number `value` of bit rows, in the word at work: for which objects the domain still has it. */
+#define ROW(number, value) row##number[(value) * ROW_WORDS + word]
+
 /* The place of a key of more than two objects: `ranks` holds a size for each position, then ranks by object. */
 static inline int64_t place(const int32_t *ranks, int32_t arity, const int32_t *key)
 {
@@ -156,7 +166,7 @@ static inline void drop(State *s, const Cell *c, Word lost)
     Word *const row = s->rows + c->row + (c->bit >> 6);
     const Word keep = ~((Word)1 << (c->bit & 63));
     for (; lost; lost &= lost - 1)
-        row[__builtin_ctzll(lost) * OBJECT_WORDS] &= keep;
+        row[__builtin_ctzll(lost) * ROW_WORDS] &= keep;
 }
 
 /* ---- Enums and presence: one word ---- */

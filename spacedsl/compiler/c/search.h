@@ -76,7 +76,7 @@ static void load(State *s, const Word *vector)
             continue;
         drop(s, c, had & ~has_now);
         for (Word more = has_now & ~had; more; more &= more - 1)
-            s->rows[c->row + (c->bit >> 6) + __builtin_ctzll(more) * OBJECT_WORDS] |= (Word)1 << (c->bit & 63);
+            s->rows[c->row + (c->bit >> 6) + __builtin_ctzll(more) * ROW_WORDS] |= (Word)1 << (c->bit & 63);
     }
 }
 

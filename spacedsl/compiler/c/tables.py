@@ -26,6 +26,8 @@ class TableKind(enum.Enum):
     SET = "in"  # where the set begins in `sets`
     RANK = "rank"  # where ranks by object begin in `lists`
     OWNERS = "owners"  # by member: where the arguments of the instances that hold it begin in `lists`
+    OWNER_SET = "owned"  # the same as a set: where it begins in `sets`
+    ROWS = "rows"  # where the bit rows of an enum choice begin, by its first object if it has two
     PRESENCE = "present"  # the word that says whether the last object is a member of the set of the others
     FIRING = "fired"  # the word that says whether a trigger fires
     INTEGER = "host"  # the value of a host expression
@@ -83,6 +85,12 @@ class StaticTables:
 
     def owners(self, name: str, member: str) -> str:
         return f"list_at(s, {self._entry(TableKind.OWNERS, name, (member,))})"
+
+    def owner_set(self, name: str, member: str) -> str:
+        return f"set_at(s, {self._entry(TableKind.OWNER_SET, name, (member,))})"
+
+    def rows(self, choice: str, other: str | None) -> str:
+        return self._entry(TableKind.ROWS, choice, () if other is None else (other,))
 
     def member_set(self, ref: SetRef) -> str:
         return f"set_at(s, {self._of_set(TableKind.SET, ref)})"

@@ -19,15 +19,15 @@ from spacedsl.compiler.c import CModule, print_c
 from spacedsl.compiler.c.build import build
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check
-from spacedsl.engine.layout import CERTAIN, Layout
+from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
 from spacedsl.engine.native.bindings import Relations
 from spacedsl.engine.native.keys import Keys
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.tables import WORD_BITS, NativeLimitError, Pool, TableBuilder, words
-from spacedsl.engine.objects import Objects
+from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion
-from spacedsl.language.space import Space
+from spacedsl.language.space import Space, Use
 
 MOST_OBJECTS = 1024
 Array = NDArray[Any]
@@ -53,10 +53,18 @@ def build_native(
     if count > MOST_OBJECTS:
         raise NativeLimitError(f"{count} objects are more than {MOST_OBJECTS}")
     module = printed(compiled)
-    object_words = 1 << max(0, -(-count // WORD_BITS) - 1).bit_length()
-    mask_words = 4 if layout.wide else 1
-    library = load(build(module.source, {"OBJECT_WORDS": object_words, "MASK_WORDS": mask_words}))
-    filler = _Filler(compiled.complete, module, objects, expansion, layout, object_words, mask_words)
+    first = _row_objects(module, layout)
+    object_words, row_words = _words_for(count), _words_for(len(first))
+    mask_words = INTEGER_WORDS if layout.wide else 1
+    constants = {"OBJECT_WORDS": object_words, "ROW_WORDS": row_words, "MASK_WORDS": mask_words}
+    library = load(build(module.source, constants))
+    rest = (number for number in range(count) if number not in first)
+    numbers = np.empty(count, np.int32)
+    numbers[[*first, *rest]] = np.arange(count, dtype=np.int32)
+    rows = _Rows(compiled.complete, module.rows, layout, numbers, row_words)
+    filler = _Filler(
+        compiled.complete, module, objects, expansion, layout, object_words, mask_words, numbers, rows
+    )
     return filler.fill(compiled, library)
 
 
@@ -64,6 +72,56 @@ def build_native(
 def printed(compiled: CompiledSpace) -> CModule:
     """The propagators of a space as C; raises `UnprintableError`."""
     return print_c(compiled.module, compiled.complete)
+
+
+def _words_for(count: int) -> int:
+    """Words for a set of so many objects: a power of two, so that few libraries serve all instances."""
+    return 1 << max(0, -(-count // WORD_BITS) - 1).bit_length()
+
+
+def _row_objects(module: CModule, layout: Layout) -> dict[int, None]:
+    """The objects of choices that are kept as bit rows."""
+    return dict.fromkeys(number for name in module.rows for key in layout.cells[name] for number in key)
+
+
+class _Rows:
+    """The bit rows of enum choices: for each value, and first object of two, a set of the last objects."""
+
+    def __init__(
+        self,
+        space: Space,
+        choices: tuple[str, ...],
+        layout: Layout,
+        numbers: NDArray[np.int32],
+        row_words: int,
+    ) -> None:
+        self._cells = {name: layout.cells[name] for name in choices}
+        self._values = {name: len(space.enum(Use(name, ())).values) for name in choices}
+        self._numbers, self._row_words = numbers, row_words
+        self.offsets: dict[str, dict[Key, int]] = {}
+        self.words = 0
+        for name, places in self._cells.items():
+            self.offsets[name] = {}
+            for key in dict.fromkeys(key[:-1] for key in places):
+                self.offsets[name][key] = self.words
+                self.words += self._values[name] * row_words
+
+    def place(self, row: Array, bit: Array) -> None:
+        """Fills in, by cell, where its rows begin and which object it is in them."""
+        for name, places in self._cells.items():
+            for key, cell in places.items():
+                row[cell] = self.offsets[name][key[:-1]]
+                bit[cell] = self._numbers[key[-1]]
+
+    def initial(self, row: Array, bit: Array) -> Array:
+        """All rows before any propagation, from what `place` filled in."""
+        rows = np.zeros(max(self.words, 1), np.uint64)
+        for name, places in self._cells.items():
+            cells = np.array(list(places.values()), np.int64)
+            for value in range(self._values[name]):
+                at = row[cells] + value * self._row_words + bit[cells] // WORD_BITS
+                np.bitwise_or.at(rows, at, np.uint64(1) << (bit[cells] % WORD_BITS).astype(np.uint64))
+        return rows
 
 
 @dataclass(slots=True, eq=False)
@@ -75,6 +133,8 @@ class _Filler:
     layout: Layout
     object_words: int
     mask_words: int
+    numbers: NDArray[np.int32]
+    rows: _Rows
 
     def fill(self, compiled: CompiledSpace, library: Library) -> NativeInstance:
         statics = Statics(self.objects, self.layout, {}, {})
@@ -88,9 +148,10 @@ class _Filler:
             statics,
             relations,
             keys.found,
-            np.arange(len(self.objects.objects), dtype=np.int32),
+            self.numbers,
             self.object_words,
             self.mask_words,
+            self.rows.offsets,
         )
         tables = builder.build(self.module.tables)
         cells, cell_pools = self._cells(relations, builder)
@@ -98,7 +159,9 @@ class _Filler:
         initial = np.array(self._initial(), np.uint64)
         pools = {
             "initial": initial,
-            "initial_rows": np.zeros(1, np.uint64),
+            "initial_rows": self.rows.initial(
+                cells[:, CELL_FIELDS.index("row")], cells[:, CELL_FIELDS.index("bit")]
+            ),
             "cells": cells,
             "lists": np.array(builder.lists.items, np.int32),
             "sets": np.array(builder.sets.items, np.uint64),
@@ -107,7 +170,7 @@ class _Filler:
             **cell_pools,
         }
         addresses = {name: pool.ctypes.data for name, pool in pools.items()}
-        structure = InstanceTables(words=len(initial), row_words=0, **addresses)
+        structure = InstanceTables(words=len(initial), row_words=self.rows.words, **addresses)
         kept = (*tables, *pools.values())
         size = sum(array.nbytes for array in kept)
         return NativeInstance(library, structure, self.module.checks, len(initial), size, kept)
@@ -126,6 +189,7 @@ class _Filler:
         for name in ("twin", "row", "universe"):
             column[name][:] = -1
         column["twin"][list(layout.twins)] = list(layout.twins.values())
+        self.rows.place(column["row"], column["bit"])
         keys: list[Array] = [np.zeros(1, np.int32)]
         active: list[Array] = [np.zeros(1, np.uint64)]
         key_at = active_at = 1

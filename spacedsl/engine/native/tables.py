@@ -7,7 +7,7 @@ first. Raises `NativeLimitError` for what does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -61,6 +61,8 @@ class TableBuilder:
     """By object id: its number in C."""
     object_words: int
     mask_words: int
+    rows: Mapping[str, Mapping[Key, int]]
+    """Where bit rows begin, by choice and first object."""
     lists: Pool = field(default_factory=Pool)
     sets: Pool = field(default_factory=Pool)
     masks: Pool = field(default_factory=Pool)
@@ -105,7 +107,11 @@ class TableBuilder:
                 ]
                 return {key: row(members) for key, members in self.relations.instances(ref).items()}
             case TableKind.OWNERS:
-                return self._owners(str(subject))
+                return self._owners(str(subject), self._list)
+            case TableKind.OWNER_SET:
+                return self._owners(str(subject), self._set)
+            case TableKind.ROWS:
+                return self.rows[str(subject)]
             case TableKind.PRESENCE:
                 return {
                     (*(key or ()), member): cell
@@ -146,12 +152,12 @@ class TableBuilder:
             ranks[number] = rank
         return self.lists.add(ranks)
 
-    def _owners(self, name: str) -> Mapping[Key, int]:
+    def _owners(self, name: str, row: Callable[[Iterable[int]], int]) -> Mapping[Key, int]:
         owners: dict[int, list[int]] = {}
         for (owner,), members in self.objects.members[name].items():
             for member in members:
                 owners.setdefault(member, []).append(owner)
-        return {(member,): self._list(found) for member, found in owners.items()}
+        return {(member,): row(found) for member, found in owners.items()}
 
     # ---- Arrays --------------------------------------------------------------------------------------------
 
