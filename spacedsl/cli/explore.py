@@ -54,10 +54,22 @@ def explore(
         typer.Option("--seed", min=0, metavar="N", help="The seed of all random choices. Default: 0."),
     ] = None,
     ordering: Annotated[
-        str | None, typer.Option("--ordering", metavar="NAME", help="Which decision is taken next.")
+        str | None,
+        typer.Option(
+            "--ordering",
+            metavar="NAME|ITEMS",
+            help="Which decision is taken next: an ordering of the space, `declaration`, or items such as "
+            "`order by MERGED | NESTED, size($d) for $d in Dimensions`. Default: `default`.",
+        ),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option("--policy", metavar="NAME", help="Which child is tried next. Default: tag.")
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Which child is tried next: `tag` (where most of the best times came from), `bound` (the "
+            "least bound) or `uniform` (any). Default: `tag`.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option("--target", metavar="cpu", help="What to generate code for.")
@@ -75,6 +87,9 @@ def explore(
     from spacedsl.cli.live import watch
 
     console = Console.of(verbose=verbose, quiet=quiet)
+    if kernel.suffix == ".space":
+        hint = "name a kernel file, and give the space with --space"
+        raise CommandError(f"{kernel}: a space, not a kernel", hint=hint)
     given = Settings(
         target=target,
         time_s=None if time is None else parse_duration(time),

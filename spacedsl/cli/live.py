@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -20,7 +20,7 @@ from rich.text import Text
 
 from spacedsl.api import Activity, Defect, Planned, Preparing, Stopping, Warned
 from spacedsl.cli.console import Console, Verbosity
-from spacedsl.cli.summary import duration, path, percent
+from spacedsl.cli.summary import counted, duration, path, percent
 from spacedsl.kernels.evaluation import Outcome
 from spacedsl.search.events import (
     Comparing,
@@ -35,6 +35,11 @@ from spacedsl.search.events import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import rich.console
+
+COLUMN_WIDTH = 26
+"""Characters that a figure and its name take: nothing is cut off in a narrow window."""
 
 LINE_EVERY_S = 10.0
 """Time between two plain lines where nothing else is to be said."""
@@ -92,7 +97,7 @@ class Board:
         parts = [clock(self.elapsed_s) + (f" of {clock(self.time_s)}" if self.time_s else "")]
         if self.evaluations:
             done = self.progress.evaluations if self.progress is not None else 0
-            parts.append(f"{done} of {self.evaluations} evaluations")
+            parts.append(f"{done} of {counted(self.evaluations, 'evaluation')}")
         return ", ".join(parts)
 
     def line(self) -> str:
@@ -104,31 +109,45 @@ class Board:
         gap = "" if p.gap is None else f", gap {percent(p.gap)}"
         failed = sum(f.count for f in p.failures.values())
         return (
-            f"{clock(self.elapsed_s)}  {p.evaluations} evaluations ({failed} failed), best {best}, "
-            f"bound {bound(p)}{gap}, {percent(p.share_cut)} of the space cut"
+            f"{clock(self.elapsed_s)}  {counted(p.evaluations, 'evaluation')} ({failed} failed), "
+            f"best {best}, bound {bound(p)}{gap}, {percent(p.share_cut)} of the space cut"
         )
 
     def __rich__(self) -> RenderableType:
         bar = Table.grid(padding=(0, 2))
         bar.add_row(ProgressBar(total=1.0, completed=self.share_spent, width=28), self.budget())
-        state = [] if self.progress is None else [figures(self.progress)]
+        state = [] if self.progress is None else [Figures(self.progress)]
         return Group(bar, *state, Text.assemble(("      now ", "dim"), self.activity))
 
 
-def figures(p: Progress) -> RenderableType:
-    """The numbers of the search in two lines, and a line for failures."""
-    grid = Table.grid(padding=(0, 1))
-    for _ in range(3):
-        grid.add_column(style="dim", justify="right")
-        grid.add_column(min_width=14)
-    best = Text("none yet") if p.best_ns is None else Text(duration(p.best_ns), style="bold green")
-    gap = "-" if p.gap is None else percent(p.gap)
-    grid.add_row("best", best, "bound", bound(p), "gap", gap)
-    grid.add_row("evaluated", str(p.evaluations), "valid", str(p.valid), "space cut", percent(p.share_cut))
-    if p.failures:
-        counts = ", ".join(f"{name} {entry.count}" for name, entry in p.failures.items())
-        return Group(grid, Text.assemble(("   failed ", "dim"), (counts, "yellow")))
-    return grid
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The numbers of the search, in as many columns as there is room for, and a line for failures."""
+
+    progress: Progress
+
+    def __rich_console__(self, console: rich.console.Console, options: ConsoleOptions) -> RenderResult:
+        p = self.progress
+        best = Text("none yet") if p.best_ns is None else Text(duration(p.best_ns), style="bold green")
+        cells: list[tuple[str, str | Text]] = [
+            ("best", best),
+            ("bound", bound(p)),
+            ("gap", "-" if p.gap is None else percent(p.gap)),
+            ("evaluated", str(p.evaluations)),
+            ("valid", str(p.valid)),
+            ("space cut", percent(p.share_cut)),
+        ]
+        columns = min(3, max(1, options.max_width // COLUMN_WIDTH))
+        grid = Table.grid(padding=(0, 1))
+        for _ in range(columns):
+            grid.add_column(style="dim", justify="right")
+            grid.add_column(min_width=14)
+        for start in range(0, len(cells), columns):
+            grid.add_row(*(part for cell in cells[start : start + columns] for part in cell))
+        yield grid
+        if p.failures:
+            counts = ", ".join(f"{name} {entry.count}" for name, entry in p.failures.items())
+            yield Text.assemble(("   failed ", "dim"), (counts, "yellow"))
 
 
 def bound(p: Progress) -> str:

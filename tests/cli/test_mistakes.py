@@ -34,6 +34,11 @@ def test_a_folder_in_place_of_a_file_is_a_usage_error(command: str, tmp_path: Pa
     refused(run(command, tmp_path), 2, "this is a folder, not a file")
 
 
+def test_a_space_in_place_of_a_kernel_is_a_usage_error_that_names_the_flag() -> None:
+    space = MATMUL.parents[1] / "spaces" / "linalg.space"
+    refused(run("explore", space), 2, "linalg.space: a space, not a kernel", "give the space with --space")
+
+
 @pytest.mark.parametrize("command", ["check", "explore"])
 @pytest.mark.parametrize(
     ("data", "code"),
@@ -160,7 +165,7 @@ def test_a_bug_is_reported_as_one_with_a_place_to_look(monkeypatch: pytest.Monke
     def broken(*_: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("spacedsl.cli.language._check_one", broken)
+    monkeypatch.setattr("spacedsl.cli.language.check_one", broken)
     ran = run("check", MATMUL)
     assert ran.code == 70
     assert "this is a bug in spacedsl: ZeroDivisionError" in ran.err

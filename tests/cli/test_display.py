@@ -1,0 +1,55 @@
+"""What the help lists and what is shown of a search: complete, in whole words, at any width."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+import rich.console
+
+from spacedsl.cli.live import Figures
+from spacedsl.cli.summary import counted
+from spacedsl.kernels.evaluation import Failure
+from spacedsl.search.events import FailureCount, Progress
+from spacedsl.search.policies import POLICIES
+from tests.cli.running import run
+
+PROGRESS = Progress(
+    iterations=9,
+    evaluations=12345,
+    valid=12300,
+    duplicates=3,
+    dead_ends=1,
+    failures={Failure.BUILD_TIMEOUT: FailureCount(45, "too slow")},
+    best_ns=123_456_789.0,
+    least_bound_ns=23_456_789.0,
+    gap=0.81,
+    share_cut=0.9999,
+    bound_violations=0,
+    seconds=100.0,
+)
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
+def test_every_figure_is_whole_at_any_width(width: int) -> None:
+    console = rich.console.Console(file=io.StringIO(), width=width)
+    console.print(Figures(PROGRESS))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    for name, value in (
+        ("best", "123.5 ms"), ("bound", "23.46 ms"), ("gap", "81.0 %"), ("evaluated", "12345"),
+        ("valid", "12300"), ("space cut", "99.99 %"), ("failed", "build_timeout 45"),
+    ):  # fmt: skip
+        assert re.search(rf"{name} +{value}", shown), shown
+
+
+def test_the_help_names_every_policy() -> None:
+    shown = " ".join(run("explore", "--help").out.split())
+    assert {name for name in POLICIES if f"`{name}`" in shown} == set(POLICIES)
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files")])
+def test_one_is_not_a_plural(number: int, words: str) -> None:
+    assert counted(number, "file") == words
