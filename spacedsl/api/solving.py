@@ -62,13 +62,14 @@ def pose_unmeasured(
     """Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`."""
     kernel = load_any(path, sizes or {})
     space_path = space or kernel.space
-    loaded = load_space(space_path)
+    compiled = compile_space(load_space(space_path))
     cpu = load_device(device or DEVICE) if isinstance(kernel, KernelFile) else None
-    instance = instantiate(compile_space(loaded), kernel.backbone, cpu)
+    instance = instantiate(compiled, kernel.backbone, cpu)
     root = instance.root()
     if root is not None:
         root = _with_decisions(kernel, instance, root)
-    return Unmeasured(kernel, loaded, space_path, cpu, instance, root)
+    # The space that was compiled, which may have been read before: its places are those that propagators name.
+    return Unmeasured(kernel, instance.space, space_path, cpu, instance, root)
 
 
 def solve(

@@ -11,6 +11,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 from spacedsl.cli import device, doctor, explore, fmt, language, replay, solve
+from spacedsl.cli import explain as explaining
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode, close_stdout, explain
 
@@ -70,8 +71,9 @@ for group, name, command in (
     (app, "check", language.check),
     (app, "fmt", fmt.fmt),
     (app, "compile", language.compile_file),
-    (app, "explore", explore.explore),
     (app, "solve", solve.solve),
+    (app, "explain", explaining.explain),
+    (app, "explore", explore.explore),
     (app, "resume", explore.resume),
     (app, "replay", replay.replay),
     (app, "emit", replay.emit),

@@ -70,7 +70,9 @@ def solve(
     except EmptySpaceError as error:
         if json:
             console.document(_document(problem.kernel.name, found, is_all=True))
-        hint = f"`spacedsl explain {kernel}` says which constraints conflict"
+        flags = [f"--size {text}" for text in size or ()] + ([f"--space {space}"] if space else [])
+        command = " ".join(["spacedsl explain", str(kernel), *flags])
+        hint = f"`{command}` says which constraints conflict"
         raise CommandError(str(error), ExitCode.EMPTY_SPACE, hint) from None
     except TimeoutError:
         console.say(f"stopped after {time}; there may be more solutions (--time gives it longer)")

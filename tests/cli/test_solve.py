@@ -48,7 +48,7 @@ def test_an_empty_space_is_said_to_be_empty_and_what_explains_it() -> None:
     ran = run("solve", REGISTERS, "--size", "most_spilled=0")
     assert ran.code == 3
     assert "the constraints leave no solution of `registers`" in ran.err
-    assert f"`spacedsl explain {REGISTERS}`" in ran.err
+    assert f"`spacedsl explain {REGISTERS} --size most_spilled=0`" in ran.err
     assert json.loads(run("solve", REGISTERS, "--size", "most_spilled=0", "--json").out)["solutions"] == []
 
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import EnumerationLimitError
+from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.agreement import Tally
-from tests.engine.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.examples import example_of
 from tests.engine.generated_objects import Backbone, Machine
 from tests.engine.generated_spaces import GeneratedSpace, generate_space

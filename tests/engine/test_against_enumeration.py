@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import EnumerationLimitError
+from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.agreement import Agreement
-from tests.engine.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.examples import Example, example_of
 from tests.engine.generated_objects import Backbone, Machine
 from tests.engine.generated_spaces import GeneratedSpace, generate_space

@@ -12,7 +12,7 @@ import pytest
 from spacedsl.engine.enumerate import EnumerationLimitError, Solution, enumerate_solutions
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
-from tests.engine.cp_sat import CpSatModel
+from spacedsl.oracle.cp_sat import CpSatModel
 from tests.engine.generated_objects import Backbone, Machine, Plain
 
 ITEMS = 'set Items: iterator = "$kernel.items" end\n'

@@ -18,8 +18,8 @@ from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
 from spacedsl.language.host import exposed
+from spacedsl.oracle.cp_sat import CpSatModel, Narrowed
 from tests.engine.agreement import Agreement, random_step
-from tests.engine.cp_sat import CpSatModel, Narrowed
 
 SPACE = Path("kernels/spaces/linalg.space")
 

@@ -1,14 +1,14 @@
-"""A second oracle: a space on a kernel as a CP-SAT model, translated from the meaning of its nodes.
+"""A space on a kernel as a CP-SAT model, translated from the meaning of its nodes.
 
 In: a checked space without triggers, a kernel, a device. Out: whether a solution exists in which given
-decisions take given values, and how many solutions there are. Every auxiliary variable is a function of the
-decisions, so that solutions of the model and of the space correspond one to one. Shares no code with the
-enumerator.
+decisions take given values, how many solutions there are, and which groups of constraints leave none. Every
+auxiliary variable is a function of the decisions, so that solutions of the model and of the space correspond
+one to one. Shares no code with the engine or with the enumerator, so that each can judge the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
@@ -44,8 +44,11 @@ Binding = dict[str, object]
 Narrowed = tuple[str, Objects, Iterable[str | int]]
 """A choice, objects, and the values that it may still have there."""
 
+Grouping = Callable[[int, Binding], Hashable]
+"""The group of a requirement, by number, on a binding of its variables."""
+
 _LARGEST = 1 << 40
-"""CP-SAT's own limit is far above; an instance that comes near it does not belong in these tests."""
+"""CP-SAT's own limit is far above; an instance that comes near it is not for this translation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,10 @@ class NotTranslatedError(ValueError):
 class CpSatModel:
     """Built once for an instance; questions are asked of it with decisions narrowed to sets of values."""
 
-    def __init__(self, space: Space, kernel: object, device: object) -> None:
+    def __init__(
+        self, space: Space, kernel: object, device: object, grouping: Grouping | None = None
+    ) -> None:
+        """With a `grouping`, requirements hold where their groups are asked for, those of None nowhere."""
         if space.triggers:
             raise NotTranslatedError("objects that triggers add are not translated")
         self._space = space
@@ -78,26 +84,50 @@ class CpSatModel:
         for choice in space.choices.values():
             if not isinstance(choice, Counter) and choice.name not in self._representatives:
                 self._declare(choice)
-        for requirement in space.requirements:
+        self.groups: dict[Hashable, cp_model.IntVar] = {}
+        """What stands for a group: its constraints follow from it."""
+        for number, requirement in enumerate(space.requirements):
             for binding, guards in self._bindings(requirement.foralls, {}):
-                self._require(requirement.formula, binding, guards)
+                group = grouping(number, binding) if grouping is not None else None
+                if group is not None:
+                    self._require(requirement.formula, binding, [*guards, self._group(group)])
+                elif grouping is None:
+                    self._require(requirement.formula, binding, guards)
 
     # ---- Questions ----
 
     def is_satisfiable(self, narrowed: Iterable[Narrowed] = (), timeout_s: float = 60) -> bool:
         """Whether a solution exists in which each of the named decisions has one of the given values."""
+        return self.core({n: n for n in narrowed}, self.groups, timeout_s) is None
+
+    def core(
+        self, narrowed: Mapping[Hashable, Narrowed], groups: Iterable[Hashable], timeout_s: float = 60
+    ) -> frozenset[Hashable] | None:
+        """Names of decisions and groups that have no solution together, maybe some too many; None: they have.
+
+        Raises `TimeoutError`.
+        """
         model = self._model.clone()
-        for choice, objects, values in narrowed:
+        named: dict[int, Hashable] = {}
+        for group in groups:
+            named[self.groups[group].index] = group
+        for name, (choice, objects, values) in narrowed.items():
+            holds = model.new_bool_var("")
+            named[holds.index] = name
             domain = self._domains[choice, *map(id, objects)]
             kept = set(values)
             for value, literal in zip(domain.values, domain.literals, strict=True):
                 if value not in kept:
-                    model.add_bool_and([model.get_bool_var_from_proto_index(literal.index).negated()])
+                    lost = _negated(literal)
+                    model.add_implication(holds, lost)
+        model.add_assumptions([model.get_bool_var_from_proto_index(index) for index in named])
         solver = _solver(timeout_s)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.INFEASIBLE):
             raise TimeoutError(f"CP-SAT gave no answer: {solver.status_name(status)}")
-        return bool(status != cp_model.INFEASIBLE)
+        if status != cp_model.INFEASIBLE:
+            return None
+        return frozenset(named[index] for index in solver.sufficient_assumptions_for_infeasibility())
 
     def count(self, timeout_s: float = 60) -> int:
         """The number of solutions; meant for small instances."""
@@ -108,6 +138,11 @@ class CpSatModel:
         if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
             raise TimeoutError(f"CP-SAT did not finish counting: {solver.status_name(status)}")
         return counter.solutions
+
+    def _group(self, name: Hashable) -> cp_model.IntVar:
+        if name not in self.groups:
+            self.groups[name] = self._model.new_bool_var("")
+        return self.groups[name]
 
     # ---- Objects ----
 

@@ -1,0 +1,159 @@
+"""Why a value is gone, why a limit holds, why a space has no solution.
+
+In: an instance that was posed without measuring, decisions, and maybe a question. Out: an `Answer`: the chain
+of propagations that leads there and, where nothing is left at all, a minimal set of lines and decisions that
+conflict, as CP-SAT has proved. Nothing here prints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spacedsl.api.problem import UnknownNameError
+from spacedsl.api.solving import Unmeasured
+from spacedsl.api.statements import Limit, Statement, parse_statement
+from spacedsl.diagnostics import Span
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.explanation import (
+    Explanation,
+    UnknownDecisionError,
+    explain_contradiction,
+    explain_limit,
+    explain_loss,
+)
+from spacedsl.oracle.conflict import Conflict, find_conflict
+from spacedsl.oracle.cp_sat import Binding, Narrowed, NotTranslatedError
+from spacedsl.search.orderings import select_ordering
+from spacedsl.search.run import decided
+from spacedsl.search.solutions import random_solutions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """`claim` is what was asked about, in words; where it does not hold, there is no chain."""
+
+    claim: str
+    holds: bool
+    chain: Explanation | None = None
+    """None where propagation does not see it."""
+    conflict: Conflict | None = None
+    """Where nothing is left; None where none was found (`why_not`), or where there are solutions."""
+    why_no_conflict: str | None = None
+    left: tuple[str | int, ...] = ()
+    """What is still possible where the claim does not hold: values, or the ends of a counter."""
+
+
+def explain(
+    problem: Unmeasured, question: str | None, decisions: Sequence[Decision] = (), *, time_s: float = 60
+) -> Answer:
+    """Raises `UnknownNameError` for names that there are not, `TimeoutError` where CP-SAT takes longer."""
+    taken = (*problem.kernel.decisions, *decisions)
+    try:
+        if question is None:
+            return _emptiness(problem, taken, time_s)
+        return _loss(problem, question, taken, time_s)
+    except UnknownDecisionError as error:
+        raise UnknownNameError(f"this space does not offer {_spelled(error.decision)}") from None
+
+
+def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], time_s: float) -> Answer:
+    instance = problem.instance
+    statement = parse_statement(instance, question)
+    match statement:
+        case Limit(choice, objects, low, high):
+            chain = explain_limit(instance, decisions, (choice, objects), low, high)
+        case Statement(choice, objects, _, excluded):
+            chain = explain_loss(instance, decisions, Decision(choice, objects, excluded))
+    claim = " ".join(question.split())
+    if chain is None:
+        return Answer(claim, holds=False, left=_left(problem, decisions, statement))
+    if not chain.is_contradiction:
+        return Answer(claim, holds=True, chain=chain)
+    return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
+
+
+def _left(
+    problem: Unmeasured, decisions: Sequence[Decision], statement: Statement | Limit
+) -> tuple[str | int, ...]:
+    root = problem.instance.root()
+    assert root is not None, "or there would be a chain"
+    candidate = decided(problem.instance, root, decisions)
+    items = [
+        problem.instance.objects.objects[problem.instance.objects.names.index(o)] for o in statement.objects
+    ]
+    if isinstance(statement, Limit):
+        return candidate.interval(statement.choice, *items)
+    return tuple(v for v in candidate.possible(statement.choice, *items) if v in statement.excluded)
+
+
+def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float) -> Answer:
+    claim = "there is no solution"
+    chain = explain_contradiction(problem.instance, decisions)
+    if chain is not None:
+        return _with_conflict(problem, claim, chain, decisions, time_s)
+    root = problem.instance.root()
+    assert root is not None, "or there would be a chain"
+    is_solvable = _search(problem, decided(problem.instance, root, decisions), time_s)
+    if is_solvable:
+        return Answer(claim, holds=False)
+    try:
+        conflict = _conflict(problem, decisions, None, time_s)
+    except NotTranslatedError as error:
+        if is_solvable is None:
+            raise TimeoutError from None
+        return Answer(claim, holds=True, why_no_conflict=str(error))
+    return Answer(claim, holds=conflict is not None, conflict=conflict)
+
+
+def _search(problem: Unmeasured, candidate: Candidate, time_s: float) -> bool | None:
+    """Whether there is a solution; None where random descents find none in a tenth of the time."""
+    deadline = time.monotonic() + time_s / 10
+    ordering = select_ordering(problem.instance, problem.space)
+    for found in random_solutions(candidate, ordering, np.random.default_rng(0)):
+        if found is not None:
+            return True
+        if time.monotonic() > deadline:
+            return None
+    return False
+
+
+def _with_conflict(
+    problem: Unmeasured, claim: str, chain: Explanation, decisions: Sequence[Decision], time_s: float
+) -> Answer:
+    """Only what the chain uses can be part of its conflict, which keeps the model small."""
+    used: dict[Span, list[frozenset[str]]] = {}
+    for step in chain.steps:
+        for span in step.spans:
+            used.setdefault(span, []).append(frozenset(name for _, name in step.binding))
+    numbers = {n: used[r.span] for n, r in enumerate(problem.space.requirements) if r.span in used}
+
+    def among(number: int, binding: Binding) -> bool:
+        names = {str(getattr(item, "name", "")) for item in binding.values()}
+        return any(names <= objects for objects in numbers.get(number, ()))
+
+    taken = {step.decision for step in chain.steps}
+    try:
+        conflict = _conflict(problem, [d for d in decisions if d in taken], among, time_s)
+    except NotTranslatedError as error:
+        return Answer(claim, holds=True, chain=chain, why_no_conflict=str(error))
+    return Answer(claim, holds=True, chain=chain, conflict=conflict)
+
+
+def _conflict(
+    problem: Unmeasured,
+    decisions: Sequence[Decision],
+    among: Callable[[int, Binding], bool] | None,
+    time_s: float,
+) -> Conflict | None:
+    objects = dict(zip(problem.instance.objects.names, problem.instance.objects.objects, strict=True))
+    narrowed: list[Narrowed] = [(d.choice, tuple(objects[o] for o in d.objects), d.values) for d in decisions]
+    space, kernel = problem.space, problem.kernel.backbone
+    return find_conflict(space, kernel, problem.device, narrowed, among=among, timeout_s=time_s)
+
+
+def _spelled(decision: Decision) -> str:
+    return f"{decision.choice}({', '.join(decision.objects)}) is {' | '.join(map(str, decision.values))}"

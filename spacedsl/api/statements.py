@@ -1,0 +1,142 @@
+"""What a person says of a choice on objects: `order(a, b) is not INNER`, `size(i) <= 4`.
+
+In: text from a command line, and an instance. Out: the choice, its objects, and the values that the statement
+allows and excludes; or an `UnknownNameError` that says what is not known here.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from spacedsl.api.problem import UnknownNameError
+from spacedsl.engine.candidate import Decision
+from spacedsl.engine.instance import Instance
+from spacedsl.engine.layout import LARGEST_INTEGER
+from spacedsl.kernels.validation import closest
+from spacedsl.language.space import Counter, EnumChoice
+
+_STATEMENT = re.compile(
+    r"\s*(?P<choice>\w+)\s*\(\s*(?P<objects>[^()]*?)\s*\)\s*"
+    r"(?P<relation>is\s+not\b|is\b|==|!=|<=|>=|=|<|>)\s*(?P<values>.+?)\s*"
+)
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`allowed` and `excluded` are values of an enum or integer choice, in order."""
+
+    choice: str
+    objects: tuple[str, ...]
+    allowed: tuple[str | int, ...]
+    excluded: tuple[str | int, ...]
+
+    def as_decision(self) -> Decision:
+        return Decision(self.choice, self.objects, self.allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Of a counter: it never lies from `low` to `high`."""
+
+    choice: str
+    objects: tuple[str, ...]
+    low: int
+    high: int
+
+
+def parse_decision(instance: Instance, text: str) -> Decision:
+    """`size(i) = 4` or `order(a, b) is BEFORE | AFTER`; raises `UnknownNameError`."""
+    statement = parse_statement(instance, text)
+    if isinstance(statement, Limit):
+        raise UnknownNameError(f"`{text}`: {statement.choice} is a counter, which follows from decisions")
+    if not statement.allowed:
+        raise UnknownNameError(f"`{text}` leaves no value")
+    return statement.as_decision()
+
+
+def parse_statement(instance: Instance, text: str) -> Statement | Limit:
+    """Raises `UnknownNameError` for what is no statement, and for names that there are not."""
+    match = _STATEMENT.fullmatch(text)
+    if match is None:
+        raise UnknownNameError(f"`{text}` is not of the form `order(a, b) is not BEFORE` or `size(i) = 4`")
+    relation = re.sub(r"\s+", " ", match["relation"])
+    name, values = match["choice"], [v.strip() for v in match["values"].split("|")]
+    objects = tuple(o.strip() for o in match["objects"].split(",")) if match["objects"] else ()
+    choice = instance.space.choices.get(name)
+    if choice is None:
+        raise _unknown("choice", name, instance.space.choices)
+    for item in objects:
+        if item not in instance.objects.names:
+            raise _unknown("object", item, instance.objects.names)
+    key = tuple(instance.objects.names.index(item) for item in objects)
+    cell = instance.layout.cells[name].get(key)
+    if cell is None:
+        shown = ", ".join(f"${p.name} in {p.set.name}" for p in choice.params)
+        raise UnknownNameError(f"there is no {name}({', '.join(objects)}): it is {name}({shown})")
+    if isinstance(choice, Counter):
+        return Limit(name, objects, *_excluded_range(text, relation, values))
+    universe: tuple[str | int, ...]
+    named: tuple[str | int, ...]
+    if isinstance(choice, EnumChoice):
+        universe = choice.values
+        named = choice.names(_mask(choice, relation, values, text))
+    else:
+        universe = instance.layout.universes[cell]
+        named = _integers(instance.layout.universes[cell], relation, values, text)
+    if relation in ("is not", "!="):
+        return Statement(name, objects, tuple(v for v in universe if v not in named), tuple(named))
+    return Statement(name, objects, tuple(named), tuple(v for v in universe if v not in named))
+
+
+def _mask(choice: EnumChoice, relation: str, values: Iterable[str], text: str) -> int:
+    if relation in _COMPARE:
+        raise UnknownNameError(f"`{text}`: the values of {choice.name} have no order")
+    for value in values:
+        if value not in choice.values and value not in choice.aliases:
+            raise _unknown(f"value of {choice.name}", value, (*choice.values, *choice.aliases))
+    return choice.mask(*values)
+
+
+def _integers(universe: tuple[int, ...], relation: str, values: list[str], text: str) -> tuple[int, ...]:
+    numbers = [_number(value, text) for value in values]
+    if relation in _COMPARE:
+        if len(numbers) > 1:
+            raise UnknownNameError(f"`{text}`: one number is compared with")
+        return tuple(v for v in universe if _COMPARE[relation](v, numbers[0]))
+    for number in numbers:
+        if number not in universe:
+            raise UnknownNameError(f"`{text}`: {number} is none of {', '.join(map(str, universe))}")
+    return tuple(v for v in universe if v in numbers)
+
+
+def _excluded_range(text: str, relation: str, values: list[str]) -> tuple[int, int]:
+    if len(values) == 1:
+        number = _number(values[0], text)
+        match relation:
+            case "<=" | "<":
+                return number + (relation == "<="), LARGEST_INTEGER
+            case ">=" | ">":
+                return 0, number - (relation == ">=")
+            case "is not" | "!=":
+                return number, number
+    raise UnknownNameError(f"`{text}`: of a counter, say that it is <=, <, >=, > or != one number")
+
+
+def _number(text: str, statement: str) -> int:
+    if not re.fullmatch(r"\d[\d_]*", text):
+        raise UnknownNameError(f"`{statement}`: {text} is no integer")
+    return int(text)
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    hint = closest(name, known)
+    return UnknownNameError(f"no {kind} is called `{name}`" + (f"; {hint}" if hint else ""))

@@ -1,0 +1,251 @@
+"""`explain`: why a value is gone, why a limit holds, why there is no solution."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import CommandError, ExitCode
+from spacedsl.cli.options import (
+    DeviceFile,
+    Json,
+    Quiet,
+    Sizes,
+    SpaceFile,
+    Verbose,
+    parse_duration,
+    parse_sizes,
+)
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from spacedsl.api.explaining import Answer
+    from spacedsl.diagnostics import Span
+    from spacedsl.engine.candidate import Decision
+    from spacedsl.engine.explanation import Change, Step
+    from spacedsl.oracle.conflict import Clash
+
+MOST_BINDINGS = 12
+"""Of one line, that the text shows; `--json` holds all."""
+
+
+def explain(
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file of any backbone.")],
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUESTION]",
+            help="What to explain: 'order(a, b) is not INNER', 'size(i) <= 8'. "
+            "Without one: why there is no solution.",
+        ),
+    ] = None,
+    decide: Annotated[
+        list[str] | None,
+        typer.Option("--decide", metavar="'size(i) = 4'", help="A decision made before. Repeatable."),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            "--decisions", metavar="FILE", help="Decisions made before: a record such as best.json."
+        ),
+    ] = None,
+    time: Annotated[
+        str, typer.Option("--time", "-t", metavar="1m", help="Give up after this long: 90s, 3m, 1h30m.")
+    ] = "1m",
+    size: Sizes = None,
+    space: SpaceFile = None,
+    device: DeviceFile = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Say why a value is gone, or why a space has no solution, in lines of the space and decisions."""
+    from spacedsl import record
+    from spacedsl.api import explaining, solving, statements
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    problem = solving.pose_unmeasured(kernel, sizes=parse_sizes(size or ()), space=space, device=device)
+    taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
+    taken += [statements.parse_decision(problem.instance, text) for text in decide or ()]
+    try:
+        answer = explaining.explain(problem, question, taken, time_s=parse_duration(time))
+    except TimeoutError:
+        hint = "--time gives it longer"
+        raise CommandError(f"no answer after {time}", ExitCode.NO_CANDIDATE, hint) from None
+    if json:
+        console.document(_document(answer))
+    else:
+        console.data(text(answer))
+    is_empty = answer.holds and (answer.chain is None or answer.chain.is_contradiction)
+    return ExitCode.EMPTY_SPACE if is_empty else ExitCode.OK
+
+
+# ---- Text --------------------------------------------------------------------------------------------------
+
+
+def text(answer: Answer) -> str:
+    """The conflict, if there is one, and the chain, as trees."""
+    from rich.console import Console as RichConsole
+
+    if not answer.holds:
+        if not answer.left:
+            return "there are solutions\n"
+        return f"it is not so that {answer.claim}: {_values(answer.left)} is still possible\n"
+    stream = io.StringIO()
+    # Lines of a space are shown whole: a terminal may wrap them.
+    rich = RichConsole(file=stream, width=10_000, color_system=None, highlight=False, markup=False)
+    for tree in _trees(answer):
+        rich.print(tree)
+    lines = (line.rstrip() for line in stream.getvalue().splitlines())
+    return "\n".join(lines) + "\n"
+
+
+def _trees(answer: Answer) -> Iterator[Tree | str]:
+    from rich.tree import Tree
+
+    if answer.conflict is not None:
+        conflict = Tree(f"{answer.claim}: these conflict, and without any one of them the others do not")
+        for decision in answer.conflict.decisions:
+            choice, objects, values = decision
+            conflict.add(f"decision: {choice}({', '.join(map(str, objects))}) = {_values(tuple(values))}")
+        for clash in answer.conflict.clashes:
+            line = conflict.add(_line(clash.requirement.span))
+            for words in _bindings(clash):
+                line.add(words)
+        yield conflict
+    if answer.why_no_conflict is not None:
+        yield f"{answer.claim}; no minimal set of lines: {answer.why_no_conflict}"
+    if answer.chain is not None:
+        title = f"{answer.claim}, as follows" if answer.conflict is None else "how propagation finds it"
+        chain = Tree(title)
+        for number, step in enumerate(answer.chain.steps, 1):
+            label, details = _step(step, number)
+            branch = chain.add(label)
+            for words in details:
+                branch.add(words)
+        if answer.chain.is_contradiction:
+            chain.add("nothing is left")
+        yield chain
+
+
+def _bindings(clash: Clash) -> Iterator[str]:
+    bindings = [b for b in clash.bindings if b]
+    for binding in bindings[:MOST_BINDINGS]:
+        yield ", ".join(f"${name} = {item}" for name, item in binding.items())
+    if len(bindings) > MOST_BINDINGS:
+        yield f"and {len(bindings) - MOST_BINDINGS} more"
+
+
+def _step(step: Step, number: int) -> tuple[str, list[str]]:
+    origin = f"{number}. "
+    if step.reasons:
+        origin += f"from {_numbers(step.reasons)}: "
+    changes = [_change(change) for change in step.changes]
+    if step.decision is not None:
+        decision = step.decision
+        use = f"{decision.choice}({', '.join(decision.objects)})"
+        return f"{origin}decision: {use} = {_values(decision.values)}", []
+    if not step.spans:
+        return f"{origin}what is present", changes
+    first, *others = step.spans
+    binding = [", ".join(f"${name} = {item}" for name, item in step.binding)] if step.binding else []
+    return origin + _line(first), [*map(_line, others), *binding, *changes]
+
+
+def _line(span: Span) -> str:
+    file = Path(span.source.name)
+    with suppress(ValueError):
+        file = file.resolve().relative_to(Path.cwd())
+    return f"{file}:{span.line}: {_source(span)}"
+
+
+def _source(span: Span) -> str:
+    """The line, or all of what is written over several, on one."""
+    return " ".join((span.text if "\n" in span.text else span.source.line(span.line)).split())
+
+
+def _change(change: Change) -> str:
+    if change.is_interval:
+        ((before,), (after,)) = change.before, change.after
+        was = "" if int(before) in (0, 2**64 - 1) else f" (was {before})"
+        return f"{change.what} is {after}{was}"
+    if not change.after:
+        return f"{change.what}: no value is left"
+    return f"{change.what} is not {_values(change.removed)}, which leaves {_values(change.after)}"
+
+
+def _values(values: Sequence[str | int]) -> str:
+    return " | ".join(map(str, values))
+
+
+def _numbers(reasons: Sequence[int]) -> str:
+    numbers = [str(reason + 1) for reason in reasons]
+    return numbers[0] if len(numbers) == 1 else f"{', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+# ---- JSON --------------------------------------------------------------------------------------------------
+
+
+def _document(answer: Answer) -> dict[str, object]:
+    conflict, chain = answer.conflict, answer.chain
+    return {
+        "schema": 1,
+        "claim": answer.claim,
+        "holds": answer.holds,
+        "left": list(answer.left),
+        "conflict": None
+        if conflict is None
+        else {
+            "decisions": [
+                {"choice": choice, "objects": [str(o) for o in objects], "values": list(values)}
+                for choice, objects, values in conflict.decisions
+            ],
+            "lines": [
+                {
+                    **_place(clash.requirement.span),
+                    "bindings": [{k: str(v) for k, v in binding.items()} for binding in clash.bindings],
+                }
+                for clash in conflict.clashes
+            ],
+        },
+        "why_no_conflict": answer.why_no_conflict,
+        "chain": None
+        if chain is None
+        else {
+            "steps": [_step_document(step) for step in chain.steps],
+            "is_contradiction": chain.is_contradiction,
+        },
+    }
+
+
+def _step_document(step: Step) -> dict[str, object]:
+    decision = step.decision
+    return {
+        "decision": None
+        if decision is None
+        else {
+            "choice": decision.choice,
+            "objects": list(decision.objects),
+            "values": list(decision.values),
+        },
+        "lines": [_place(span) for span in step.spans],
+        "binding": dict(step.binding),
+        "changes": [{"what": c.what, "before": list(c.before), "after": list(c.after)} for c in step.changes],
+        "reasons": list(step.reasons),
+    }
+
+
+def _place(span: Span) -> dict[str, object]:
+    return {
+        "file": str(Path(span.source.name).resolve()),
+        "line": span.line,
+        "column": span.column,
+        "text": _source(span),
+    }

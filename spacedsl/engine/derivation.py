@@ -1,0 +1,285 @@
+"""Derivations: which calls of propagators, from which decisions, lead to something that propagation found.
+
+In: an instance, decisions, and a goal that holds of the working vector once enough values are gone. Out: a
+`Derivation`: decisions and calls in order, each of which is needed, with the domains that each has narrowed
+and the earlier ones that it needed. The propagation that is listened to is one of its own.
+
+Propagators are monotone: fewer calls remove fewer values. So any part of a recorded sequence of calls is a
+derivation of something, and the smallest part from which the goal still follows is found by halving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from spacedsl.compiler.ir import Propagator
+from spacedsl.engine.domains import Contradiction
+from spacedsl.engine.instance import Instance
+from spacedsl.engine.propagation import Around, Propagation
+from spacedsl.language.space import Counter, EnumChoice
+
+Goal = Callable[[Sequence[int]], bool]
+"""Whether the working vector says it; a contradiction says everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A decision: the domain at this cell keeps the values of the mask."""
+
+    cell: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Application:
+    """A propagator run on objects; None: what recomputes the presence of an object."""
+
+    propagator: Propagator | None
+    arguments: tuple[Any, ...]
+    run: Callable[..., None]
+
+
+Part = Restriction | Application
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """A word of the vector before and after."""
+
+    cell: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """A part of a derivation; `reasons` are the positions of those before it that it follows from."""
+
+    part: Part
+    narrowings: tuple[Narrowing, ...]
+    reasons: tuple[int, ...]
+    before: tuple[int, ...]
+    """The working vector before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    inferences: tuple[Inference, ...]
+    is_contradiction: bool
+    """Whether the last one leaves a domain empty."""
+
+
+class _ReachedError(Contradiction):
+    """The goal holds: nothing more has to be recorded."""
+
+
+def derive(instance: Instance, decisions: Sequence[Restriction], goal: Goal) -> Derivation | None:
+    """Why the goal holds after the decisions; None where it does not."""
+    needed = _needed_decisions(instance, decisions, goal)
+    if needed is None:
+        return None
+    recorder = _Recorder(instance, goal)
+    parts = _smallest(recorder.record(needed), recorder.holds)
+    return recorder.derivation(parts)
+
+
+def _needed_decisions(
+    instance: Instance, decisions: Sequence[Restriction], goal: Goal
+) -> tuple[Restriction, ...] | None:
+    """Without any one of them the goal would not follow."""
+    propagation = _propagation(instance)
+
+    def holds(taken: Sequence[Restriction]) -> bool:
+        vector = propagation.root()
+        for decision in taken:
+            if vector is not None:
+                vector = propagation.restrict(vector, decision.cell, decision.mask)
+        return vector is None or goal(propagation.unpacked(vector))
+
+    if not holds(decisions):
+        return None
+    needed = list(decisions)
+    for decision in decisions[::-1]:
+        without = [d for d in needed if d is not decision]
+        if holds(without):
+            needed = without
+    return tuple(needed)
+
+
+@dataclass(slots=True, eq=False)
+class _Recorder:
+    """A propagation whose calls are recorded where they narrow something."""
+
+    instance: Instance
+    goal: Goal
+    propagation: Propagation = field(init=False)
+    parts: list[Part] = field(default_factory=list)
+    is_recording: bool = False
+    _ends: frozenset[int] = field(init=False)
+    """The words that are ends of counters, not masks."""
+
+    def __post_init__(self) -> None:
+        layout = self.instance.layout
+        self.propagation = _propagation(self.instance, self._around)
+        counters = [c for c in self.instance.compiled.complete.choices.values() if isinstance(c, Counter)]
+        cells = [cell for counter in counters for cell in layout.cells[counter.name].values()]
+        self._ends = frozenset(end for cell in cells for end in (cell, cell + 1))
+
+    def _around(self, propagator: Propagator | None, run: Callable[..., None]) -> Callable[..., None]:
+        def recorded(*arguments: Any) -> None:
+            if not self.is_recording:
+                run(*arguments)
+                return
+            v = self.propagation.working
+            before = v[:]
+            part = Application(propagator, arguments, run)
+            try:
+                run(*arguments)
+            except Contradiction:
+                self.parts.append(part)
+                raise
+            if v != before:
+                self.parts.append(part)
+                if self.goal(v):
+                    raise _ReachedError
+
+        return recorded
+
+    def record(self, decisions: Sequence[Restriction]) -> list[Part]:
+        """All that narrows something, up to the goal."""
+        self.is_recording = True
+        vector = self.propagation.root()
+        for decision in decisions:
+            if vector is not None:
+                self.parts.append(decision)
+                vector = self.propagation.restrict(vector, decision.cell, decision.mask)
+        self.is_recording = False
+        return self.parts
+
+    # ---- Replays ----
+
+    def _call(self, part: Part) -> Callable[[], None]:
+        match part:
+            case Restriction(cell, mask):
+                return partial(self.propagation.keep, cell, mask)
+            case Application(_, arguments, run):
+                return partial(run, *arguments)
+
+    def holds(self, parts: Sequence[Part]) -> bool:
+        """Whether these alone lead to the goal."""
+        return not self.propagation.replay(map(self._call, parts)) or self.goal(self.propagation.working)
+
+    def derivation(self, parts: Sequence[Part]) -> Derivation:
+        vectors, narrowings, is_contradiction = self._narrowings(parts)
+        needed: list[tuple[Narrowing, ...]] = []
+        for at, made in enumerate(narrowings):
+            needed.append(tuple(n for n in made if self._is_needed(parts, at, n, is_contradiction)))
+        inferences = tuple(
+            Inference(part, needed[at], self._reasons(parts, at, needed, is_contradiction), vectors[at])
+            for at, part in enumerate(parts)
+        )
+        return Derivation(inferences, is_contradiction)
+
+    def _narrowings(
+        self, parts: Sequence[Part]
+    ) -> tuple[list[tuple[int, ...]], list[tuple[Narrowing, ...]], bool]:
+        """The vectors before the parts, what each narrows, and whether the last one ends in a contradiction.
+
+        Of a pair that is stored both ways round, only the first is told.
+        """
+        v, twins = self.propagation.working, self.instance.layout.twins
+        vectors: list[tuple[int, ...]] = []
+        calls = [call for part in parts for call in (lambda: vectors.append(tuple(v)), self._call(part))]
+        is_contradiction = not self.propagation.replay(calls)
+        after = vectors[1:] if is_contradiction else [*vectors[1:], tuple(v)]
+        found = [
+            tuple(
+                Narrowing(cell, old, new)
+                for cell, (old, new) in enumerate(zip(before, behind, strict=True))
+                if old != new and twins.get(cell, cell) >= cell
+            )
+            for before, behind in zip(vectors, after, strict=False)
+        ]
+        return vectors, [*found, ()] if is_contradiction else found, is_contradiction
+
+    def _undo(self, narrowing: Narrowing) -> Callable[[], None]:
+        """Gives back what one call has taken from a domain, whatever others have taken since."""
+        v, layout = self.propagation.working, self.instance.layout
+
+        def undo() -> None:
+            cell = narrowing.cell
+            if cell in self._ends:
+                if v[cell] == narrowing.after:
+                    v[cell] = narrowing.before
+                return
+            v[cell] |= narrowing.before & ~narrowing.after
+            twin = layout.twins.get(cell)
+            if twin is not None:
+                choice = self.instance.compiled.complete.choices[layout.owners[cell][0]]
+                assert isinstance(choice, EnumChoice)
+                v[twin] = choice.invert(v[cell])
+
+        return undo
+
+    def _is_needed(self, parts: Sequence[Part], at: int, narrowing: Narrowing, fails: bool) -> bool:
+        calls = [self._call(part) for part in parts]
+        ends = not self.propagation.replay([*calls[: at + 1], self._undo(narrowing), *calls[at + 1 :]])
+        return not ends if fails else not self.goal(self.propagation.working)
+
+    def _reasons(
+        self, parts: Sequence[Part], at: int, needed: Sequence[tuple[Narrowing, ...]], fails: bool
+    ) -> tuple[int, ...]:
+        """The parts without whose narrowings, all others being made, this one would not make its own."""
+        calls = [self._call(part) for part in parts[:at]]
+        is_last = fails and at == len(parts) - 1
+
+        def makes(*undone: Narrowing) -> bool:
+            ended = not self.propagation.replay(
+                [*calls, *(self._undo(n) for n in undone), self._call(parts[at])]
+            )
+            return ended or (not is_last and all(self._has(n) for n in needed[at]))
+
+        if isinstance(parts[at], Restriction):
+            return ()
+        return tuple(before for before in range(at) if needed[before] and not makes(*needed[before]))
+
+    def _has(self, narrowing: Narrowing) -> bool:
+        """Whether the domain is as small as the narrowing made it."""
+        now = self.propagation.working[narrowing.cell]
+        if narrowing.cell not in self._ends:
+            return not now & ~narrowing.after
+        return now >= narrowing.after if narrowing.after > narrowing.before else now <= narrowing.after
+
+
+def _propagation(instance: Instance, around: Around | None = None) -> Propagation:
+    """Another one for the same instance."""
+    expansion = instance.propagation.expansion
+    return Propagation(instance.compiled, instance.objects, expansion, instance.layout, around=around)
+
+
+def _smallest(parts: Sequence[Part], holds: Callable[[Sequence[Part]], bool]) -> list[Part]:
+    """A part of the sequence, in order, that holds and would not without any one of its members.
+
+    QuickXplain (Junker 2004): halves are dropped whole where they can be.
+    """
+
+    def holds_at(positions: Sequence[int]) -> bool:
+        return holds([parts[p] for p in sorted(positions)])
+
+    def needed(base: list[int], has_grown: bool, among: list[int]) -> list[int]:
+        if has_grown and holds_at(base):
+            return []
+        if len(among) == 1:
+            return among
+        middle = len(among) // 2
+        early, late = among[:middle], among[middle:]
+        of_late = needed([*base, *early], bool(early), late)
+        of_early = needed([*base, *of_late], bool(of_late), early)
+        return [*of_early, *of_late]
+
+    if not parts or holds_at([]):
+        return []
+    return [parts[p] for p in sorted(needed([], False, list(range(len(parts)))))]

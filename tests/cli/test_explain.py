@@ -1,0 +1,125 @@
+"""`explain`: what it says, word for word, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Ran, run
+
+ROOT = Path(__file__).parents[2]
+PLAIN = Path("kernels/library/plain")
+REGISTERS = PLAIN / "registers.yaml"
+COLOURING = PLAIN / "colouring.yaml"
+MATMUL = Path("kernels/library/matmul_small.yaml")
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are shown relative to the working folder."""
+    monkeypatch.chdir(ROOT)
+
+
+def said(ran: Ran) -> str:
+    return f"{ran.out}{ran.err}exit code {ran.code}\n"
+
+
+CASES: dict[str, tuple[object, ...]] = {
+    "registers_empty": (REGISTERS, "--size", "most_spilled=0"),
+    "registers_solvable": (REGISTERS,),
+    "registers_after_decisions": (REGISTERS, "--decide", "home(x) = MEMORY", "--decide", "home(y) = MEMORY"),
+    "registers_value": (REGISTERS, "home(x) is REGISTER", "--decide", "home(y) = MEMORY"),
+    "registers_counter": (REGISTERS, "spilled() <= 1"),
+    "registers_possible": (REGISTERS, "home(x) is not MEMORY"),
+    "matmul_root": (MATMUL, "order(load_A, store_C.i0) is not AFTER"),
+    "matmul_fused": (
+        *(MATMUL, "order(fma, load_A.i0) is INNER"),
+        *("--decide", "size(fma.j0) = 2", "--decide", "order(load_A.i0, fma.i0) = MERGED"),
+    ),
+    "matmul_size": (
+        *(MATMUL, "size(fma.i1) <= 2", "--decide", "dim_kind(fma.j1) = UNROLL"),
+        *("--decide", "size(fma.j1) = 8", "--decide", "dim_kind(fma.i1) = UNROLL"),
+    ),
+    "matmul_contradiction": (
+        *(MATMUL, "--decide", "dim_kind(fma.j0) = VECTOR"),
+        *("--decide", "order(load_A, load_B) = BEFORE"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_answer_is_that_of_the_golden_file(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"explain_{name}.txt", said(run("explain", *CASES[name])))
+
+
+def test_what_propagation_does_not_see_is_found_by_search_and_proof() -> None:
+    ran = run("explain", COLOURING, "--size", "most_colours=3", "--json")
+    assert ran.code == 3
+    document = json.loads(ran.out)
+    assert document["chain"] is None
+    limit, different = document["conflict"]["lines"]
+    assert "most_colours >= 4" in limit["text"]
+    assert different["text"] == "colour($country) != colour($neighbour)"
+    # Austria and the seven countries in a cycle around it, an odd wheel; Poland has nothing to do with it.
+    assert {b["country"] for b in limit["bindings"]} == {
+        *("austria", "czechia", "germany", "hungary"),
+        *("italy", "slovakia", "slovenia", "switzerland"),
+    }
+    assert len({frozenset(b.values()) for b in different["bindings"]}) == 7 + 7
+
+
+def test_the_document_holds_the_chain() -> None:
+    ran = run("explain", REGISTERS, "home(x) is REGISTER", "--decide", "home(y) = MEMORY", "--json")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    assert (document["holds"], document["conflict"]) == (True, None)
+    limit, decision, counter = document["chain"]["steps"]
+    assert limit["lines"][0]["text"] == 'require spilled() <= "$kernel.most_spilled"'
+    assert Path(limit["lines"][0]["file"]).is_absolute()
+    assert decision["decision"] == {"choice": "home", "objects": ["y"], "values": ["MEMORY"]}
+    assert counter["reasons"] == [0, 1]
+    assert counter["changes"] == [
+        {"what": "home(x)", "before": ["REGISTER", "MEMORY"], "after": ["REGISTER"]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("home(x) REGISTER",), "is not of the form"),
+        (("homes(x) is REGISTER",), "no choice is called `homes`; did you mean `home`?"),
+        (("home(w) is REGISTER",), "no object is called `w`"),
+        (("home(x, y) is REGISTER",), "there is no home(x, y): it is home($value in Values)"),
+        (("home(x) is REGISTERS",), "no value of home is called `REGISTERS`; did you mean `REGISTER`?"),
+        (("home(x) <= REGISTER",), "the values of home have no order"),
+        (("spilled() = 1",), "of a counter, say that it is <=, <, >=, > or != one number"),
+        (("--decide", "spilled() <= 1"), "spilled is a counter, which follows from decisions"),
+        (("--decisions", "missing.json"), "there is no such file"),
+        (("--size", "spilled=3"), "no integer parameter `spilled`"),
+    ],
+)
+def test_wrong_questions_are_refused_in_words(arguments: tuple[str, ...], words: str) -> None:
+    ran = run("explain", REGISTERS, *arguments)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_triggers_leave_the_chain_without_a_minimal_set(tmp_path: Path) -> None:
+    (tmp_path / "shop.space").write_text(
+        'set Tasks: iterator = "$kernel.tasks" end\n'
+        "choice enum done($t in Tasks): value EARLY: value LATE: end\n"
+        "trigger forall $t in Tasks: \"$kernel.add('Tasks', $t.checks)\" when done($t) is LATE\n"
+        "require forall $t in Tasks: done($t) is EARLY\n"
+        "require forall $t in Tasks: done($t) is LATE\n"
+    )
+    (tmp_path / "shop.yaml").write_text(
+        "kernel: shop\nbackbone: plain\nspace: shop.space\n"
+        "objects: {tasks: [{name: cut, checks: [look]}], checks: [{name: look, checks: []}]}\n"
+    )
+    ran = run("explain", tmp_path / "shop.yaml")
+    assert ran.code == 3
+    assert "no minimal set of lines: objects that triggers add are not translated" in ran.out
+    assert "nothing is left" in ran.out
