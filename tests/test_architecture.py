@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "spacedsl.codegen",
         "spacedsl.api",
     ),
+    "spacedsl.lsp": (*CORE, "spacedsl.kernels", "spacedsl.lsp"),
     "spacedsl.cli": ("spacedsl",),
 }
 ENVIRONMENT = {"CC", "NO_COLOR", "FORCE_COLOR", "SOAK_MINUTES"}
@@ -163,7 +164,7 @@ def test_the_dependencies_are_what_the_packages_import() -> None:
             else []
         )
     } - {"spacedsl", *sys.stdlib_module_names}
-    assert imported == names(project["dependencies"]) | names(extras["pandas"])
+    assert imported == names(project["dependencies"]) | names(extras["pandas"]) | names(extras["lsp"])
 
 
 @pytest.mark.parametrize("link", LINKS)

@@ -7,6 +7,7 @@ included; what it declares stands where it is included first.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def check_file(path: Path) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
     """
     reader = _Reader()
     try:
-        source = _read(path)
+        source = read_file(path)
     except DiagnosticError as error:
         return None, error.diagnostics
     reader.read(source, path)
@@ -51,13 +52,44 @@ def check_file(path: Path) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
 
 def check_source(source: Source) -> tuple[space.Space | None, tuple[Diagnostic, ...]]:
     """The same for a text; what it includes is looked for beside `source.name`."""
-    reader = _Reader()
+    checked = check_text(source)
+    return checked.space, checked.diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All that can be said of a text that may be wrong."""
+
+    space: space.Space | None
+    """None where there are errors."""
+    diagnostics: tuple[Diagnostic, ...]
+    declarations: tuple[syntax.Declaration, ...]
+    """Of the text and all that it includes, as far as they parse."""
+    sources: tuple[Source, ...]
+    """The text, then what it includes, in the order of reading."""
+    parsed: tuple[Source, ...]
+    """Those of them that parse."""
+    includes: tuple[tuple[Span, Path], ...]
+    """Each path of an `include`, and the file that is meant."""
+
+
+def check_text(source: Source, read: Callable[[Path], Source] | None = None) -> Checked:
+    """Reads what a text includes by `read`, which raises as `read_file`, and checks all of it."""
+    reader = _Reader(read or read_file)
     path = Path(source.name)
     reader.read(source, path)
-    return reader.check(path.stem)
+    checked, diagnostics = reader.check(path.stem)
+    return Checked(
+        checked,
+        diagnostics,
+        tuple(reader.declarations),
+        tuple(reader.sources),
+        tuple(reader.parsed),
+        tuple(reader.includes),
+    )
 
 
-def _read(path: Path) -> Source:
+def read_file(path: Path) -> Source:
     """The text of a file, which is not read where it is too large; raises as `Source.read`, and SP009."""
     # A character has at most four bytes.
     if path.stat().st_size > 4 * MOST_CHARACTERS:
@@ -72,9 +104,12 @@ def _too_large(source: Source) -> DiagnosticError:
 
 @dataclass(slots=True)
 class _Reader:
+    read_file: Callable[[Path], Source] = read_file
     declarations: list[syntax.Declaration] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    parsed: list[Source] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
+    includes: list[tuple[Span, Path]] = field(default_factory=list)
     open_files: list[Path] = field(default_factory=list)
     """Files whose includes are being read, outermost first, resolved."""
     seen: set[Path] = field(default_factory=set)
@@ -101,6 +136,7 @@ class _Reader:
         except DiagnosticError as error:
             self.problems.extend(error.diagnostics)
             return
+        self.parsed.append(source)
         self.open_files.append(resolved)
         for declaration in file.declarations:
             if isinstance(declaration, syntax.Include):
@@ -113,6 +149,7 @@ class _Reader:
         path = including.parent / written.text
         try:
             resolved = path.resolve()
+            self.includes.append((written.span, resolved))
             if resolved.suffix != SUFFIX:
                 # A diagnostic shows lines of a file; those of other files are not for whoever wrote this one.
                 raise ValueError(f"only {SUFFIX} files can be included")
@@ -127,7 +164,7 @@ class _Reader:
                 raise ValueError(f"it is included through more than {MOST_OPEN_FILES} files")
             if path.exists() and not path.is_file():
                 raise ValueError("it is not a file")
-            source = _read(path)
+            source = self.read_file(path)
             if sum(len(s.text) for s in self.sources) + len(source.text) > MOST_CHARACTERS:
                 raise ValueError(f"with it, this space has more than {MOST_CHARACTERS:,} characters")
         except DiagnosticError as error:
