@@ -1,4 +1,4 @@
-"""Files that nobody would write, through the code of `spacedsl check`: only diagnostics may come out.
+"""Files that nobody would write, through `spacedsl check` and `compile`: only diagnostics may come out.
 
     python -m tests.language.fuzz [FILES [SEED]]      # make fuzz ARGS="5000 7"
 
@@ -9,6 +9,7 @@ than `LONGEST_S` or shows a place outside the text is printed, and kept as `fuzz
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import resource
@@ -18,13 +19,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from lark import Lark
-from lark.grammar import NonTerminal
-
 from spacedsl.cli.language import check_one
+from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, render
+from spacedsl.language import load_space
 from spacedsl.language.parser import grammar
 from tests.language import listings
 from tests.language.sources import PREAMBLE
@@ -34,6 +35,7 @@ ROOT = Path(__file__).parents[2]
 LONGEST_S = 2.0
 MOST_MEMORY_BYTES = 2 << 30
 _TOKEN = re.compile(r"\$?\w+|\"[^\"\n]*\"|//[^\n]*|\s+|[^\w\s]")
+_WORDS_OF_THE_LANGUAGE = frozenset(str(t.pattern.value) for t in grammar().terminals)
 _STRANGE = (
     "\0",
     "\ufeff",
@@ -71,23 +73,25 @@ def _corpora() -> tuple[Corpus, ...]:
     return Corpus(".space", tuple(spaces)), Corpus(".yaml", (*kernels, *blocks("yaml")))
 
 
-def _kind(token: str) -> str:
-    """What tokens have in common that can stand for each other."""
-    if token.isspace() or token.isdigit() or token.startswith("//"):
-        return token[:2] if token.startswith("//") else " " if token.isspace() else "0"
-    first = token[0]
-    if first in '$"' or not first.isalpha():
-        return first if first in '$"' else "sign"
-    return "A" if token.isupper() else "Aa" if first.isupper() else "a"
+def _kind(token: str) -> str | None:
+    """What tokens have in common that can stand for each other; None for signs and words of the language."""
+    if token[0] in '$"':
+        return token[0]
+    if token.isdigit():
+        return "number"
+    if not token.isidentifier() or token in _WORDS_OF_THE_LANGUAGE:
+        return None
+    return "VALUE" if token.isupper() else "Set" if token[0].isupper() else "name"
 
 
 def mutated(draw: random.Random, corpus: Corpus) -> bytes:
     """A text of the corpus after a few edits."""
     tokens = _TOKEN.findall(draw.choice(corpus.texts))
+    is_alike = draw.random() < 0.6
     for _ in range(draw.choice((1, 1, 2, 3, 8, 30))):
         at = draw.randrange(len(tokens) + 1)
         end = min(len(tokens), at + draw.choice((1, 1, 2, 5, 40)))
-        match draw.choice((0, 1, 2, 3, 4, 5, *[6] * 12)):
+        match 6 if is_alike else draw.randrange(7):
             case 0:
                 del tokens[at:end]
             case 1:
@@ -106,12 +110,14 @@ def mutated(draw: random.Random, corpus: Corpus) -> bytes:
                 del tokens[at:]
             case _ if tokens:
                 # One of the same kind, so that most of these texts still parse.
-                at = draw.randrange(len(tokens))
-                kind = _kind(tokens[at])
-                alike = [t for t in _TOKEN.findall(draw.choice(corpus.texts)) if _kind(t) == kind]
+                places = [i for i, token in enumerate(tokens) if _kind(token)] or [0]
+                at = draw.choice(places)
+                alike = [
+                    t for t in _TOKEN.findall(draw.choice(corpus.texts)) if _kind(t) == _kind(tokens[at])
+                ]
                 tokens[at] = draw.choice(alike or tokens)
     data = bytearray("".join(tokens).encode("utf-8", "surrogatepass"))
-    for _ in range(draw.choice((*[0] * 12, 1, 5)) if data else 0):
+    for _ in range(draw.choice((0, 0, 0, 1, 5)) if data and not is_alike else 0):
         data[draw.randrange(len(data))] = draw.randrange(draw.choice((128, 128, 128, 256)))
     return bytes(data[:20_000])
 
@@ -127,25 +133,38 @@ _WORDS = {
 }
 
 
+_RULES: dict[str, list[list[str]]] = {}
+for _rule in grammar().rules:
+    _RULES.setdefault(_rule.origin.name, []).append([symbol.name for symbol in _rule.expansion])
+# A file that cannot be included hides all other mistakes.
+_RULES["declaration"].remove(["include"])
+_PATTERNS = {t.name: str(t.pattern.value) for t in grammar().terminals}
+
+
+@cache
+def _heights() -> dict[str, float]:
+    """By symbol: the levels of its lowest tree."""
+    heights = dict.fromkeys(_PATTERNS, 0.0) | dict.fromkeys(_RULES, math.inf)
+    for _ in _RULES:
+        for name, options in _RULES.items():
+            heights[name] = 1 + min(max((heights[p] for p in parts), default=0) for parts in options)
+    return heights
+
+
 def generated(draw: random.Random) -> bytes:
     """A text of the grammar of spaces, mostly behind declarations that it may use; it may mean nothing."""
-    lark: Lark = grammar()
-    rules: dict[str, list[list[object]]] = {}
-    for rule in lark.rules:
-        rules.setdefault(rule.origin.name, []).append(list(rule.expansion))
-    patterns = {t.name: str(t.pattern.value) for t in lark.terminals}
+    heights = _heights()
     words: list[str] = []
-    pending: list[tuple[object, int]] = [(NonTerminal("declaration"), 0)] * draw.choice((1, 2, 4))
-    while pending and len(words) < 400:
-        symbol, depth = pending.pop()
-        name = symbol.name  # type: ignore[attr-defined]
-        if name in rules:
-            options = rules[name]
+    pending = [("declaration", 0)] * draw.choice((1, 2, 4))
+    while pending:
+        name, depth = pending.pop()
+        if name in _RULES:
             # Deep down, the shortest way out.
-            chosen = min(options, key=len) if depth > 40 else draw.choice(options)
+            lowest = min(_RULES[name], key=lambda parts: max((heights[p] for p in parts), default=0))
+            chosen = lowest if depth > 12 or len(words) > 200 else draw.choice(_RULES[name])
             pending += [(part, depth + 1) for part in reversed(chosen)]
         else:
-            words.append(draw.choice(_WORDS[name]) if name in _WORDS else patterns[name])
+            words.append(draw.choice(_WORDS[name]) if name in _WORDS else _PATTERNS[name])
     return (draw.choice((PREAMBLE, PREAMBLE, "")) + " ".join(words)).encode()
 
 
@@ -164,6 +183,8 @@ def checked(path: Path) -> tuple[Diagnostic, ...]:
     with limited(LONGEST_S):
         try:
             check_one(path)
+            if path.suffix == ".space":
+                compile_space(load_space(path))
             found: tuple[Diagnostic, ...] = ()
         except DiagnosticError as error:
             found = error.diagnostics
