@@ -1,0 +1,63 @@
+"""What each mistake of a space on a kernel says and where; lines are counted from the end of `SETS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.language.host import Addition, callback, exposed
+from tests.engine.small import SETS, Thing, Things, things, world
+
+
+@exposed("twins", "tell")
+class Odd(Things):
+    """A backbone that gives what none may give."""
+
+    twins = (Thing(7, "twin"), Thing(8, "twin"))
+
+    @callback
+    def tell(self, thing: Thing) -> Addition:
+        return Addition((("Near", (thing, thing), thing),))
+
+
+@dataclass(frozen=True)
+class Case:
+    text: str
+    code: str
+    line: int
+    column: int
+    message: str
+
+
+CASES = [
+    Case('set Twins: iterator = "$kernel.twins" end', "SP401", -2, 5, "2 objects are named twin"),
+    Case('set Numbers: iterator = "[3]" end', "SP401", 1, 26,
+         "3 has no name, and what lies in a set needs one"),
+    Case('set Text: iterator = "\'abc\'" end', "SP402", 1, 23,
+         "the iterator of Text gave a str, not objects"),
+    Case('set Twice: iterator = "[x for i in [1, 2] for x in $kernel.some]" end', "SP402", 1, 24,
+         "the iterator of Twice gave an object twice"),
+    Case('choice integer n($x in Things): "3" end', "SP411", 1, 34,
+         "the universe of n(t0) is 3, not a collection of integers"),
+    Case('choice integer n(): "[1, 2.5]" end', "SP411", 1, 22,
+         "the universe of n() holds 2.5, which is no integer from 0 to 2**63 - 1"),
+    Case('choice integer n(): "range(257)" end', "SP411", 1, 22,
+         "the universe of n() has 257 values, not 1 to 256"),
+    Case('choice counter c(): forall $x in Things: sum "0 - 1" when: end', "SP413", 1, 16,
+         "a contribution of -1 to a counter that needs at least 0 from each"),
+    Case('choice enum k($x in Things): value A: value B: end\n'
+         'trigger forall $x in Things: "$kernel.tell($x)" when k($x) is A', "SP422", 2, 31,
+         "the callback gives 2 arguments to Near, which takes another number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code} {case.text[:50]}")
+def test_what_is_wrong_on_a_kernel_is_said_at_its_place(case: Case) -> None:
+    some = things(2)
+    with pytest.raises(DiagnosticError) as caught:
+        world(case.text, Odd(some, some[:1]))
+    found = caught.value.diagnostics[0]
+    place = (found.span.line - SETS.count("\n"), found.span.column)
+    assert (found.code, *place, found.message) == (case.code, case.line, case.column, case.message)
