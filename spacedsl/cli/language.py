@@ -33,7 +33,7 @@ def check(
     code = ExitCode.OK
     for file in dict.fromkeys(files):
         try:
-            check_one(file)
+            found += check_one(file)
             console.detail(f"{file}: ok")
         except DiagnosticError as error:
             found += error.diagnostics
@@ -48,10 +48,10 @@ def check(
     else:
         for diagnostic in found:
             console.data(render(diagnostic))
-        if code is ExitCode.OK:
-            console.say(f"{counted(len(files), 'file')} checked, nothing to report")
-        elif found:
+        if found:
             console.say(f"{counted(len(found), 'diagnostic')}")
+        elif code is ExitCode.OK:
+            console.say(f"{counted(len(files), 'file')} checked, nothing to report")
     return code
 
 
@@ -78,20 +78,24 @@ def compile_file(
     return ExitCode.OK
 
 
-def check_one(file: Path) -> None:
-    """Raises whatever is to be said of a file: `DiagnosticError`, `OSError`, `CommandError`."""
+def check_one(file: Path) -> tuple[Diagnostic, ...]:
+    """The remarks on a file that is right; raises `DiagnosticError`, `OSError`, `CommandError`."""
+    from spacedsl.diagnostics import DiagnosticError
     from spacedsl.kernels.backbones import load_any
-    from spacedsl.language import load_space
+    from spacedsl.language import check_file, load_space
 
     if file.suffix == ".space":
-        load_space(file)
-    elif file.suffix in {".yaml", ".yml"}:
+        space, found = check_file(file)
+        if space is None:
+            raise DiagnosticError(found)
+        return found
+    if file.suffix in {".yaml", ".yml"}:
         load_space(load_any(file).space)
-    elif file.is_file():
+        return ()
+    if file.is_file():
         raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml)")
-    else:
-        missing = FileNotFoundError(errno.ENOENT, "", str(file))
-        raise IsADirectoryError(errno.EISDIR, "", str(file)) if file.exists() else missing
+    missing = FileNotFoundError(errno.ENOENT, "", str(file))
+    raise IsADirectoryError(errno.EISDIR, "", str(file)) if file.exists() else missing
 
 
 def _record(diagnostic: Diagnostic) -> dict[str, object]:

@@ -34,6 +34,16 @@ def test_a_folder_in_place_of_a_file_is_a_usage_error(command: str, tmp_path: Pa
     refused(run(command, tmp_path), 2, "this is a folder, not a file")
 
 
+def test_check_shows_what_is_odd_in_a_file_that_is_right(tmp_path: Path) -> None:
+    file = tmp_path / "odd.space"
+    file.write_text('set Items: iterator = "$kernel.items" end\nrequire false\n')
+    ran = run("check", file)
+    assert ran.code == 0
+    assert "odd.space:1:5: note SP101" in ran.out
+    assert "odd.space:2:9: warning SP104" in ran.out
+    assert "2 diagnostics" in ran.err
+
+
 def test_a_space_in_place_of_a_kernel_is_a_usage_error_that_names_the_flag() -> None:
     space = MATMUL.parents[1] / "spaces" / "linalg.space"
     refused(run("explore", space), 2, "linalg.space: a space, not a kernel", "give the space with --space")

@@ -182,10 +182,9 @@ def checked(path: Path) -> tuple[Diagnostic, ...]:
     """What is said of a file, each rendered, at a place in the file that it names."""
     with limited(LONGEST_S):
         try:
-            check_one(path)
+            found = check_one(path)
             if path.suffix == ".space":
                 compile_space(load_space(path))
-            found: tuple[Diagnostic, ...] = ()
         except DiagnosticError as error:
             found = error.diagnostics
         for diagnostic in found:
