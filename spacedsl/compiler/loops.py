@@ -105,10 +105,20 @@ def linear_variables(linear: Linear) -> set[str]:
 
 
 def _take(pending: list[StaticTest], known: Sequence[str]) -> tuple[StaticTest, ...]:
-    """The tests on known variables. Ranks exist for members only: they are compared after all else."""
+    """The tests on known variables. Sets are known for distinct objects, the rest for members: in this order."""
     ready = [test for test in pending if variables_of(test) <= set(known)]
     pending[:] = [test for test in pending if test not in ready]
-    return tuple(sorted(ready, key=lambda test: isinstance(test, Lower)))
+    return tuple(sorted(ready, key=_rank))
+
+
+def _rank(test: StaticTest) -> int:
+    match test:
+        case Distinct():
+            return 0
+        case Member():
+            return 1
+        case _:
+            return 2
 
 
 def _member_of(variable: Variable, known: Sequence[str], sets: dict[str, SetRef]) -> str | None:

@@ -422,6 +422,18 @@ def test_what_is_wrong_with_a_kernel_is_located(text: str, code: str, words: str
     assert words in str(caught.value)
 
 
+def test_a_host_condition_is_asked_of_members_only() -> None:
+    text = """
+        choice enum order($a in Things, $b in Things): antisymmetric: LOW -> HIGH value LOW: value HIGH: end
+        require forall $x in Things: forall $y in Some: order($x, $y) is LOW || "$y.spare.id < 9"
+    """
+    a, b, c = things(3)
+    a.spare = Thing(9, "spare")
+    here = world(text, Things((a, b, c), some=(a,)))
+    # The others have no spare, and a change of their order is nothing to this constraint.
+    assert here.made(here.root(), "order", b, c, to=("HIGH",)).value("order", b, a) == "LOW"
+
+
 def test_a_reverse_claim_is_checked() -> None:
     text = (
         'set Far($x in Things) subsetof Things:\n iterator = "$x.near"\n'
