@@ -105,7 +105,7 @@ def linear_variables(linear: Linear) -> set[str]:
 
 
 def _take(pending: list[StaticTest], known: Sequence[str]) -> tuple[StaticTest, ...]:
-    """The tests on known variables. Sets are known for distinct objects, the rest for members: in this order."""
+    """The tests on known variables: sets are known for distinct objects, all else for members of them."""
     ready = [test for test in pending if variables_of(test) <= set(known)]
     pending[:] = [test for test in pending if test not in ready]
     return tuple(sorted(ready, key=_rank))
