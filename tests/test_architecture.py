@@ -188,6 +188,6 @@ def test_every_data_file_of_the_packages_is_packaged() -> None:
         path.resolve()
         for top in ("spacedsl", *LINKS)
         for path in (ROOT / top).rglob("*")
-        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
+        if path.is_file() and path.suffix != ".py" and not {"__pycache__", "node_modules"} & {*path.parts}
     }
     assert found == packaged
