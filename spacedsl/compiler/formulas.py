@@ -18,6 +18,7 @@ from spacedsl.compiler.ir import (
     HostTest,
     InMask,
     IntegerEquality,
+    Limit,
     Linear,
     Named,
     Satisfies,
@@ -27,6 +28,7 @@ from spacedsl.compiler.ir import (
 from spacedsl.compiler.renaming import Renaming
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language.host import HostExpression
+from spacedsl.language.reading import formula_uses, formula_variables
 from spacedsl.language.space import (
     Affine,
     And,
@@ -92,6 +94,8 @@ def negate(disjunct: Disjunct, full: int | None = None) -> Disjunct:
             return Named(use, COMPLEMENT[op], value, values)
         case EnumOrder(left, right, strict):
             return EnumOrder(right, left, not strict)
+        case Limit(formula, names, args):
+            return Limit(replace(formula, op=COMPLEMENT[formula.op]), names, args)
         case EnumEquality() | IntegerEquality():
             return replace(disjunct, equal=not disjunct.equal)
         case AtMost(left, right):
@@ -176,6 +180,11 @@ def _literal(space: Space, formula: Formula) -> Disjunct:
             return EnumEquality(left, right, equal, translate)
         case Host(expression):
             return HostTest(host_call(expression, {}), False)
+        case Compare() | ComparePositions() if any(
+            use.choice in space.quantities for use in formula_uses(formula)
+        ):
+            names = tuple(sorted(set(formula_variables(formula))))
+            return Limit(formula, names, names)
         case Compare(left, op, right):
             return _comparison(space, _linear(left), op, _linear(right))
         case ComparePositions():

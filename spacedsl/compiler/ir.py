@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Span
 from spacedsl.language.host import HostExpression
-from spacedsl.language.space import Comparison, SetRef, Use
+from spacedsl.language.space import Compare, ComparePositions, Comparison, SetRef, Use
 
 SATURATED = 2**64 - 1
 """The greatest value of a counter, which stands for itself and everything above."""
@@ -148,6 +148,19 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A comparison that reads a quantity, about `args` in place of the variables `names` of the formula.
+
+    An instance makes it a node of the graph of its quantities. Every change of what that depends on runs the
+    propagators that ask about it: they have no wakes for it. See `engine/quantities`.
+    """
+
+    formula: Compare | ComparePositions
+    names: tuple[str, ...]
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IntegerEquality:
     """The integers are equal, or are not: by value, whatever their universes. Rounded as `AtMost` is."""
 
@@ -164,7 +177,7 @@ class AtMost:
     right: Linear
 
 
-Literal = InMask | Satisfies | Named | EnumEquality | EnumOrder | IntegerEquality | AtMost
+Literal = InMask | Satisfies | Named | EnumEquality | EnumOrder | IntegerEquality | AtMost | Limit
 
 Disjunct = Literal | HostTest | StaticCompare
 """Part of a clause: what domains decide, or what an instance does."""
@@ -388,6 +401,8 @@ class Propagator:
     wakes: tuple[Wake, ...]
     entries: tuple[Entry, ...] = ()
     deferred: bool = False
+    limits: tuple[Limit, ...] = ()
+    """What the body asks about quantities."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from spacedsl.compiler.ir import (
 from spacedsl.compiler.loops import linear_variables, plan
 from spacedsl.compiler.relations import Relation, canonical, merge, projections
 from spacedsl.compiler.unit import possible_and_certain, unit_propagation, where
-from spacedsl.compiler.uses import literal_uses
+from spacedsl.compiler.uses import literal_names, literal_uses, statement_limits
 from spacedsl.diagnostics import Span
 from spacedsl.language.space import (
     Choice,
@@ -121,7 +121,7 @@ class _Lowering:
     names: set[str] = field(default_factory=set)
 
     def add_relation(self, relation: Relation) -> None:
-        name = self._name(relation.uses)
+        name = self._name(use.choice for use in relation.uses)
         full = [self.space.enum(use).full for use in relation.uses]
         body: list[Statement] = []
         if not relation.allowed:
@@ -148,8 +148,7 @@ class _Lowering:
         self._add(name, doc, relation.spans, relation.variables, relation.tests, order, body, wakes)
 
     def add_clause(self, clause: Clause) -> None:
-        uses = tuple(dict.fromkeys(u for x in clause.literals for u in literal_uses(x)))
-        name = self._name(uses)
+        name = self._name(n for x in clause.literals for n in literal_names(x))
         wakes = []
         for literal in clause.literals:
             gate = literal if _is_gate(literal) else None
@@ -175,7 +174,7 @@ class _Lowering:
             f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible. Where a "
             "limit on the result leaves no choice, turns contributions on or off, or bounds their values."
         )
-        self.propagators.append(
+        self._append(
             Propagator(
                 name,
                 doc,
@@ -199,9 +198,7 @@ class _Lowering:
         entries = self._entries(name, firing.variables, firing.tests, certain=False)
         _, loops = plan(self.space, firing.variables, firing.tests, ())
         doc = "Fires once its condition is certain on present objects, never once it is impossible."
-        self.propagators.append(
-            Propagator(name, doc, (firing.span,), arguments, loops, (body,), wakes, entries)
-        )
+        self._append(Propagator(name, doc, (firing.span,), arguments, loops, (body,), wakes, entries))
 
     # ---- Names, loops ------------------------------------------------------------------------------------
 
@@ -224,7 +221,11 @@ class _Lowering:
             statements = (If(AllOf(present), statements),) if present else statements
             entries = self._entries(name, variables, tests, certain=True)
         arguments = tuple(v.name for v in variables)
-        self.propagators.append(Propagator(name, doc, spans, arguments, loops, statements, wakes, entries))
+        self._append(Propagator(name, doc, spans, arguments, loops, statements, wakes, entries))
+
+    def _append(self, propagator: Propagator) -> None:
+        limits = dict.fromkeys(x for s in propagator.body for x in statement_limits(s))
+        self.propagators.append(replace(propagator, limits=tuple(limits)))
 
     def _wake(
         self,
@@ -270,9 +271,8 @@ class _Lowering:
             wakes.append(self._wake(name, relation.variables, relation.tests, use, mirrored, None))
         return tuple(wakes)
 
-    def _name(self, uses: Iterable[Use]) -> str:
-        names = dict.fromkeys(use.choice for use in uses)
-        return self._unique("_".join(("keep", *names)))
+    def _name(self, choices: Iterable[str]) -> str:
+        return self._unique("_".join(("keep", *dict.fromkeys(choices))))
 
     def _unique(self, name: str) -> str:
         number, candidate = 2, name

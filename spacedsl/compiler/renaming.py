@@ -18,6 +18,7 @@ from spacedsl.compiler.ir import (
     HostTest,
     InMask,
     IntegerEquality,
+    Limit,
     Linear,
     Lower,
     Member,
@@ -64,6 +65,8 @@ def rename(disjunct: Disjunct, renaming: Renaming) -> Disjunct:
             return EnumOrder(rename_use(left, renaming), rename_use(right, renaming), strict)
         case Named(use, op, value, values):
             return Named(rename_use(use, renaming), op, rename_call(value, renaming), values)
+        case Limit(formula, names, args):
+            return Limit(formula, names, tuple(renaming.get(a, a) for a in args))
         case IntegerEquality(left, right, equal):
             return IntegerEquality(rename_linear(left, renaming), rename_linear(right, renaming), equal)
         case AtMost(left, right):

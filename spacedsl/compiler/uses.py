@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spacedsl.compiler.formulas import negate
 from spacedsl.compiler.ir import (
     AllOf,
     AnyOf,
@@ -18,6 +19,7 @@ from spacedsl.compiler.ir import (
     Integer,
     IntegerEquality,
     Less,
+    Limit,
     Linear,
     Literal,
     Make,
@@ -32,6 +34,7 @@ from spacedsl.compiler.ir import (
     Statement,
     Test,
 )
+from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import Use
 
 
@@ -44,6 +47,8 @@ def literal_uses(literal: Literal) -> tuple[Use, ...]:
             return _linear_uses(value)
         case Named(use):
             return (use,)
+        case Limit():
+            return ()
         case EnumEquality(left, right) | EnumOrder(left, right):
             return tuple(dict.fromkeys((left, right)))
         case IntegerEquality(left, right) | AtMost(left, right):
@@ -89,6 +94,39 @@ def statement_uses(statement: Statement) -> tuple[Use, ...]:
             return (use, *integer_uses(low), *integer_uses(high))
         case For(_, body):
             return tuple(u for s in body for u in statement_uses(s))
+        case _:
+            return ()
+
+
+def literal_names(literal: Literal) -> tuple[str, ...]:
+    """The choices, counters and quantities that a literal reads."""
+    uses = formula_uses(literal.formula) if isinstance(literal, Limit) else literal_uses(literal)
+    return tuple(use.choice for use in uses)
+
+
+def statement_limits(statement: Statement) -> tuple[Limit, ...]:
+    """What a statement, and those inside it, ask about quantities; of what must hold, the complement."""
+    match statement:
+        case If(test, then, otherwise):
+            return (*_test_limits(test), *(x for s in (*then, *otherwise) for x in statement_limits(s)))
+        case Make(Limit() as limit):
+            return (limit,)
+        case For(_, body):
+            return tuple(x for s in body for x in statement_limits(s))
+        case _:
+            return ()
+
+
+def _test_limits(test: Test) -> tuple[Limit, ...]:
+    match test:
+        case MayHold(Limit() as limit):
+            return (limit,)
+        case MustHold(Limit() as limit):
+            opposite = negate(limit)
+            assert isinstance(opposite, Limit)
+            return (opposite,)
+        case AllOf(tests) | AnyOf(tests):
+            return tuple(x for t in tests for x in _test_limits(t))
         case _:
             return ()
 

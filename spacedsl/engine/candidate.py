@@ -56,7 +56,9 @@ class Candidate:
         return possible[0]
 
     def interval(self, counter: str, *objects: object) -> tuple[int, int]:
-        """Least and greatest value of a counter."""
+        """Least and greatest value of a counter, or of a quantity: of an ordered enum's type, positions."""
+        if counter in self.instance.space.quantities:
+            return self.instance.quantity(self.vector, counter, *objects)
         cell = self.instance.offset(counter, *objects)
         return self.vector[cell], self.vector[cell + 1]
 

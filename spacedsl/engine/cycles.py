@@ -2,7 +2,7 @@
 
 In: the memberships that triggers may add, with their reasons. Out: nothing, or a `DiagnosticError` that shows
 a cycle. A membership depends on its reasons; a firing on the memberships of its objects and on what its
-condition reads: a counter or a representative reads the memberships of all that it ranges over.
+condition reads: a counter, a representative or a quantity reads the memberships of all that it ranges over.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from collections.abc import Iterator
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.objects import Key, Objects
+from spacedsl.engine.quantities.dependencies import quantity_reads
 from spacedsl.engine.triggers import Expansion, Fact, Firing, binder_facts
 from spacedsl.language.space import (
     Affine,
     And,
     Binder,
     Compare,
+    ComparePositions,
     Counter,
     Formula,
     Is,
     Not,
     Or,
+    Quantity,
     Quotient,
     SameEnum,
     SetRef,
@@ -30,7 +33,7 @@ from spacedsl.language.space import (
 )
 
 Value = tuple[str, Key]
-"""A counter or representative on objects."""
+"""A counter, representative or quantity on objects."""
 Node = Fact | Firing | Value
 
 
@@ -67,6 +70,8 @@ class _Graph:
                 environment = self._environment(definition.foralls, key)
                 yield from self._representatives(definition.foralls, environment)
                 yield from self._formula(definition.condition, environment)
+            case (name, key) if name in self.space.quantities:
+                yield from self._quantity(self.space.quantities[name], key)
             case (name, key) if name in self._quotients:
                 yield from self._quotient(self._quotients[name], key)
             case (name, key):
@@ -98,6 +103,15 @@ class _Graph:
             yield from self._representatives((quotient.item,), inner)
             yield from self._formula(quotient.condition, inner)
 
+    def _quantity(self, quantity: Quantity, key: Key) -> Iterator[Node]:
+        for read in quantity_reads(self.objects, quantity, key):
+            match read:
+                case (name, ids):
+                    if self.space.is_derived(name):
+                        yield name, ids
+                case _:
+                    yield from self._open((read,))
+
     def _representatives(self, binders: tuple[Binder, ...], environment: dict[str, int]) -> Iterator[Node]:
         for binder in binders:
             ref = binder.set
@@ -124,9 +138,13 @@ class _Graph:
                 for side in (left_use, right_use):
                     if side is not None:
                         yield from self._use(side, environment)
+            case ComparePositions(lower, _, upper):
+                for place in (lower, upper):
+                    if isinstance(place, Use):
+                        yield from self._use(place, environment)
 
     def _use(self, use: Use, environment: dict[str, int]) -> Iterator[Node]:
-        if use.choice in self._quotients or isinstance(self.space.choices[use.choice], Counter):
+        if self.space.is_derived(use.choice):
             yield use.choice, tuple(environment[a] for a in use.args)
 
     def _bindings(self, binders: tuple[Binder, ...], fixed: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -142,7 +160,8 @@ class _Graph:
                 return
             for item in self.objects.of(binder.set, bound):
                 inner = {**bound, binder.name: item}
-                if (binder.by_map or item not in bound.values()) and self.objects.passes(binder.where, inner):
+                taken = (bound[b.name] for b in binders if b.name in bound and not b.by_map)
+                if (binder.by_map or item not in taken) and self.objects.passes(binder.where, inner):
                     yield from extend(place + 1, inner)
 
         return extend(0, dict(fixed))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from spacedsl.engine.denoted_quantities import DenotedQuantities, added, multiplied
 from spacedsl.engine.meaning import (
     COMPARE,
     LARGEST_COUNT,
@@ -59,7 +60,7 @@ class Solution:
 
     decisions: Mapping[Key, str | int]
     derived: Mapping[Key, str | int]
-    """Values of counters, and FALSE or TRUE for representatives."""
+    """Values of counters and quantities, and FALSE or TRUE for representatives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Denotations:
     def __init__(self, space: Space, kernel: object, device: object) -> None:
         self._space = space
         self._sets = PotentialSets(space, kernel, device)
+        self._quantities = DenotedQuantities(space, self._sets, self._value, self._holds, self._all_present)
         self._positions: dict[tuple[object, ...], tuple[int, bool]] = {}
         self._values: dict[tuple[object, ...], Meaning[int] | Meaning[bool]] = {}
         self._present: dict[Membership, Meaning[bool] | None] = {}
@@ -141,7 +143,7 @@ class Denotations:
     def _derived(
         self,
     ) -> list[tuple[Key, tuple[str, ...] | None, Meaning[bool], Meaning[int] | Meaning[bool]]]:
-        """Counters and representatives: their names and those of their values, presence, value."""
+        """Counters, representatives, quantities: their names and those of their values, presence, value."""
         derived = []
         for choice in self._space.choices.values():
             if not self._space.is_derived(choice.name):
@@ -151,6 +153,12 @@ class Denotations:
             for binding, memberships in self._sets.bindings(choice.params):
                 key = choice.name, _names([binding[p.name] for p in choice.params])
                 derived.append((key, names, self._all_present(memberships), self._value(use, binding)))
+        for quantity in self._space.quantities.values():
+            use = Use(quantity.name, tuple(p.name for p in quantity.params))
+            for binding, memberships in self._sets.bindings(quantity.params):
+                key = quantity.name, _names([binding[p.name] for p in quantity.params])
+                meaning = self._value(use, binding)
+                derived.append((key, quantity.values, self._all_present(memberships), meaning))
         return derived
 
     # ---- Requirements ----
@@ -163,18 +171,19 @@ class Denotations:
                 present = self._all_present(memberships)
                 yield any_of((negation(present), self._holds(requirement.formula, binding)))
 
-    def _holds(self, formula: Formula, binding: Binding) -> Meaning[bool]:
+    def _holds(self, formula: Formula, binding: Binding, saturating: bool = False) -> Meaning[bool]:
+        """`saturating`: whether it is a condition within a quantity, in which all integers saturate."""
         match formula:
             case Constant(value):
                 return constant(value)
             case Host(expression):
                 return constant(bool(self._sets.evaluate(expression, binding)))
             case Not(operand):
-                return negation(self._holds(operand, binding))
+                return negation(self._holds(operand, binding, saturating))
             case And(operands):
-                return all_of([self._holds(f, binding) for f in operands])
+                return all_of([self._holds(f, binding, saturating) for f in operands])
             case Or(operands):
-                return any_of([self._holds(f, binding) for f in operands])
+                return any_of([self._holds(f, binding, saturating) for f in operands])
             case Is(use, mask):
                 return is_in(self._value(use, binding), mask)
             case SameEnum(left_use, right_use, equal, translate):
@@ -184,7 +193,12 @@ class Denotations:
                 )
             case Compare(left_side, op, right_side):
                 compare = COMPARE[op]
-                first, second = self._affine(left_side, binding), self._affine(right_side, binding)
+                saturating = saturating or any(
+                    side.use is not None and side.use.choice in self._space.quantities
+                    for side in (left_side, right_side)
+                )
+                first = self._affine(left_side, binding, saturating)
+                second = self._affine(right_side, binding, saturating)
                 return Meaning(reads_of(first, second), lambda a: compare(first.of(a), second.of(a)))
             case ComparePositions(lower, op, upper, names):
                 relate = COMPARE[op]
@@ -200,13 +214,16 @@ class Denotations:
             return constant(side)
         return constant(values.index(str(self._sets.evaluate(side, binding))))
 
-    def _affine(self, affine: Affine, binding: Binding) -> Meaning[int]:
-        offset = sum(sign * self._sets.integer(term, binding) for sign, term in affine.offsets)
+    def _affine(self, affine: Affine, binding: Binding, saturating: bool) -> Meaning[int]:
+        """Exact; where a quantity is involved, what is infinite stays so."""
+        offsets = [sign * self._sets.integer(term, binding) for sign, term in affine.offsets]
         if affine.use is None:
-            return constant(offset)
+            return constant(added(offsets) if saturating else sum(offsets))
         factor = self._sets.integer(affine.factor, binding)
         value = self._value(affine.use, binding)
-        return Meaning(value.reads, lambda a: factor * value.of(a) + offset)
+        if saturating:
+            return Meaning(value.reads, lambda a: added([multiplied([factor, value.of(a)]), *offsets]))
+        return Meaning(value.reads, lambda a: factor * value.of(a) + sum(offsets))
 
     # ---- Values ----
 
@@ -219,6 +236,8 @@ class Denotations:
         return self._values[key]
 
     def _meaning(self, use: Use, objects: tuple[object, ...]) -> Meaning[int] | Meaning[bool]:
+        if use.choice in self._space.quantities:
+            return self._quantities.meaning(use.choice, objects)
         choice = self._space.choices[use.choice]
         if isinstance(choice, Counter):
             return self._counter(choice, objects)

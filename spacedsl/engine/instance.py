@@ -109,6 +109,10 @@ class Instance:
         """First word of the domain (or counter) in the orientation asked for. For fast readers."""
         return self.layout.cells[choice][self._key(objects)]
 
+    def quantity(self, vector: array[int], name: str, *objects: object) -> tuple[int, int]:
+        """Least and greatest value of a quantity in a candidate with this vector."""
+        return self.propagation.quantity(vector, name, self._key(objects))
+
     def universe(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:
         definition = self.space.choices[choice]
         if isinstance(definition, EnumChoice):

@@ -83,16 +83,23 @@ def presence_cells(
 ) -> tuple[int, ...]:
     """The words that all say `PRESENT` once a binding's objects are members for certain, of quotients too."""
     environment = dict(zip((b.name for b in binders), key, strict=True))
-    cells = [layout.presence.get(fact, CERTAIN) for fact in binder_facts(objects, binders, environment)]
-    for binder in binders:
-        ref, member = binder.set, environment[binder.name]
-        while ref.name in objects.space.quotients:
-            quotient = objects.space.quotients[ref.name]
-            ids = tuple(environment[a] for a in ref.args)
-            cells.append(layout.cells[quotient.representative][(*ids, member)])
-            renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
-            below = quotient.item.set
-            ref = SetRef(below.name, tuple(renaming[a] for a in below.args))
+    found = (binder_cells(layout, objects, binder, environment) for binder in binders)
+    return tuple(dict.fromkeys(cell for cells in found for cell in cells))
+
+
+def binder_cells(
+    layout: Layout, objects: Objects, binder: Binder, environment: Mapping[str, int]
+) -> tuple[int, ...]:
+    """The same for one variable of a binding."""
+    cells = [layout.presence.get(fact, CERTAIN) for fact in binder_facts(objects, (binder,), environment)]
+    ref, member = binder.set, environment[binder.name]
+    while ref.name in objects.space.quotients:
+        quotient = objects.space.quotients[ref.name]
+        ids = tuple(environment[a] for a in ref.args)
+        cells.append(layout.cells[quotient.representative][(*ids, member)])
+        renaming = dict(zip((p.name for p in quotient.params), ref.args, strict=True))
+        below = quotient.item.set
+        ref = SetRef(below.name, tuple(renaming[a] for a in below.args))
     return tuple(dict.fromkeys(cell for cell in cells if cell != CERTAIN))
 
 

@@ -10,17 +10,11 @@ from collections.abc import Iterator, Mapping
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.objects import Objects
+from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import (
-    And,
     Binder,
-    Compare,
-    ComparePositions,
     Counter,
     Formula,
-    Is,
-    Not,
-    Or,
-    SameEnum,
     Space,
     Use,
 )
@@ -38,24 +32,6 @@ def verify_maps(space: Space, objects: Objects) -> None:
         if isinstance(counter, Counter):
             value = [counter.value] if isinstance(counter.value, Use) else []
             _verify(objects, (*counter.params, *counter.foralls), counter.condition, *value)
-
-
-def formula_uses(formula: Formula) -> Iterator[Use]:
-    """The uses of choices, counters and quantities that a condition reads."""
-    match formula:
-        case Not(operand):
-            yield from formula_uses(operand)
-        case And(operands) | Or(operands):
-            for each in operands:
-                yield from formula_uses(each)
-        case Is(use):
-            yield use
-        case SameEnum(left, right):
-            yield from (left, right)
-        case Compare(left, _, right):
-            yield from (side.use for side in (left, right) if side.use is not None)
-        case ComparePositions(left, _, right):
-            yield from (side for side in (left, right) if isinstance(side, Use))
 
 
 def label(objects: Objects, name: str, args: tuple[str, ...], environment: Environment) -> str:
@@ -91,7 +67,8 @@ def _bindings(objects: Objects, binders: tuple[Binder, ...]) -> Iterator[dict[st
             raise DiagnosticError([Diagnostic("SP432", message, binder.span, hint)])
         for item in members:
             inner = {**bound, binder.name: item}
-            if (binder.by_map or item not in bound.values()) and objects.passes(binder.where, inner):
+            taken = (bound[b.name] for b in binders[:place] if not b.by_map)
+            if (binder.by_map or item not in taken) and objects.passes(binder.where, inner):
                 yield from extend(inner, place + 1)
 
     return extend({}, 0)

@@ -58,7 +58,8 @@ class Objects:
             binder = params[len(bound)]
             environment = dict(zip((p.name for p in params), bound, strict=False))
             for item in self.of(binder.set, environment):
-                if (binder.by_map or item not in bound) and self.passes(
+                taken = (other for param, other in zip(params, bound, strict=False) if not param.by_map)
+                if (binder.by_map or item not in taken) and self.passes(
                     binder.where, {**environment, binder.name: item}
                 ):
                     yield from extend((*bound, item))

@@ -104,24 +104,27 @@ class PotentialSets:
         raise LookupError(f"{application.name} has no value on {', '.join(map(str, bound.values()))}")
 
     def bindings(
-        self, binders: Sequence[Binder], outer: Binding | None = None
+        self, binders: Sequence[Binder], outer: Binding | None = None, taken: tuple[object, ...] | None = None
     ) -> Iterator[tuple[Binding, tuple[Membership, ...]]]:
         """Each way to bind distinct objects, distinct from the outer too, and what it relies on.
 
         What a map binds may coincide with another object; a map without a value here raises `LookupError`.
+        `taken`: the outer objects that are not by a map; all where it is not given.
         """
         bound = dict(outer or {})
+        taken = tuple(bound.values()) if taken is None else taken
         if not binders:
             yield bound, ()
             return
         first, *rest = binders
         for member in (self.image(first.set, bound),) if first.by_map else self.members(first.set, bound):
-            if not first.by_map and any(member.object is x for x in bound.values()):
+            if not first.by_map and any(member.object is x for x in taken):
                 continue
             inner = {**bound, first.name: member.object}
             if first.where is not None and not self.evaluate(first.where, inner):
                 continue
-            for binding, memberships in self.bindings(rest, inner):
+            further = taken if first.by_map else (*taken, member.object)
+            for binding, memberships in self.bindings(rest, inner, further):
                 yield binding, (member, *memberships)
 
     def _definition(self, name: str) -> SetDef | Quotient:

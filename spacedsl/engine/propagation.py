@@ -16,18 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spacedsl.compiler import CompiledSpace
-from spacedsl.compiler.ir import InMask, Propagator, Settle, Wake
+from spacedsl.compiler.ir import InMask, Limit, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.domains import Contradiction, Domains, Inverses
 from spacedsl.engine.integers import Equality
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.presence import PresenceWakes, presence_tables, presence_update
+from spacedsl.engine.quantities.building import Builder
+from spacedsl.engine.quantities.evaluation import Evaluation
+from spacedsl.engine.quantities.grounding import Grounding
+from spacedsl.engine.quantities.limits import Limits, Ungrounded
+from spacedsl.engine.quantities.sites import sites
 from spacedsl.engine.static import Statics, set_tables
 from spacedsl.engine.triggers import Expansion
 from spacedsl.engine.wakes import Call, Wakes
 from spacedsl.language.host_runtime import describe
-from spacedsl.language.space import EnumChoice
+from spacedsl.language.space import Counter, EnumChoice
 
 INVERSE_TABLE_BITS = 12
 
@@ -46,6 +51,9 @@ class Propagation:
     around: Around | None = None
     """For explanations: what runs in place of each propagator's function."""
     _domains: Domains = field(init=False)
+    _limits: Limits = field(init=False)
+    _graph: Evaluation | None = None
+    """Of the quantities, once the root has been propagated as far as nothing involves one."""
     _later: dict[tuple[Any, ...], None] = field(default_factory=dict)
     """Waiting counters: the function and its arguments."""
     _statics: Statics = field(init=False)
@@ -60,6 +68,7 @@ class Propagation:
         self._wakes = [None] * len(layout.initial)
         self._statics = Statics(self.objects, layout, {}, {})
         self._domains = Domains(list(layout.initial), layout.universes, self._twins())
+        self._limits = Limits(self._domains, self._decisions())
         for propagator in self.compiled.module.propagators:
             for wake in propagator.wakes:
                 self._by_choice.setdefault(wake.use.choice, []).append((propagator, wake))
@@ -80,7 +89,52 @@ class Propagation:
     def root(self) -> array[int] | None:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
         self._domains.v[:] = self.layout.initial
-        return self._run(self._start_everywhere)
+        if not self.compiled.space.quantities:
+            return self._run(self._start_everywhere)
+        self._limits.evaluation = None
+        plain = self._run(self._start_everywhere)
+        if plain is None:
+            return None
+        if self._graph is None:
+            self._ground()
+        self._load(plain)
+        return self._run(self._start_limited)
+
+    def quantity(self, vector: array[int], name: str, key: tuple[int, ...]) -> tuple[int, int]:
+        """The interval of a quantity on objects, of their ids, in a vector."""
+        if self._graph is None:
+            self.root()
+        graph = self._graph
+        if graph is None:
+            raise ValueError("the space is empty")
+        self._load(vector)
+        graph.load()
+        graph.refresh()
+        node = graph.graph.instances[name, key]
+        return graph.low[node], graph.high[node]
+
+    def _ground(self) -> None:
+        """Makes the graph of quantities for the working vector, and the tables of comparisons with them."""
+        builder = Builder(self._domains.v, self.layout.universes)
+        grounding = Grounding(self.objects, self.layout, builder)
+        grounding.all_instances()
+        calls: dict[int, dict[Call, None]] = {}
+        numbers = {limit: number for number, limit in enumerate(self.compiled.python.limits)}
+        for propagator in self.compiled.module.propagators:
+            for site in sites(propagator, self._statics):
+                formula, names = site.limit.formula, site.limit.names
+                node = grounding.condition(formula, dict(zip(names, site.key, strict=True)), formula.span)
+                table = self._namespace[f"limit_{numbers[Limit(formula, names, names)]}"]
+                table[site.key[0] if len(site.key) == 1 else site.key] = node
+                call = self._namespace[propagator.name], site.arguments
+                calls.setdefault(node, {})[call] = None
+        self._graph = Evaluation(grounding.graph(), self._domains.v, self.layout.universes)
+        self._limits.calls = {node: tuple(each) for node, each in calls.items()}
+
+    def _start_limited(self) -> None:
+        for propagator in self.compiled.module.propagators:
+            if propagator.limits:
+                self._namespace[f"{propagator.name}_everywhere"]()
 
     def _start_everywhere(self) -> None:
         """Counters first and alone: comparing two that have no bounds yet could raise each for ever."""
@@ -132,6 +186,7 @@ class Propagation:
 
     def _run(self, start: Callable[[], object]) -> array[int] | None:
         try:
+            self._limits.listening = self._limits.evaluation is not None
             start()
             self._fixpoint()
         except Contradiction:
@@ -145,12 +200,16 @@ class Propagation:
         self._domains.queue.clear()
         self._domains.before.clear()
         self._later.clear()
+        self._limits.forget()
 
     def _load(self, vector: array[int]) -> None:
         v = self._domains.v
         v[:] = vector
         for cell in self.layout.wide:
             v[cell] = sum(v[cell + word] << WORD_BITS * word for word in range(INTEGER_WORDS))
+        if self._graph is not None:
+            self._graph.load()
+            self._limits.evaluation = self._graph
 
     def _store(self) -> array[int]:
         v = self._domains.v
@@ -162,8 +221,11 @@ class Propagation:
 
     def _fixpoint(self) -> None:
         v, queue, before_of = self._domains.v, self._domains.queue, self._domains.before
-        later, wakes = self._later, self._wakes
-        while queue or later:
+        later, wakes, limits = self._later, self._wakes, self._limits
+        while queue or later or limits.waiting:
+            if not queue and not later:
+                limits.run()
+                continue
             if not queue:
                 counter, *objects = later.popitem()[0]
                 counter(*objects)
@@ -172,6 +234,7 @@ class Propagation:
                 queue.rotate(-self.pick(len(queue)))
             cell = queue.popleft()
             before, now = before_of.pop(cell), v[cell]
+            limits.notice(cell)
             woken = wakes[cell]
             if woken is None:
                 woken = wakes[cell] = self._woken_by(cell)
@@ -237,18 +300,20 @@ class Propagation:
         for name in space.sets:
             found.update(set_tables(objects, name))
         found.update(self._statics.tables(python.hosts, python.masks))
+        found.update({f"limit_{number}": Ungrounded() for number in range(len(python.limits))})
         if space.triggers:
             found.update(presence_tables(space, self.layout))
         return found
 
     def _operations(self) -> dict[str, object]:
-        domains, equality = self._domains, Equality(self._domains)
+        domains, equality, limits = self._domains, Equality(self._domains), self._limits
         methods = (
             *(domains.narrow, domains.settle, domains.raise_low, domains.lower_high),
             *(domains.translate, domains.make_same, domains.make_other, domains.make_ordered),
             *(domains.least, domains.greatest, domains.keep_from, domains.keep_to),
             *(domains.cap_integer, domains.cap_counter, domains.follow),
             *(equality.may_be_equal, equality.may_differ, equality.make_equal, equality.make_different),
+            *(limits.possible, limits.require),
         )
         return {
             "v": domains.v,
@@ -264,6 +329,11 @@ class Propagation:
             f"a contribution of {describe(value)} to a counter that needs at least {check.least} from each"
         )
         raise DiagnosticError([Diagnostic("SP413", message, check.span)])
+
+    def _decisions(self) -> frozenset[int]:
+        choices = self.compiled.complete.choices
+        owners = self.layout.owners.items()
+        return frozenset(cell for cell, (name, _) in owners if not isinstance(choices[name], Counter))
 
     def _twins(self) -> list[tuple[int, Inverses] | None]:
         twins: list[tuple[int, Inverses] | None] = [None] * len(self.layout.initial)

@@ -175,8 +175,13 @@ class Agreement:
 
     def _check_derived(self, candidate: Candidate, key: Key, value: str | int, path: Sequence[Step]) -> None:
         objects = [self.objects[name] for name in key[1]]
-        choice = self.space.choices[key[0]]
-        if isinstance(choice, Counter):
+        choice = self.space.choices.get(key[0])
+        if choice is None:
+            low, high = candidate.interval(key[0], *objects)
+            assert low <= self._number(key, value) <= high, (
+                f"{key} is {value}, not in {low}..{high}: {_show(path)}"
+            )
+        elif isinstance(choice, Counter):
             low, high = candidate.interval(key[0], *objects)
             assert low <= int(value), f"{key} is {value}, its least value {low}: {_show(path)}"
             if choice.visibility is not Visibility.HALF:
@@ -185,6 +190,11 @@ class Agreement:
             possible = candidate.possible(key[0], *objects)
             assert value in possible, f"{key} is {value}, but only {possible} is left: {_show(path)}"
 
+    def _number(self, key: Key, value: str | int) -> int:
+        """A value of a quantity: of an ordered enum's type, its position."""
+        order = self.space.quantities[key[0]].values
+        return int(value) if order is None else order.index(str(value))
+
     def _check_leaf(self, leaf: Candidate, alive: Sequence[Solution], path: Sequence[Step]) -> None:
         self.tally.leaves += 1
         decided = _by_name(leaf)
@@ -192,8 +202,13 @@ class Agreement:
         assert matching, f"a leaf is no solution: {decided} after {_show(path)}"
         for key, value in matching[0].derived.items():
             objects = [self.objects[name] for name in key[1]]
-            choice = self.space.choices[key[0]]
-            if isinstance(choice, Counter):
+            choice = self.space.choices.get(key[0])
+            if choice is None:
+                number = self._number(key, value)
+                assert leaf.interval(key[0], *objects) == (number, number), (
+                    f"{key} is not {value} at the leaf"
+                )
+            elif isinstance(choice, Counter):
                 low, high = leaf.interval(key[0], *objects)
                 assert low == value, f"{key} is {value}, the leaf says {low}"
                 assert high == value or choice.visibility is Visibility.HALF, f"{key}: {high} is not {value}"

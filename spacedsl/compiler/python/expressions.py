@@ -23,6 +23,7 @@ from spacedsl.compiler.ir import (
     Integer,
     IntegerEquality,
     Less,
+    Limit,
     Linear,
     Literal,
     Local,
@@ -57,6 +58,8 @@ class Expressions:
                 return f"v[{self.cell(value.use)}] & {self.tables.static(literal)}"
             case Named(use):
                 return f"v[{self.cell(use)}] & {self.tables.static(literal)}"
+            case Limit():
+                return f"possible({self.tables.limit(literal)})"
             case EnumOrder(left, right, strict):
                 least = f"(v[{self.cell(left)}] & -v[{self.cell(left)}])"
                 return f"{least}{' << 1' if strict else ''} <= v[{self.cell(right)}]"

@@ -10,6 +10,7 @@ An instance executes the module in a namespace that holds its tables:
     owners_SET        by member: the arguments of the instances that hold it
     present_SET       what says whether a member is one, by ids of arguments and member
     fired_N           what says whether trigger N fires, by object ids
+    limit_N           nodes of comparisons with quantities, by object ids
     host_N, mask_N    values of host expressions, and masks of integers, by object ids
     later             counters to be computed once no other change is waiting
 """
@@ -21,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.compiler.ir import SATURATED, Check, Loop, Module, Propagator, Table
+from spacedsl.compiler.ir import SATURATED, Check, Limit, Loop, Module, Propagator, Table
 from spacedsl.compiler.python.bindings import print_loops
 from spacedsl.compiler.python.names import indent, variable_name
 from spacedsl.compiler.python.statements import Body
@@ -39,6 +40,8 @@ class PythonModule:
     masks: tuple[StaticTable, ...]
     checks: tuple[Check, ...]
     mask_numbers: Mapping[StaticTable, int]
+    limits: tuple[Limit, ...]
+    """Those of `limit_N`, with `names` for `args`."""
 
 
 def print_python(module: Module, space: Space) -> PythonModule:
@@ -61,6 +64,7 @@ def print_python(module: Module, space: Space) -> PythonModule:
         tuple(tables.masks.values()),
         tuple(tables.checks),
         {table: number for number, table in enumerate(tables.masks)},
+        tuple(tables.limits),
     )
 
 

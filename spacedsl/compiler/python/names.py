@@ -18,11 +18,14 @@ RUNTIME = frozenset(
         *("Contradiction", "SATURATED"),
         *("narrow", "settle", "raise_low", "lower_high", "make_same", "make_other", "make_ordered"),
         *("least", "greatest", "keep_from", "keep_to", "cap_integer", "cap_counter", "follow"),
+        *("possible", "require"),
         *("may_be_equal", "may_differ", "make_equal", "make_different"),
     }
 )
 """Names that generated code gives a meaning: no variable is printed as one of them."""
-TABLES = re.compile(r"(of_)*(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger)_")
+TABLES = re.compile(
+    r"(of_)*(at|set|in|union|owners|rank|present|host|mask|table|keep|count|fired|trigger|limit)_"
+)
 """Beginnings of the names of tables and functions; what else begins so is printed with `of_` before it."""
 
 

@@ -20,6 +20,7 @@ from spacedsl.compiler.ir import (
     If,
     InMask,
     IntegerEquality,
+    Limit,
     Linear,
     Literal,
     Local,
@@ -143,6 +144,8 @@ class Body(Expressions):
                 name = "make_same" if equal else "make_other"
                 identity = translate == tuple(range(len(translate)))
                 return [f"{name}({self.cell(left)}, {self.cell(right)}, {None if identity else translate!r})"]
+            case Limit():
+                return [f"require({self.tables.limit(literal)})"]
             case EnumOrder(left, right, strict):
                 return [f"make_ordered({self.cell(left)}, {self.cell(right)}, {strict})"]
             case IntegerEquality(left, right, equal):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spacedsl.compiler.ir import Check, HostCall, Named, Satisfies, StaticCompare
+from spacedsl.compiler.ir import Check, HostCall, Limit, Named, Satisfies, StaticCompare
 from spacedsl.compiler.loops import linear_variables
 from spacedsl.compiler.python.names import indexed
 from spacedsl.compiler.renaming import rename
@@ -58,6 +58,7 @@ class Tables:
     hosts: dict[HostTable, None] = field(default_factory=dict)
     masks: dict[StaticTable, StaticTable] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
+    limits: dict[Limit, None] = field(default_factory=dict)
 
     def host(self, call: HostCall, is_integer: bool) -> str:
         template = host_table(call, is_integer)
@@ -68,6 +69,12 @@ class Tables:
         template, variables = static_table(test)
         self.masks.setdefault(template, template)
         return f"mask_{list(self.masks).index(template)}{indexed(variables)}"
+
+    def limit(self, limit: Limit) -> str:
+        """The node of a comparison, in a table by all of its variables."""
+        self.limits.setdefault(Limit(limit.formula, limit.names, limit.names))
+        number = list(self.limits).index(Limit(limit.formula, limit.names, limit.names))
+        return f"limit_{number}{indexed(limit.args) or '[()]'}"
 
     def check(self, check: Check) -> int:
         self.checks.append(check)

@@ -1,0 +1,92 @@
+"""Building of a graph: nodes in order of need, equal ones once, what is settled at the root as a constant.
+
+In: operations on nodes that exist already, and the working vector at the root. Out: a `Graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.engine.quantities.evaluation import leaf
+from spacedsl.engine.quantities.intervals import clamped, computed
+from spacedsl.engine.quantities.nodes import LEAVES, Graph, Node, Op
+from spacedsl.language.space import Comparison
+
+UNCHANGED_ALONE = frozenset({Op.PRODUCT, Op.MINIMUM, Op.MAXIMUM})
+"""What these make of one operand is that operand."""
+
+
+@dataclass(slots=True, eq=False)
+class Builder:
+    v: Sequence[int]
+    universes: Mapping[int, tuple[int, ...]]
+    low: list[int] = field(default_factory=list)
+    high: list[int] = field(default_factory=list)
+    """The intervals at the root."""
+    _numbers: dict[Node, int] = field(default_factory=dict)
+
+    def constant(self, value: int) -> int:
+        value = clamped(value)
+        return self._add(Node(Op.CONSTANT, data=(value,)), value, value)
+
+    def leaf(self, op: Op, cell: int, data: tuple[int, ...] = ()) -> int:
+        node = Node(op, (), data, cell)
+        return self._add(node, *leaf(node, self.v, self.universes))
+
+    def node(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...] = ()) -> int:
+        if len(operands) == 1 and (op in UNCHANGED_ALONE or (op is Op.SUM and data == (1,))):
+            return operands[0]
+        node = Node(op, operands, data)
+        if node in self._numbers:
+            return self._numbers[node]
+        return self._add(node, *computed(node, self.low, self.high))
+
+    def all_of(self, conditions: Sequence[int]) -> int:
+        open_ones = tuple(dict.fromkeys(c for c in conditions if not self.low[c]))
+        return self.node(Op.MINIMUM, open_ones) if open_ones else self.constant(1)
+
+    def any_of(self, conditions: Sequence[int]) -> int:
+        open_ones = tuple(dict.fromkeys(c for c in conditions if self.high[c]))
+        return self.node(Op.MAXIMUM, open_ones) if open_ones else self.constant(0)
+
+    def compared(self, left: int, op: Comparison, right: int) -> int:
+        match op:
+            case Comparison.LE:
+                return self.node(Op.AT_MOST, (left, right))
+            case Comparison.GE:
+                return self.node(Op.AT_MOST, (right, left))
+            case Comparison.LT:
+                return self.node(Op.NOT, (self.node(Op.AT_MOST, (right, left)),))
+            case Comparison.GT:
+                return self.node(Op.NOT, (self.node(Op.AT_MOST, (left, right)),))
+            case Comparison.EQ:
+                return self.node(Op.EQUAL, (left, right))
+            case Comparison.NE:
+                return self.node(Op.NOT, (self.node(Op.EQUAL, (left, right)),))
+
+    def graph(self, instances: Mapping[tuple[str, tuple[int, ...]], int]) -> Graph:
+        nodes = tuple(self._numbers)
+        users: list[list[int]] = [[] for _ in nodes]
+        leaves: dict[int, list[int]] = {}
+        for number, node in enumerate(nodes):
+            for operand in dict.fromkeys(node.operands):
+                users[operand].append(number)
+            if node.op in LEAVES:
+                leaves.setdefault(node.cell, []).append(number)
+        return Graph(
+            nodes,
+            tuple(tuple(each) for each in users),
+            {cell: tuple(numbers) for cell, numbers in leaves.items()},
+            frozenset(node.cell for node in nodes if node.op is Op.COUNTER),
+            dict(instances),
+        )
+
+    def _add(self, node: Node, low: int, high: int) -> int:
+        if low == high and node.op is not Op.CONSTANT:
+            return self.constant(low)
+        number = self._numbers.setdefault(node, len(self._numbers))
+        if number == len(self.low):
+            self.low.append(low)
+            self.high.append(high)
+        return number

@@ -1,0 +1,78 @@
+"""What each kind of node computes: the interval of its values from the intervals of its operands.
+
+In: a node's kind and data, and the ends of its operands. Out: its ends. Exact for one operation: both ends
+are taken on, as each operation is monotone in each operand, or has its extreme values at corners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from spacedsl.engine.quantities.nodes import INFINITE, Node, Op
+
+Interval = tuple[int, int]
+OPEN, FALSE, TRUE = (0, 1), (0, 0), (1, 1)
+"""Intervals of conditions."""
+
+
+def computed(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    """The interval of a node that is no leaf, from the ends of all nodes before it."""
+    operands = node.operands
+    match node.op:
+        case Op.CONSTANT:
+            return node.data[0], node.data[0]
+        case Op.SUM:
+            lows = [low[n] if sign > 0 else -high[n] for n, sign in zip(operands, node.data, strict=True)]
+            highs = [high[n] if sign > 0 else -low[n] for n, sign in zip(operands, node.data, strict=True)]
+            return _added(lows), _added(highs)
+        case Op.PRODUCT:
+            return _product(operands, low, high)
+        case Op.MINIMUM:
+            return min(low[n] for n in operands), min(high[n] for n in operands)
+        case Op.MAXIMUM:
+            return max(low[n] for n in operands), max(high[n] for n in operands)
+        case Op.FLOOR | Op.CEIL:
+            a, b = operands
+            corners = [
+                _divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (low[b], high[b])
+            ]
+            return min(corners), max(corners)
+        case Op.SELECT:
+            chosen = [x for c, x in zip(operands[::2], operands[1::2], strict=True) if high[c]]
+            return min(low[n] for n in chosen), max(high[n] for n in chosen)
+        case Op.NOT:
+            return 1 - high[operands[0]], 1 - low[operands[0]]
+        case Op.AT_MOST:
+            a, b = operands
+            return int(high[a] <= low[b]), int(low[a] <= high[b])
+        case Op.EQUAL:
+            a, b = operands
+            return int(low[a] == high[a] == low[b] == high[b]), int(low[a] <= high[b] and low[b] <= high[a])
+    raise TypeError(f"a leaf computes nothing: {node}")
+
+
+def clamped(value: int) -> int:
+    return max(-INFINITE, min(value, INFINITE))
+
+
+def _added(terms: list[int]) -> int:
+    if INFINITE in terms:
+        return INFINITE
+    return -INFINITE if -INFINITE in terms else clamped(sum(terms))
+
+
+def _product(operands: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Interval:
+    if all(low[n] >= 0 for n in operands):
+        return clamped(prod(low[n] for n in operands)), clamped(prod(high[n] for n in operands))
+    least, greatest = 1, 1
+    for n in operands:
+        corners = (least * low[n], least * high[n], greatest * low[n], greatest * high[n])
+        least, greatest = clamped(min(corners)), clamped(max(corners))
+    return least, greatest
+
+
+def _divided(dividend: int, divisor: int, up: bool) -> int:
+    if abs(dividend) >= INFINITE:
+        return dividend
+    return -(-dividend // divisor) if up else dividend // divisor

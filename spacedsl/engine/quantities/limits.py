@@ -1,0 +1,176 @@
+"""Limits: comparisons with quantities that must hold, and the values that cannot meet them.
+
+In: a graph and the working vector. Out: what propagators ask (`possible`, `require`), and narrowed domains. A
+value of a choice is removed where a limit would be false if the choice had it, by the intervals of all other
+domains: each value that is left of each choice below a limit is tried, on all limits that are waiting at
+once.
+
+A limit is looked at again when anything below it has changed, once nothing else is waiting. Its propagator
+then says whether it still must hold, collects it, and is called once more to remove what was found, so that
+each removal has its propagator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.engine.domains import Contradiction, Domains
+from spacedsl.engine.quantities.evaluation import Evaluation
+from spacedsl.engine.quantities.nodes import LEAVES, Graph, Op
+from spacedsl.engine.wakes import Call
+
+UNGROUNDED = -1
+"""The node of any comparison before there is a graph: it may hold, and may not."""
+
+
+class Ungrounded(dict[object, int]):
+    """Nodes of a comparison by objects, as far as there are any."""
+
+    def __missing__(self, key: object) -> int:
+        return UNGROUNDED
+
+
+@dataclass(slots=True, eq=False)
+class Limits:
+    domains: Domains
+    decisions: frozenset[int]
+    """Cells of enums and integers."""
+    evaluation: Evaluation | None = None
+    """None: before there is a graph, and while what involves no quantity is propagated at the root."""
+    calls: Mapping[int, Sequence[Call]] = field(default_factory=dict)
+    """By node: the propagators that ask about it."""
+    waiting: dict[Call, None] = field(default_factory=dict)
+    listening: bool = False
+    """Whether every change is noticed; otherwise the vector is compared before each answer."""
+    _above: dict[int, tuple[Call, ...]] = field(default_factory=dict)
+    _collected: dict[int, Call] | None = None
+    _calling: Call | None = None
+    _found: dict[int, dict[int, int]] | None = None
+    """By node: by cell, the values to remove, while they are being removed."""
+
+    # ---- For propagators ----------------------------------------------------------------------------------
+
+    def possible(self, node: int) -> bool:
+        """Whether the comparison may hold."""
+        return self.evaluation is None or node == UNGROUNDED or bool(self._current().high[node])
+
+    def require(self, node: int) -> None:
+        """The comparison must hold."""
+        if self.evaluation is None or node == UNGROUNDED:
+            return
+        current = self._current()
+        if not current.high[node]:
+            raise Contradiction
+        if current.low[node]:
+            return
+        if self._collected is not None:
+            assert self._calling is not None
+            self._collected[node] = self._calling
+            return
+        if self.listening and self._found is None:
+            self.waiting.update(dict.fromkeys(self.calls[node]))
+            return
+        found = self._shave([node]) if self._found is None else self._found
+        v = self.domains.v
+        for cell, mask in found.pop(node, {}).items():
+            if v[cell] & mask:
+                self.domains.narrow(cell, v[cell] & ~mask)
+
+    # ---- For the queue ------------------------------------------------------------------------------------
+
+    def notice(self, cell: int) -> None:
+        """The words at the cell have changed."""
+        if self.evaluation is None:
+            return
+        self.evaluation.changed(cell)
+        if cell not in self._above:
+            self._above[cell] = tuple(self._calls_above(cell))
+        self.waiting.update(dict.fromkeys(self._above[cell]))
+
+    def run(self) -> None:
+        """Asks all that are waiting which limits must hold, and removes the values that cannot meet them."""
+        self._collected = {}
+        while self.waiting:
+            self._calling, _ = self.waiting.popitem()
+            function, arguments = self._calling
+            function(*arguments)
+        collected, self._collected = self._collected, None
+        if self.domains.queue:
+            # What has changed meanwhile comes first: trying values is dear.
+            self.waiting.update(dict.fromkeys(collected.values()))
+            return
+        self._found = self._shave(list(collected))
+        for node in list(self._found):
+            function, arguments = collected[node]
+            function(*arguments)
+        self._found = None
+
+    def forget(self) -> None:
+        self.waiting.clear()
+        self._found = None
+        self._collected = None
+
+    # ---- Trying values ------------------------------------------------------------------------------------
+
+    def _current(self) -> Evaluation:
+        assert self.evaluation is not None
+        if not self.listening:
+            self.evaluation.load()
+        self.evaluation.refresh()
+        return self.evaluation
+
+    def _shave(self, limits: Sequence[int]) -> dict[int, dict[int, int]]:
+        found: dict[int, dict[int, int]] = {}
+        if not limits:
+            return found
+        current, v = self._current(), self.domains.v
+        for cell in self._live(limits):
+            rest = v[cell]
+            while rest:
+                value = rest & -rest
+                rest &= rest - 1
+                failed = current.probe(cell, value, limits)
+                if failed:
+                    removed = found.setdefault(failed[0], {})
+                    removed[cell] = removed.get(cell, 0) | value
+        return found
+
+    def _live(self, limits: Sequence[int]) -> list[int]:
+        """The undecided choices that the limits still depend on, in order of position."""
+        current = self._current()
+        nodes, low, high, v = current.graph.nodes, current.low, current.high, self.domains.v
+        seen = set(limits)
+        pending = list(limits)
+        cells: set[int] = set()
+        while pending:
+            node = nodes[pending.pop()]
+            if node.op in LEAVES:
+                if node.cell in self.decisions and v[node.cell] & (v[node.cell] - 1):
+                    cells.add(node.cell)
+                continue
+            operands: Sequence[int] = node.operands
+            if node.op is Op.SELECT:
+                pairs = zip(operands[::2], operands[1::2], strict=True)
+                operands = [n for c, x in pairs if high[c] for n in (c, x)]
+            for n in operands:
+                if low[n] != high[n] and n not in seen:
+                    seen.add(n)
+                    pending.append(n)
+        return sorted(cells)
+
+    def _calls_above(self, cell: int) -> dict[Call, None]:
+        """The propagators of all limits that read the cell, at any distance."""
+        assert self.evaluation is not None
+        graph: Graph = self.evaluation.graph
+        pending = list(graph.leaves.get(cell, ()))
+        seen = set(pending)
+        found: dict[Call, None] = {}
+        while pending:
+            node = pending.pop()
+            found.update(dict.fromkeys(self.calls.get(node, ())))
+            for user in graph.users[node]:
+                if user not in seen:
+                    seen.add(user)
+                    pending.append(user)
+        return found

@@ -1,0 +1,61 @@
+"""What a condition reads: the uses of choices, counters and quantities in it, and its variables.
+
+In: a formula of the typed space. Out: what stands in it, in order, as often as it stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spacedsl.language.host import HostExpression
+from spacedsl.language.space import And, Compare, ComparePositions, Formula, Host, Is, Not, Or, SameEnum, Use
+
+
+def formula_uses(formula: Formula) -> Iterator[Use]:
+    match formula:
+        case Not(operand):
+            yield from formula_uses(operand)
+        case And(operands) | Or(operands):
+            for each in operands:
+                yield from formula_uses(each)
+        case Is(use):
+            yield use
+        case SameEnum(left, right):
+            yield from (left, right)
+        case Compare(left, _, right):
+            yield from (side.use for side in (left, right) if side.use is not None)
+        case ComparePositions(left, _, right):
+            yield from (side for side in (left, right) if isinstance(side, Use))
+
+
+def formula_variables(formula: Formula) -> Iterator[str]:
+    """The variables of uses and of host expressions, those that stand for map applications among them."""
+    match formula:
+        case Not(operand):
+            yield from formula_variables(operand)
+        case And(operands) | Or(operands):
+            for each in operands:
+                yield from formula_variables(each)
+        case Host(expression):
+            yield from host_variables(expression)
+        case Is() | SameEnum() | Compare() | ComparePositions():
+            for use in formula_uses(formula):
+                yield from use.args
+            for expression in _expressions(formula):
+                yield from host_variables(expression)
+
+
+def host_variables(expression: HostExpression) -> tuple[str, ...]:
+    """Those that stand for objects of sets."""
+    return tuple(v for v in expression.variables if v not in ("kernel", "device"))
+
+
+def _expressions(comparison: Formula) -> Iterator[HostExpression]:
+    match comparison:
+        case Compare(left, _, right):
+            for side in (left, right):
+                for value in (side.factor, *(term for _, term in side.offsets)):
+                    if isinstance(value, HostExpression):
+                        yield value
+        case ComparePositions(left, _, right):
+            yield from (place for place in (left, right) if isinstance(place, HostExpression))

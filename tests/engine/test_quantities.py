@@ -1,0 +1,162 @@
+"""Quantities: intervals, impossible branches, limits that prune; against enumeration."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.engine.enumerate import enumerate_solutions
+from tests.engine.agreement import Agreement
+from tests.engine.small import Machine, Things, World, things, world
+
+CHOICES = """
+choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end
+choice integer size($x in Things): "$x.sizes" end
+map host($x in Things) in Things = "$x.near[0] if $x.near else None"
+"""
+
+
+def agreement(here: World) -> Agreement:
+    space = here.instance.space
+    solutions = tuple(enumerate_solutions(space, here.kernel, Machine()))
+    return Agreement(space, here.instance, solutions, {x.name: x for x in here.things})
+
+
+def chain(count: int, sizes: tuple[int, ...] = (1, 2, 4)) -> Things:
+    """Things of which each one's only neighbour is the next; the last has none."""
+    made = things(count, sizes=sizes)
+    for thing, following in pairwise(made):
+        thing.near = (following,)
+    return Things(made)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "quantity total() = sum $x in Things: (size($x))\nrequire total() <= 5",
+        "quantity total() = sum $x in Things: (size($x) * size($x)) - 3\nrequire total() == 14",
+        "quantity volume() = prod $x in Things: (size($x))\nrequire volume() > 4 || volume() == 1",
+        "quantity least() = min $x in Things: (size($x))\n"
+        "quantity most() = max $x in Things: (size($x))\nrequire least() < most()",
+        "quantity ratio($x in Things) = floor(7 - 3 * size($x), size($x))\n"
+        "require forall $x in Things: ratio($x) <= -1 && -2 <= ratio($x)",
+        "quantity up($x in Things) = ceil(5 - 4 * size($x), size($x))\n"
+        "require forall $x in Things: up($x) != -2",
+        'quantity extent($x in Things) = "not $x.near" ? size($x)\n'
+        "  : case site($x) { ROOT | TASK: size($x), LANE: extent(host($x)) + 1, INLINE: extent(host($x)) }\n"
+        "require forall $x in Things: extent($x) <= 3\n"
+        'require forall $x in Things where "not $x.near": site($x) is ROOT',
+        'quantity cap($x in Things) = "not $x.near" ? LANE : max(TASK, min(site($x), cap(host($x))))\n'
+        "require forall $x in Things:\n  site($x) <= cap($x) || site($x) is INLINE && size($x) == 1",
+        "quantity few() = sum $x in Things: (site($x) is ROOT ? 0 : 1)\n"
+        "choice counter many(): forall $x in Things: sum 1 when: size($x) > few() end\n"
+        "require many() == few()",
+        "quantity far($x in Things) = max(1, max $y in Near($x): (size($y) + far($y)))\n"
+        "require forall $x in Things: 2 * far($x) <= size($x) + 3",
+    ],
+)
+def test_quantities_agree_with_enumeration(rules: str) -> None:
+    found = agreement(world(CHOICES + rules, chain(2)))
+    assert found.solutions
+    found.check_exhaustively()
+    for seed in range(6):
+        rng = random.Random(seed)
+        found.check_descent(rng)
+        found.check_order(rng)
+        found.check_queue(rng)
+        found.check_monotone(rng)
+
+
+TRIGGERED = """
+choice enum kind($x in Things):
+  value A:
+  value B:
+end
+trigger forall $x in Things: "$kernel.add_to_some($x)" when kind($x) is A
+"""
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'choice integer size($x in Some): "$x.sizes" end\n'
+        "quantity total() = sum $x in Some: (size($x))\nrequire total() == 3",
+        'quantity few() = min(2, min $x in Some: "$x.id")\nrequire few() >= 1',
+        'quantity most() = max(1, max $x in Some: "2 * $x.id")\nrequire most() <= 2 && most() != 1',
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "quantity volume() = prod $x in Some: (kind($x) is A ? size($x) : 5)\nrequire 2 * volume() > 6",
+    ],
+)
+def test_absent_objects_take_no_part(rules: str) -> None:
+    found = agreement(world(TRIGGERED + rules, Things(things(3, sizes=(1, 2)))))
+    assert found.solutions
+    found.check_exhaustively()
+    for seed in range(8):
+        rng = random.Random(seed)
+        found.check_descent(rng)
+        found.check_order(rng)
+        found.check_queue(rng)
+
+
+def refusal(text: str, kernel: Things) -> tuple[str, str]:
+    with pytest.raises(DiagnosticError) as caught:
+        world(text, kernel)
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic.code, diagnostic.message
+
+
+def test_a_trigger_may_not_wait_for_a_quantity_over_what_it_adds() -> None:
+    text = TRIGGERED.replace("is A\n", "is A && total() < 2\n") + "quantity total() = sum $x in Some: 1\n"
+    code, message = refusal(text, Things(things(2)))
+    assert code == "SP423"
+    assert "total()" in message
+
+
+def test_a_limit_removes_the_values_that_cannot_meet_it() -> None:
+    text = CHOICES + (
+        "quantity bytes($x in Things) = case site($x) { ROOT: 0, TASK: size($x) * size($x), else: 8 * size($x) }\n"
+        "quantity all_bytes() = sum $x in Things: (bytes($x))\nrequire all_bytes() <= 20\n"
+    )
+    here = world(text, chain(2))
+    a, b = here.things
+    decided = here.made(here.root(), "site", a, to=("INLINE",))
+    assert decided.possible("size", a) == (1, 2)
+    assert decided.possible("site", b) == ("ROOT", "TASK", "LANE", "INLINE")
+    large = here.made(decided, "size", b, to=(4,))
+    assert large.possible("site", b) == ("ROOT",)
+    assert here.made(large, "site", b, to=("ROOT",)).interval("all_bytes") == (8, 16)
+
+
+def test_what_the_root_makes_impossible_is_not_looked_up() -> None:
+    # The last thing has no host; a rule without any quantity is what keeps it at ROOT.
+    text = CHOICES + (
+        "quantity depth($x in Things) = site($x) is ROOT ? 0 : 1 + depth(host($x))\n"
+        'require forall $x in Things: "$x.near" || site($x) is ROOT\n'
+    )
+    here = world(text, chain(3))
+    assert here.root().interval("depth", here.things[0]) == (0, 2)
+    code, message = refusal(
+        text.replace('require forall $x in Things: "$x.near" || site($x) is ROOT\n', ""), chain(2)
+    )
+    assert (code, message) == ("SP432", "host(t1) has no value")
+
+
+def test_values_saturate_and_what_is_infinite_stays_so() -> None:
+    huge = 2**62
+    text = CHOICES + (
+        "quantity volume() = prod $x in Things: (size($x))\n"
+        "quantity less() = volume() - 5\n"
+        "quantity none() = 0 * volume()\n"
+        "require forall $x in Things: volume() < 2 * volume() || size($x) == 1\n"
+    )
+    here = world(text, chain(2, (1, huge)))
+    found = agreement(here)
+    found.check_exhaustively()
+    decided = here.made(here.root(), "size", here.things[0], to=(1,))
+    assert here.root().interval("volume") == (1, 2**63 - 1)
+    assert here.root().interval("less") == (-4, 2**63 - 1)
+    assert here.root().interval("none") == (0, 0)
+    assert decided.interval("volume")[1] == huge
