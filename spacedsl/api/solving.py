@@ -17,7 +17,7 @@ from spacedsl.api.problem import EmptySpaceError
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, load_any
 from spacedsl.kernels.device import DEVICES, CpuDevice, load_device
 from spacedsl.kernels.kernel_file import KernelFile, locate
@@ -58,17 +58,18 @@ def pose_unmeasured(
     sizes: Mapping[str, int] | None = None,
     space: Path | None = None,
     device: Path | None = None,
+    engine: Engine = Engine.PYTHON,
 ) -> Unmeasured:
     """Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`."""
     kernel = load_any(path, sizes or {})
     space_path = space or kernel.space
     compiled = compile_space(load_space(space_path))
     cpu = load_device(device or DEVICE) if isinstance(kernel, KernelFile) else None
-    instance = instantiate(compiled, kernel.backbone, cpu)
+    instance = instantiate(compiled, kernel.backbone, cpu, engine)
     root = instance.root()
     if root is not None:
         root = _with_decisions(kernel, instance, root)
-    # The space that was compiled, which may have been read before: its places are those that propagators name.
+    # The space that was compiled, which may have been read before: propagators name its places.
     return Unmeasured(kernel, instance.space, space_path, cpu, instance, root)
 
 
