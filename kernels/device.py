@@ -24,7 +24,7 @@ _DTYPES = ("f32", "f64", "i32")
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class MemoryLevel(_Frozen):

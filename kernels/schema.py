@@ -1,14 +1,12 @@
 """The shape of a kernel file: which keys there are and what kind of value each takes.
 
 In: plain data from YAML, through `validation.read_model`. Out: a `KernelEntry` or, of the plain backbone, a
-`PlainEntry`. From the same models comes the JSON Schema that editors use, written by
-`python -m spacedsl.kernels.schema`. What the values mean together is checked in the two `kernel_file.py`.
+`PlainEntry`. What the values mean together is checked in the two `kernel_file.py`; what editors read is made
+from the same models by `json_schema.py`.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -21,11 +19,7 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
-    TypeAdapter,
 )
-
-SCHEMA = Path(__file__).resolve().parent / "kernel-file.schema.json"
-"""Written by running this module."""
 
 DTypeName = Literal["f32", "f64", "i32"]
 Extent = Annotated[
@@ -94,6 +88,7 @@ class KernelEntry(_Entry):
     space: StrictStr | None = None
     """The `.space` file, relative to this one; that of the backbone when absent."""
     decisions: list[DecisionEntry] = []
+    """Decisions that have been made already."""
     search: SearchEntry = SearchEntry()
 
 
@@ -127,17 +122,3 @@ class PlainEntry(_Entry):
     ]
     """The objects of each kind."""
     decisions: list[DecisionEntry] = []
-
-
-def json_schema() -> str:
-    """The JSON Schema of kernel files, as text."""
-    adapter: TypeAdapter[object] = TypeAdapter(
-        Annotated[KernelEntry | PlainEntry, Field(discriminator="backbone")]
-    )
-    schema = adapter.json_schema()
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    return json.dumps(schema, indent=2) + "\n"
-
-
-if __name__ == "__main__":
-    SCHEMA.write_text(json_schema(), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from spacedsl.cli import device, doctor, explore, fmt, language, lsp, replay, solve
+from spacedsl.cli import device, doctor, explore, fmt, language, lsp, replay, schema, solve
 from spacedsl.cli import explain as explaining
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode, close_stdout, explain
@@ -71,6 +71,7 @@ for group, name, command in (
     (app, "check", language.check),
     (app, "fmt", fmt.fmt),
     (app, "lsp", lsp.lsp),
+    (app, "schema", schema.schema),
     (app, "compile", language.compile_file),
     (app, "solve", solve.solve),
     (app, "explain", explaining.explain),
