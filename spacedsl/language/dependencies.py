@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from spacedsl.language import space
 from spacedsl.language.cycles import by_need
+from spacedsl.language.reading import formula_uses
 from spacedsl.language.report import Report
 
 
@@ -109,21 +110,3 @@ def _of_binders(binders: Iterable[space.Binder], quotients: Mapping[str, space.Q
     for binder in binders:
         if binder.set.name in quotients:
             yield quotients[binder.set.name].representative
-
-
-def formula_uses(formula: space.Formula) -> Iterator[space.Use]:
-    """All uses in a condition."""
-    match formula:
-        case space.Is(use):
-            yield use
-        case space.SameEnum(left, right):
-            yield from (left, right)
-        case space.Compare(left_side, _, right_side):
-            yield from (side.use for side in (left_side, right_side) if side.use is not None)
-        case space.ComparePositions(lower, _, upper):
-            yield from (side for side in (lower, upper) if isinstance(side, space.Use))
-        case space.Not(operand):
-            yield from formula_uses(operand)
-        case space.And(operands) | space.Or(operands):
-            for each in operands:
-                yield from formula_uses(each)
