@@ -219,7 +219,7 @@ class _Indexer:
                 self._set_use(target, scope)
                 self._host(host, scope)
             case syntax.Quantity(body=body):
-                self._expression(body, scope)
+                self._expression(body, scope, [use.name.text for use in _uses(body)])
             case syntax.CounterChoice(base=base, foralls=foralls, amount=amount, conditions=conditions):
                 if base is not None:
                     self._expression(base, scope)

@@ -68,7 +68,8 @@ def _corpora() -> tuple[Corpus, ...]:
         return [b for page in pages for b in re.findall(rf"^```{kind}[^\n]*\n(.*?)^```", page, re.M | re.S)]
 
     spaces = [p.read_text(encoding="utf-8") for p in sorted((ROOT / "kernels/spaces").glob("*.space"))]
-    spaces += [listings.SETS, listings.COUNTERS, listings.GPU, PREAMBLE, *blocks("space")]
+    spaces += [listings.SETS, listings.COUNTERS, listings.GPU, listings.ORIGINAL, listings.PIPELINE]
+    spaces += [PREAMBLE, *blocks("space")]
     kernels = [p.read_text(encoding="utf-8") for p in sorted((ROOT / "kernels").rglob("*.yaml"))]
     return Corpus(".space", tuple(spaces)), Corpus(".yaml", (*kernels, *blocks("yaml")))
 

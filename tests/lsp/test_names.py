@@ -27,7 +27,9 @@ def markdown(editor: Editor, text: str) -> str:
     return "" if found is None else found.markdown
 
 
-@pytest.mark.parametrize("text", [SPACE, LINALG, listings.SETS, listings.COUNTERS, listings.GPU, PREAMBLE])
+@pytest.mark.parametrize(
+    "text", [SPACE, LINALG, listings.SETS, listings.COUNTERS, listings.GPU, listings.PIPELINE, PREAMBLE]
+)
 def test_every_name_in_a_right_file_stands_for_something(text: str) -> None:
     """Against the lexer: each word that is no keyword, key or type is in the index exactly once."""
     file = parse(Source("test.space", text))
