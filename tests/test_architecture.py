@@ -22,6 +22,7 @@ CORE = ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler", "space
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl": ("spacedsl.api",),
     "spacedsl.diagnostics": (),
+    "spacedsl.commands": (),
     "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler"),
     "spacedsl.engine": CORE,
@@ -33,6 +34,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.api": (
         *CORE,
         "spacedsl.oracle",
+        "spacedsl.commands",
         "spacedsl.record",
         "spacedsl.kernels",
         "spacedsl.search",

@@ -7,7 +7,6 @@ evaluator, ordering, policy and store.
 from __future__ import annotations
 
 import hashlib
-import shlex
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,6 +37,7 @@ from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import check_memory
+from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered
@@ -164,11 +164,11 @@ def resume(
 
 @contextmanager
 def _resumable(folder: Path) -> Iterator[None]:
-    """What this machine refuses in the middle of a run ends only this part of it."""
+    """A refusal of this machine, or a second Ctrl-C, in the middle of a run ends only this part of it."""
     try:
         yield
-    except (EnvironmentLack, OSError, MemoryError) as error:
-        error.add_note(f"all until then is saved, go on with: spacedsl resume {shlex.quote(str(folder))}")
+    except (EnvironmentLack, OSError, MemoryError, KeyboardInterrupt) as error:
+        error.add_note(f"all until then is saved, go on with: {command('resume', folder)}")
         raise
 
 

@@ -23,6 +23,7 @@ from spacedsl.api.problem import (
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.native import Function, build_function
+from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome
@@ -101,7 +102,7 @@ def load(path: Path | str) -> Function:
     if isinstance(recorded, FailedRecord):
         raise UnverifiedError(
             f"{path}: this implementation failed ({recorded.failure}) and is not to be used; "
-            f"`spacedsl replay {path}` shows how"
+            f"`{command('replay', Path(path))}` shows how"
         )
     problem, lowered = _rebuilt(recorded, Path(path))
     return build_function(problem.kernel.backbone, lowered.code)

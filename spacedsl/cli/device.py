@@ -11,6 +11,7 @@ import typer
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode
 from spacedsl.cli.options import Json, Quiet, Verbose
+from spacedsl.commands import command
 
 if TYPE_CHECKING:
     from spacedsl.kernels.device import CpuDevice
@@ -29,7 +30,7 @@ def list_devices(json: Json = False, verbose: Verbose = False, quiet: Quiet = Fa
     for device, path in found:
         console.data(f"{device.name}  ({device.kind}, {device.threads} threads)  {path}")
     if not found:
-        console.say("no description yet: `spacedsl device characterize` measures this machine")
+        console.say(f"no description yet: `{command('device', 'characterize')}` measures this machine")
     return ExitCode.OK
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode
 from spacedsl.cli.options import Json, Quiet, Verbose
+from spacedsl.commands import command
 
 GOVERNORS = Path("/sys/devices/system/cpu")
 LITTLE_DISK_BYTES = 1 << 30
@@ -86,7 +87,7 @@ def _device() -> Finding:
         detail = f"{machine}, measured anew by every exploration: {path.parent} cannot be written"
         return Finding("device", "note", detail, "set XDG_DATA_HOME to a folder that can")
     detail = f"{machine}, not measured yet: the first exploration does it"
-    return Finding("device", "note", detail, "spacedsl device characterize")
+    return Finding("device", "note", detail, command("device", "characterize"))
 
 
 def _is_writable(folder: Path) -> bool:

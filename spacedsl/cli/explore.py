@@ -24,6 +24,7 @@ from spacedsl.cli.options import (
     parse_duration,
     parse_sizes,
 )
+from spacedsl.commands import command
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
@@ -180,9 +181,9 @@ def _no_record(run: Path) -> None:
     if not run.is_file():
         return
     is_kernel = run.suffix in (".yaml", ".yml")
-    hint = f"spacedsl {'explore' if is_kernel else 'replay'} {summary.path(run)}"
+    hint = command("explore" if is_kernel else "replay", run)
     if holds_run(run.parent):
-        hint += f"; to go on with its run: spacedsl resume {summary.path(run.parent)}"
+        hint += f"; to go on with its run: {command('resume', run.parent)}"
     raise CommandError(f"{run} is a file, not the folder of a run", hint=hint)
 
 
@@ -194,9 +195,7 @@ def _finish(console: Console, result: Result, *, json: bool) -> ExitCode:
     else:
         console.data(summary.text(result))
     if result.stop is Stop.INTERRUPTED:
-        console.say(
-            f"interrupted; everything is saved, go on with: spacedsl resume {summary.path(result.run)}"
-        )
+        console.say(f"interrupted; everything is saved, go on with: {command('resume', result.run)}")
         return ExitCode.INTERRUPTED
     if result.best is None:
         return ExitCode.NO_CANDIDATE

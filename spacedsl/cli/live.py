@@ -20,7 +20,8 @@ from rich.text import Text
 
 from spacedsl.api import Activity, Defect, Planned, Preparing, Stopping, Warned
 from spacedsl.cli.console import Console, Verbosity
-from spacedsl.cli.summary import counted, duration, path, percent
+from spacedsl.cli.summary import counted, duration, percent
+from spacedsl.commands import command
 from spacedsl.kernels.evaluation import Outcome
 from spacedsl.search.events import (
     Comparing,
@@ -215,7 +216,7 @@ class Lines:
     def _defect(self, event: Defect) -> None:
         """Said even under -q: it is a bug of the space or of the code generator."""
         kind = str(event.failed.failure).replace("_", " ").upper()
-        again = f"\n  reproduce: spacedsl replay {path(event.record)}"
+        again = f"\n  reproduce: {command('replay', event.record)}"
         what = f" {first_line(event.failed.message)}{again}"
         self.console.err.print(Text.assemble((kind, "bold red"), what))
 

@@ -11,6 +11,7 @@ from spacedsl.cli import summary
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode, Fault
 from spacedsl.cli.options import Json, Quiet, Verbose
+from spacedsl.commands import command, path
 
 Decisions = Annotated[
     Path, typer.Argument(metavar="DECISIONS.json", help="The `best.json` of a run, or a `wrong-*.json`.")
@@ -75,8 +76,8 @@ def _no_run(decisions: Path) -> None:
     if not holds_run(decisions):
         return
     best = decisions / "best.json"
-    record = f"its best is {summary.path(best)}" if best.is_file() else "it has no best"
+    record = f"its best is {path(best)}" if best.is_file() else "it has no best"
     raise CommandError(
         f"{decisions} is the folder of a run, not the record of an implementation",
-        hint=f"{record}; to go on with the run: spacedsl resume {summary.path(decisions)}",
+        hint=f"{record}; to go on with the run: {command('resume', decisions)}",
     )

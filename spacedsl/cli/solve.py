@@ -20,6 +20,7 @@ from spacedsl.cli.options import (
     parse_duration,
     parse_sizes,
 )
+from spacedsl.commands import command
 
 if TYPE_CHECKING:
     from spacedsl.api.solving import Solution
@@ -70,9 +71,9 @@ def solve(
     except EmptySpaceError as error:
         if json:
             console.document(_document(problem.kernel.name, found, is_all=True))
-        flags = [f"--size {text}" for text in size or ()] + ([f"--space {space}"] if space else [])
-        command = " ".join(["spacedsl explain", str(kernel), *flags])
-        hint = f"`{command}` says which constraints conflict"
+        flags = [word for text in size or () for word in ("--size", text)]
+        flags += ["--space", str(space)] if space else []
+        hint = f"`{command('explain', str(kernel), *flags)}` says which constraints conflict"
         raise CommandError(str(error), ExitCode.EMPTY_SPACE, hint) from None
     except TimeoutError:
         console.say(f"stopped after {time}; there may be more solutions (--time gives it longer)")

@@ -5,10 +5,10 @@ In: a `Result` or `Replay` of `spacedsl.api`. Out: text for people, and the JSON
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from spacedsl.commands import command, path, shown
 
 if TYPE_CHECKING:
     from spacedsl.api import Best, Replay, Result
@@ -42,17 +42,6 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
-def shown(place: Path) -> str:
-    """The path from the working folder where it lies below it."""
-    here = Path.cwd()
-    return str(place.relative_to(here) if place.is_relative_to(here) else place)
-
-
-def path(place: Path) -> str:
-    """The same, quoted for a shell."""
-    return shlex.quote(shown(place))
-
-
 def text(result: Result) -> str:
     """The end of a run, for people."""
     sizes = ", ".join(f"{name}={value}" for name, value in result.kernel.sizes.items())
@@ -62,7 +51,7 @@ def text(result: Result) -> str:
     if result.stop == "exhausted":
         lines.append("go on      nothing is left to explore")
     else:
-        lines.append(f"go on      spacedsl resume {path(result.run)}")
+        lines.append(f"go on      {command('resume', result.run)}")
     lines += _defects(result)
     return "\n".join(lines)
 
@@ -92,7 +81,7 @@ def _best(result: Result, best: Best) -> list[str]:
         f"decisions  {path(best.decisions)}",
         f"from C     {path(best.header)}",
         f"in Python  spacedsl.load({shown(best.decisions)!r})({', '.join(arguments)})",
-        f"again      spacedsl replay {path(best.decisions)}",
+        f"again      {command('replay', best.decisions)}",
     ]
 
 
@@ -118,7 +107,7 @@ def _counts(result: Result) -> Iterator[str]:
         what = (
             "which has been raised"
             if result.is_device_raised
-            else "measure it again with `spacedsl device characterize`"
+            else f"measure it again with `{command('device', 'characterize')}`"
         )
         yield (
             f"violations {p.bound_violations} times below the bound: the machine is faster than its "
@@ -135,7 +124,7 @@ def _defects(result: Result) -> Iterator[str]:
     yield ""
     yield f"WRONG      {', '.join(f'{name} {count}' for name, count in counts.items())}: {BLAME}"
     for defect in result.defects:
-        yield f"reproduce  spacedsl replay {path(defect.record)}  ({defect.failed.failure})"
+        yield f"reproduce  {command('replay', defect.record)}  ({defect.failed.failure})"
     more = sum(counts.values()) - len(result.defects)
     if more:
         yield f"           {more} more are counted only"
