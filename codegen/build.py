@@ -152,7 +152,7 @@ def build_library(
                 if reason in messages:
                     raise no_room(library.parent, reason)
             silence = f"the compiler ended with status {status} and without a library"
-            raise BuildError(messages[:_MESSAGE_CHARACTERS] or silence)
+            raise BuildError(messages.strip()[:_MESSAGE_CHARACTERS] or silence)
         result.replace(library)
     return library
 

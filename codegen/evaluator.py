@@ -53,7 +53,11 @@ class CpuEvaluator:
         """
         sweep()
         find_compiler()
-        self._ready_worker()
+        try:
+            self._ready_worker()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._drop_worker()

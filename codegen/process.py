@@ -143,7 +143,7 @@ class WorkerProcess:
                 self._close_descriptors()
         try:
             self._limit_bytes = self._receive(_WORKER_START_TIMEOUT_S, "")["memory_limit_bytes"]
-        except WorkerFailure:
+        except (WorkerFailure, KeyboardInterrupt):
             self.close()
             raise
 
@@ -211,6 +211,8 @@ class WorkerProcess:
         """Kills what is left of the process and its group; a process that had ended keeps its status."""
         if self._status is None:
             self._kill_group()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)  # Just forked, it does not lead its group yet.
             self._status = self._server.status(self.pid, wait=True)
         assert self._status is not None
         return self._status

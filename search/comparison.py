@@ -30,7 +30,7 @@ class Finalist:
     timing: Timing
     bound_ns: float
     is_tied: bool = False
-    """Whether its time cannot be told from the best one's."""
+    """Whether its time cannot be told from the best one's; for the best one, from another's."""
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -52,8 +52,9 @@ def judged(digests: Sequence[str], outcomes: Sequence[Outcome]) -> Comparison:
 
 
 def ranked(finalists: Sequence[Finalist]) -> tuple[Finalist, ...]:
-    """Fastest first, those marked whose time cannot be told from the best one's."""
+    """Fastest first, ties with the best one marked."""
     if not finalists:
         return ()
     best, *others = sorted(finalists, key=lambda finalist: finalist.timing.time_ns)
-    return (best, *(replace(f, is_tied=f.timing.low_ns <= best.timing.high_ns) for f in others))
+    others = [replace(f, is_tied=f.timing.low_ns <= best.timing.high_ns) for f in others]
+    return (replace(best, is_tied=any(f.is_tied for f in others)), *others)

@@ -169,6 +169,8 @@ class Search:
             if stop is Stop.INTERRUPTED:
                 return stop
             self._compare(state, root)
+            if self._is_interrupted:
+                return Stop.INTERRUPTED
             if stop is not Stop.EXHAUSTED or state.tree.is_exhausted:
                 return stop
 
@@ -251,6 +253,7 @@ class Search:
             try:
                 outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
             except KeyboardInterrupt:
+                self._is_interrupted = True
                 return
             comparison = judged(digests, outcomes)
             if self._store is not None:

@@ -58,6 +58,17 @@ def test_a_chosen_compiler_that_is_none_is_named(
         find_compiler()
 
 
+def test_a_compiler_that_fails_with_empty_lines_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "cc"
+    script.write_text('#!/bin/sh\ntest "$1" = --version && echo cc 1.0 && exit\necho\nexit 3\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    with pytest.raises(EnvironmentLack, match="builds no library: the compiler ended with status 3"):
+        find_compiler()
+
+
 def test_what_is_found_and_builds_nothing_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -302,7 +302,7 @@ def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
     fastest = sorted(ToyInstance([4, 4]).solutions(), key=cost)[:4]
     assert evaluator.compared == [tuple(map(str, fastest))]
     assert [f.digest for f in result.finalists] == [str(fastest[i]) for i in (1, 2, 0, 3)]
-    assert [f.is_tied for f in result.finalists] == [False, True, False, False]
+    assert [f.is_tied for f in result.finalists] == [True, True, False, False]
     assert result.best is not None
     assert result.best.timing.time_ns == 100
     assert any(isinstance(e, Comparing) and e.contenders == 4 for e in events)
@@ -445,6 +445,18 @@ def test_an_interrupt_ends_the_run_with_what_is_known() -> None:
             if len(self.runs) == 5:
                 raise KeyboardInterrupt
             return super().run(lowered, best_ns)
+
+    evaluator = Interrupted(cost)
+    result = search(ToyInstance([4, 4, 4]), evaluator)
+    assert result.stop is Stop.INTERRUPTED
+    assert result.best is not None
+    assert not evaluator.is_open
+
+
+def test_an_interrupt_in_the_last_comparison_ends_the_run_as_interrupted() -> None:
+    class Interrupted(ToyEvaluator):
+        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+            raise KeyboardInterrupt
 
     evaluator = Interrupted(cost)
     result = search(ToyInstance([4, 4, 4]), evaluator)
