@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import Branches
 from spacedsl.engine.instance import Instance, Variable
+from spacedsl.engine.native import descents as native
 from spacedsl.language import space as lang
 from spacedsl.language.spelled import spelled_ordering
 
@@ -64,6 +66,14 @@ class StaticOrdering:
         splits += [_Split(v, ()) for v in instance.variables if v.index not in decided]
         self._splits = tuple(splits)
 
+    @property
+    def places(self) -> tuple[native.Place, ...]:
+        """All decisions in order, for descents in compiled code."""
+        return tuple(
+            native.Place(split.variable.offset, len(split.variable.universe), split.groups)
+            for split in self._splits
+        )
+
     def next(self, candidate: Candidate) -> Branching | None:
         for split in self._splits:
             domain = candidate.mask(split.variable)
@@ -94,6 +104,28 @@ class SmallestDomain:
             return None
         _, variable, domain = smallest
         return Branching(variable, tuple(_bits(domain)))
+
+
+def branches_of(ordering: Ordering) -> Branches:
+    """An ordering for descents in Python."""
+
+    def branches(candidate: Candidate) -> tuple[Variable, tuple[int, ...]] | None:
+        branching = ordering.next(candidate)
+        return None if branching is None else (branching.variable, branching.masks)
+
+    return branches
+
+
+def native_ordering(instance: Instance, ordering: Ordering) -> native.NativeOrdering | None:
+    """An ordering for descents in compiled code; None for an ordering that only Python knows."""
+    if isinstance(ordering, StaticOrdering):
+        places, rule = ordering.places, native.Rule.FIRST
+    elif isinstance(ordering, SmallestDomain):
+        places = tuple(native.Place(v.offset, len(v.universe)) for v in instance.variables)
+        rule = native.Rule.SMALLEST
+    else:
+        return None
+    return native.native_ordering(places, instance.presence, rule)
 
 
 DYNAMIC: Mapping[str, Callable[[Instance], Ordering]] = {"smallest_domain": SmallestDomain}

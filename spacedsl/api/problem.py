@@ -15,7 +15,7 @@ from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, locate
 from spacedsl.language import load_space
@@ -103,7 +103,9 @@ def pose(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: List
     check_decisions(space, Source.read(space_path))
     compiled = compile_space(space)
     on_event(Preparing(f"building the space of {kernel.name}"))
-    instance = instantiate(compiled, kernel.backbone, device)
+    instance = instantiate(compiled, kernel.backbone, device, Engine.NATIVE)
+    if instance.no_native is not None:
+        on_event(Warned(f"the reference engine propagates, some hundred times slower: {instance.no_native}"))
     root = instance.root()
     if root is None:
         raise EmptySpaceError(f"{space_path}: the constraints leave no implementation of `{kernel.name}`")

@@ -10,7 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from spacedsl.cli import device, doctor, explore, fmt, language, lsp, replay, schema, solve
+from spacedsl.cli import device, doctor, explore, fmt, language, lsp, replay, schema, solve, stats
 from spacedsl.cli import explain as explaining
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode, close_stdout, explain
@@ -77,6 +77,7 @@ for group, name, command in (
     (app, "explain", explaining.explain),
     (app, "explore", explore.explore),
     (app, "resume", explore.resume),
+    (app, "stats", stats.stats),
     (app, "replay", replay.replay),
     (app, "emit", replay.emit),
     (app, "doctor", doctor.doctor),

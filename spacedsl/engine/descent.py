@@ -31,6 +31,12 @@ class DescentCounts:
     refutations: int = 0
     """Branches that propagation contradicted, and that were removed."""
 
+    def add(self, other: DescentCounts) -> None:
+        self.descents += other.descents
+        self.complete += other.complete
+        self.decisions += other.decisions
+        self.refutations += other.refutations
+
     @property
     def dead_ends(self) -> int:
         """Descents that ended at a decision without a valid branch."""

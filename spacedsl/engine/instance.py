@@ -129,6 +129,19 @@ class Instance:
         propagation = self.native or self.propagation
         return self._candidate(propagation.restrict(candidate.vector, variable.offset, mask))
 
+    def restrict_all(
+        self, candidate: Candidate, restrictions: Sequence[tuple[Variable, int]]
+    ) -> Candidate | None:
+        """The same for several variables and their masks, in any order."""
+        if self.native is not None:
+            cells, masks = [v.offset for v, _ in restrictions], [mask for _, mask in restrictions]
+            return self._candidate(self.native.restrict_all(candidate.vector, cells, masks))
+        current: Candidate | None = candidate
+        for variable, mask in restrictions:
+            if current is not None:
+                current = self.restrict(current, variable, mask)
+        return current
+
     def decide(self, candidate: Candidate, decision: Decision) -> Candidate | None:
         """The same by names; raises `KeyError` for a choice, object or value that does not exist here."""
         variable = self._by_names.get((decision.choice, decision.objects))

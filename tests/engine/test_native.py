@@ -197,6 +197,38 @@ require 2 * other() <= volume()
 
 
 @needs_compiler
+def test_ordered_enums_and_maps_have_the_same_vectors() -> None:
+    text = """
+choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end
+choice ordered enum store($x in Things): ROOT < TASK < LANE < INLINE end
+map host($x in Things) in Things = "$x.near[0]"
+choice counter deep($x in Things): forall $y in Things: sum 1 when: site(host($y)) > site($x) end
+require forall $x in Things: site($x) < site(host(host($x))) || site($x) is INLINE | LANE
+require forall $x in Things: forall $y in Things:
+  store($x) <= site($y) || site($y) <= "'TASK' if $x.id < 1 else 'LANE'" || deep($x) <= 1
+"""
+    nodes = things(5)
+    for node, following in zip(nodes, (*nodes[1:], nodes[-1]), strict=True):
+        node.near = (following,)
+    here = both(world(text, Things(nodes)).instance)
+    for descent in range(12):
+        here.descend(random.Random(descent))
+    assert here.compared > 40
+
+
+@needs_compiler
+def test_a_space_with_quantities_runs_on_the_reference_and_says_why() -> None:
+    text = """
+choice integer size($x in Things): "$x.sizes" end
+quantity total() = sum $x in Things: (size($x) * size($x))
+require total() <= 40
+"""
+    instance = world(text, 3, Engine.NATIVE).instance
+    assert instance.engine is Engine.PYTHON
+    assert instance.no_native is not None and "quantit" in instance.no_native
+
+
+@needs_compiler
 def test_an_instance_that_names_the_native_engine_runs_on_it(tmp_path: Path) -> None:
     path = tmp_path / "matmul.yaml"
     path.write_text(MATMUL)

@@ -15,6 +15,7 @@ from spacedsl.compiler.ir import (
     AtMost,
     End,
     EnumEquality,
+    EnumOrder,
     HostCall,
     HostTest,
     InMask,
@@ -26,6 +27,7 @@ from spacedsl.compiler.ir import (
     Local,
     MayHold,
     MustHold,
+    Named,
     Present,
     Satisfies,
     StaticCompare,
@@ -76,6 +78,10 @@ class Expressions:
             case Satisfies(value):
                 assert value.use is not None
                 return f"meets(s, {self.cell(value.use)}, {self.tables.mask(literal)})"
+            case Named(use):
+                return f"{self.word(use)} & *{self.tables.mask(literal)}"
+            case EnumOrder(left, right, strict):
+                return f"{self.word(left)} & up_to_last({self.word(right)}, {int(strict)})"
             case EnumEquality(left, right, equal, numbers):
                 a, b = self.translations.translated(self.word(left), numbers), self.word(right)
                 return f"{a} & {b}" if equal else f"{a} != {b} || is_several({b})"

@@ -79,11 +79,11 @@ def filter_of(propagator: Propagator, variable: str, tables: Sequence[Table], sp
     bits = sum(len(space.enum(use).values) for use in fixed)
     if propagator.deferred or not rows or bits > MOST_FIXED_BITS:
         return None
+    numbers = {row.use: number for number, row in enumerate(rows)}
+    known: dict[tuple[Use, int], Word] = {}
     cases = []
     for masks in product(*(range(1, space.enum(use).full + 1) for use in fixed)):
-        reader = _Reader(
-            space, tables, dict(zip(fixed, masks, strict=True)), {r.use: i for i, r in enumerate(rows)}, rows
-        )
+        reader = _Reader(space, tables, dict(zip(fixed, masks, strict=True)), numbers, rows, known)
         cases.append((masks, reader.work(propagator.body)))
     if all(word is True for _, word in cases):
         return None
@@ -111,6 +111,8 @@ class _Reader:
     fixed: dict[Use, int]
     numbers: dict[Use, int]
     rows: tuple[RowUse, ...]
+    known: dict[tuple[Use, int], Word]
+    """Where a row's domain has a value of a mask, as far as it has been asked for."""
 
     def work(self, statements: Sequence[Statement]) -> Word:
         """Where running the statements could change something."""
@@ -141,33 +143,28 @@ class _Reader:
 
     def _supported(self, value: int, table: Table, inputs: tuple[Use, ...]) -> Word:
         """Where the inputs hold a combination that allows the value; where that is unknown, nowhere."""
-        singles: list[list[tuple[int, Word]]] = []
-        for use in inputs:
-            if use in self.fixed:
-                singles.append([(self.fixed[use], True)])
-            elif use in self.numbers:
-                singles.append(
-                    [(1 << v, self._has(use, 1 << v)) for v in range(len(self.space.enum(use).values))]
-                )
-            else:
-                return False
-        return self._any(value, table, singles, ())
+        if any(use not in self.fixed and use not in self.numbers for use in inputs):
+            return False
+        return self._allowed(value, table, inputs, 0)
 
-    def _any(
-        self, value: int, table: Table, singles: list[list[tuple[int, Word]]], masks: tuple[int, ...]
-    ) -> Word:
-        if len(masks) == len(singles):
-            index = 0
-            for mask, width in zip(masks, table.widths, strict=True):
-                index = index << width | mask
+    def _allowed(self, value: int, table: Table, inputs: tuple[Use, ...], index: int) -> Word:
+        """The same, the masks of the inputs before these being concatenated in `index`."""
+        if not inputs:
             return bool(table.entries[index] >> value & 1)
-        # Values of one input that lead to the same condition on the rest are taken together.
-        groups: dict[Word, list[Word]] = {}
-        for mask, word in singles[len(masks)]:
-            groups.setdefault(self._any(value, table, singles, (*masks, mask)), []).append(word)
-        if len(groups) == 1:
-            return next(iter(groups))
-        return either(both(rest, either(words)) for rest, words in groups.items())
+        use, rest = inputs[0], inputs[1:]
+        width = len(self.space.enum(use).values)
+        if use in self.fixed:
+            return self._allowed(value, table, rest, index << width | self.fixed[use])
+        if not rest:
+            base, entries = index << width, table.entries
+            bits = (bit for bit in range(width) if entries[base | 1 << bit] >> value & 1)
+            return self._has(use, sum(1 << bit for bit in bits))
+        # Values of this input that lead to the same condition on the rest are taken together.
+        groups: dict[Word, int] = {}
+        for bit in range(width):
+            word = self._allowed(value, table, rest, index << width | 1 << bit)
+            groups[word] = groups.get(word, 0) | 1 << bit
+        return either(both(word, self._has(use, mask)) for word, mask in groups.items())
 
     def _test(self, test: Test) -> tuple[Word, Word]:
         """Where it may hold, and where it may fail."""
@@ -198,7 +195,10 @@ class _Reader:
             return bool(self.fixed[use] & mask)
         if use not in self.numbers:
             return None
-        number = self.numbers[use]
-        choice = self.space.enum(use)
-        stored = choice.invert(mask) if self.rows[number].is_inverted else mask
-        return values(number, stored, choice.full)
+        known = self.known.get((use, mask))
+        if known is None:
+            number = self.numbers[use]
+            choice = self.space.enum(use)
+            stored = choice.invert(mask) if self.rows[number].is_inverted else mask
+            known = self.known[use, mask] = values(number, stored, choice.full)
+        return known

@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 
 from spacedsl.compiler.c.bindings import print_loops
-from spacedsl.compiler.c.expressions import Translations
+from spacedsl.compiler.c.expressions import Translations, UnprintableError
 from spacedsl.compiler.c.filtered import LoopPrinter
 from spacedsl.compiler.c.names import array, function_name, indent, variable_name
 from spacedsl.compiler.c.statements import Body
@@ -55,6 +55,8 @@ class CModule:
 
 def print_c(module: Module, space: Space) -> CModule:
     """The module's text; raises `UnprintableError` for what only the Python engine knows."""
+    if space.quantities:
+        raise UnprintableError("this space has quantities, which only the reference engine knows")
     printer = _Printer(module, space, StaticTables(space), Translations({}))
     found = sources(module, space)
     wakes = WakePrinter(module, space, printer.tables)

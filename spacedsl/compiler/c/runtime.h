@@ -219,6 +219,15 @@ static inline Word translated(Word mask, const uint8_t *numbers)
     return result;
 }
 
+/* The values at or before the last one of a mask, or strictly before; at or after its first one. */
+static inline Word up_to_last(Word mask, int32_t strict)
+{
+    const int32_t bits = 64 - __builtin_clzll(mask) - strict;
+    return bits == 64 ? ~(Word)0 : ((Word)1 << bits) - 1;
+}
+
+static inline Word from_first(Word mask, int32_t strict) { return -((mask & -mask) << strict); }
+
 /* ---- Integers: a mask over a universe ---- */
 
 static inline const int64_t *universe_of(const State *s, int32_t cell)

@@ -150,6 +150,19 @@ EXPORT int32_t restrict_domain(State *s, Word *vector, int32_t cell, const Word 
     return end;
 }
 
+/* The same for several domains, and propagated once; `masks` has INTEGER_WORDS for each. */
+EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+{
+    bool is_consistent = true;
+    s->fault = 0;
+    load(s, vector);
+    for (int32_t i = 0; i < count && is_consistent; i++)
+        is_consistent = narrow_domain(s, cells[i], masks + i * INTEGER_WORDS);
+    const int32_t end = ended(s, is_consistent && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
 /* ---- Random numbers: splitmix64, a stream for each descent ---- */
 
 static inline Word next_word(Word *stream)

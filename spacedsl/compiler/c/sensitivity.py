@@ -15,6 +15,7 @@ from spacedsl.compiler.ir import (
     AllOf,
     AnyOf,
     EnumEquality,
+    EnumOrder,
     For,
     If,
     InMask,
@@ -43,7 +44,7 @@ def signatures(propagator: Propagator, use: Use, tables: Sequence[Table], space:
                     parts += _of_test(literal, use, size)
             case Project(_, table, inputs) if use in inputs:
                 parts.append([_slice(tables[table], inputs.index(use), mask) for mask in range(size)])
-            case Make(EnumEquality() as literal) if use in literal_uses(literal):
+            case Make(EnumEquality() | EnumOrder() as literal) if use in literal_uses(literal):
                 parts.append(list(range(size)))
     return [tuple(part[mask] for part in parts) for mask in range(size)]
 
@@ -80,8 +81,9 @@ def _of_test(literal: Literal, use: Use, size: int) -> list[list[Hashable]]:
 
 
 def _slice(table: Table, place: int, mask: int) -> tuple[int, ...]:
-    """What the table has where one input is this mask, for all masks of the others."""
-    masks = [range(1 << width) if i != place else (mask,) for i, width in enumerate(table.widths)]
+    """What the table has where one input is this mask, for all values of the others."""
+    singles = ([1 << bit for bit in range(width)] for width in table.widths)
+    masks = [single if i != place else (mask,) for i, single in enumerate(singles)]
     found = []
     for row in product(*masks):
         index = 0

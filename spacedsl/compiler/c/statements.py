@@ -13,6 +13,7 @@ from spacedsl.compiler.ir import (
     AtMost,
     Check,
     EnumEquality,
+    EnumOrder,
     Fail,
     Fire,
     For,
@@ -23,6 +24,7 @@ from spacedsl.compiler.ir import (
     Literal,
     Local,
     Make,
+    Named,
     Project,
     RestrictHigh,
     RestrictLow,
@@ -118,6 +120,12 @@ class Body(Expressions):
             case Satisfies(value):
                 assert value.use is not None
                 return _unless(f"keep(s, {self.cell(value.use)}, {self.tables.mask(literal)})")
+            case Named(use):
+                return self._keep(use, f"{self.word(use)} & *{self.tables.mask(literal)}")
+            case EnumOrder(left, right, strict):
+                before = f"{self.word(left)} & up_to_last({self.word(right)}, {int(strict)})"
+                after = f"{self.word(right)} & from_first({self.word(left)}, {int(strict)})"
+                return [*self._keep(left, before), *self._keep(right, after)]
             case EnumEquality(left, right, True, numbers):
                 return self._make_same(left, right, numbers)
             case EnumEquality(left, right, False, numbers):

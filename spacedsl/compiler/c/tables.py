@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.compiler.c.names import variable_name
-from spacedsl.compiler.ir import Check, HostCall, Satisfies, StaticCompare
+from spacedsl.compiler.ir import Check, HostCall, Named, Satisfies, StaticCompare
 from spacedsl.compiler.python import HostTable, StaticTable, host_table, static_table
 from spacedsl.language.space import SetRef, Space
 
@@ -72,7 +72,7 @@ class StaticTables:
         kind = TableKind.INTEGER if is_integer else TableKind.TRUTH
         return self._entry(kind, host_table(call, is_integer), call.args)
 
-    def mask(self, test: Satisfies) -> str:
+    def mask(self, test: Satisfies | Named) -> str:
         template, variables = static_table(test)
         return f"masks_at(s, {self._entry(TableKind.MASK, template, variables)})"
 

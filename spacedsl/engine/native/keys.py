@@ -32,6 +32,7 @@ from spacedsl.compiler.ir import (
     Make,
     MayHold,
     MustHold,
+    Named,
     Propagator,
     RestrictHigh,
     RestrictLow,
@@ -115,7 +116,7 @@ class Keys:
 
     def _literal(self, loops: tuple[Loop, ...], literal: Literal) -> None:
         match literal:
-            case Satisfies():
+            case Satisfies() | Named():
                 template, variables = static_table(literal)
                 self._ask(loops, TableKind.MASK, template, variables)
             case IntegerEquality(left, right) | AtMost(left, right):

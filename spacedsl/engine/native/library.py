@@ -74,6 +74,7 @@ def load(path: Path) -> Library:
         "fault_of": (c_int32, [state, words]),
         "propagate_root": (c_int32, [state, words]),
         "restrict_domain": (c_int32, [state, words, c_int32, words]),
+        "restrict_domains": (c_int32, [state, words, c_int32, words, words]),
         "is_complete": (c_int32, [state, words, POINTER(OrderingTables)]),
         "random_descents": (
             c_int32,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.compiler import CompiledSpace
@@ -62,6 +63,9 @@ def native_or_reason(
         return NativePropagation(build_native(compiled, objects, expansion, layout)), None
     except (UnprintableError, NoCompilerError, NativeLimitError) as error:
         return None, str(error)
+    except DiagnosticError as error:
+        # The reference computes a static value only once it is asked for, which may be never.
+        return None, f"a value of the kernel cannot be computed: {error.diagnostics[0].message}"
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +89,23 @@ class NativePropagation:
         state = self.state()
         functions = self.instance.library.functions
         end = functions.restrict_domain(state.address, child.buffer_info()[0], cell, words)
+        return self._ended(state, end, child)
+
+    def restrict_all(
+        self, vector: array[int], cells: Sequence[int], masks: Sequence[int]
+    ) -> array[int] | None:
+        """A new vector in which each of these domains keeps the values of its mask."""
+        count = len(cells)
+        words = [mask >> WORD_BITS * word & WORD for mask in masks for word in range(INTEGER_WORDS)]
+        child = vector[:]
+        state = self.state()
+        end = self.instance.library.functions.restrict_domains(
+            state.address,
+            child.buffer_info()[0],
+            count,
+            (ctypes.c_int32 * count)(*cells),
+            (ctypes.c_uint64 * len(words))(*words),
+        )
         return self._ended(state, end, child)
 
     def state(self) -> State:

@@ -1,0 +1,241 @@
+"""How fast spaces are propagated: both engines on matrix products of several sizes.
+
+    python -m benchmarks.engine [--seconds 2] [--case matmul-once ..] [--json FILE]
+
+Times are processor time of one thread but for loading and for the ratio of two threads to one, which are wall
+time: for the ratio both cores must be free. Descents are random, with refutation, in the space's own order; a
+rate counts those that end in a complete candidate. Prints a table, and JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import resource
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spacedsl.api.solving import DEVICE
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.compiler.c import print_c
+from spacedsl.compiler.c.build import build, find_compiler
+from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.engine.native.descents import random_descents
+from spacedsl.engine.packing import Packing
+from spacedsl.engine.streams import Stream
+from spacedsl.kernels.device import load_device
+from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
+from spacedsl.language import load_space
+from spacedsl.search.orderings import branches_of, native_ordering, select_ordering
+
+SIZES = "[2, 4, 8, 16, 32]"
+SETUP_ROUNDS = 5
+BATCH_DESCENTS = 100
+CONSTANTS = {"OBJECT_WORDS": 1, "ROW_WORDS": 1, "MASK_WORDS": 1}
+MATMUL = """
+kernel: matmul
+backbone: linalg
+sizes: {m: 1024, n: 1024, k: 1024}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  B: {dtype: f32, shape: [k, n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = sum[p](A[i, p] * B[p, j])
+"""
+CHAIN = """
+kernel: chain
+backbone: linalg
+sizes: {m: 1024, n: 1024, k: 1024}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  B: {dtype: f32, shape: [k, n]}
+  D: {dtype: f32, shape: [n, n]}
+  T: {dtype: f32, shape: [m, n], output: true}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - T[i, j] = sum[p](A[i, p] * B[p, j])
+  - C[i, j] = sum[q](T[i, q] * D[q, j])
+"""
+CASES = {
+    "matmul-once": (MATMUL, {"i": 1, "j": 1, "p": 1}),
+    "matmul-twice": (MATMUL, {"i": 2, "j": 2, "p": 1}),
+    "two-products": (CHAIN, {"i": 2, "j": 2, "p": 2, "q": 3}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Of the space's propagators, without and with the cache."""
+
+    compiler: str
+    print_s: float
+    compile_s: float
+    load_ms: float
+    """From the C text to its functions, from the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    case: str
+    engine: str
+    statements: int
+    open_decisions: int
+    descents: int
+    descents_per_s: float
+    decisions_per_descent: float
+    refutations_per_descent: float
+    dead_end_rate: float
+    setup_ms: float
+    """From the kernel to the propagated root, the least of some rounds."""
+    vector_bytes: int
+    packed_bytes: int
+    two_threads: float | None
+    """Descents of two threads over those of one, in the same wall time; None: not measured."""
+
+
+def compilation(compiled: CompiledSpace) -> Compilation:
+    started = time.process_time()
+    source = print_c(compiled.module, compiled.complete).source
+    print_s = time.process_time() - started
+    with tempfile.TemporaryDirectory() as folder:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        library = build(source, CONSTANTS, Path(folder))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        copy = Path(folder, "copy.so")
+        shutil.copy(library, copy)
+        began = time.perf_counter()
+        build(source, CONSTANTS, Path(folder))
+        ctypes.CDLL(str(copy))
+        load_s = time.perf_counter() - began
+    compile_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Compilation(find_compiler().version.splitlines()[0], print_s, compile_s, 1e3 * load_s)
+
+
+def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) -> Measured:
+    text, tiling = CASES[case]
+    levels = ", ".join(f"{index}: [{', '.join([SIZES] * count)}]" for index, count in tiling.items())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.yaml")
+        path.write_text(f"{text.lstrip()}tiling: {{{levels}}}\n")
+        kernel = load_kernel(path).backbone
+    device = load_device(DEVICE)
+    setup_s = []
+    for _ in range(SETUP_ROUNDS):
+        started = time.process_time()
+        instance = instantiate(compiled, kernel, device, engine)
+        setup_s.append(time.process_time() - started)
+    if instance.engine is not engine:
+        raise SystemExit(f"no {engine.value} engine here: {instance.no_native}")
+    root = instance.root()
+    assert root is not None
+    run = _batches(instance)
+    run(0, 1)
+    counts = DescentCounts()
+    started = time.thread_time()
+    while (spent_s := time.thread_time() - started) < seconds:
+        counts.add(run(counts.descents, BATCH_DESCENTS if engine is Engine.NATIVE else 1))
+    return Measured(
+        case=case,
+        engine=engine.value,
+        statements=len(kernel.statements),
+        open_decisions=sum(root.is_open(v) for v in instance.variables),
+        descents=counts.descents,
+        descents_per_s=counts.complete / spent_s,
+        decisions_per_descent=counts.decisions / counts.descents,
+        refutations_per_descent=counts.refutations / counts.descents,
+        dead_end_rate=counts.dead_end_rate,
+        setup_ms=1e3 * min(setup_s),
+        vector_bytes=len(root.vector) * root.vector.itemsize,
+        packed_bytes=Packing(root).size_bytes,
+        two_threads=_two_threads(run, seconds) if engine is Engine.NATIVE else None,
+    )
+
+
+def _batches(instance: Instance) -> Callable[[int, int], DescentCounts]:
+    """Runs descents number `first` .. of one seed."""
+    root, rule = instance.root(), select_ordering(instance, instance.space)
+    assert root is not None
+    native, ordering = instance.native, native_ordering(instance, rule)
+
+    def compiled(first: int, count: int) -> DescentCounts:
+        assert native is not None and ordering is not None
+        return random_descents(native, root.vector, ordering, seed=0, first=first, count=count).counts
+
+    def interpreted(first: int, count: int) -> DescentCounts:
+        counts = DescentCounts()
+        for number in range(first, first + count):
+            random_descent(instance, root, branches_of(rule), Stream(0, number), counts)
+        return counts
+
+    return interpreted if native is None else compiled
+
+
+def _two_threads(run: Callable[[int, int], DescentCounts], seconds: float) -> float:
+    def rate(threads: int) -> float:
+        done = [0] * threads
+        ends = time.perf_counter() + seconds
+
+        def work(place: int) -> None:
+            while time.perf_counter() < ends:
+                done[place] += run(done[place], BATCH_DESCENTS).descents
+
+        workers = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return sum(done) / seconds
+
+    return rate(2) / rate(1)
+
+
+def table(rows: Sequence[Measured]) -> str:
+    head = (
+        f"{'case':<13} {'engine':<7} {'stmts':>5} {'open':>6} {'complete/s':>10} {'decisions':>9} "
+        f"{'refuted':>7} {'dead ends':>9} {'set-up':>8} {'packed':>7} {'2 threads':>9}"
+    )
+    lines = [
+        f"{row.case:<13} {row.engine:<7} {row.statements:>5} {row.open_decisions:>6} "
+        f"{row.descents_per_s:>10,.0f} {row.decisions_per_descent:>9.1f} {row.refutations_per_descent:>7.2f} "
+        f"{row.dead_end_rate:>9.2%} {row.setup_ms:>5.0f} ms {row.packed_bytes:>5} B "
+        f"{'' if row.two_threads is None else f'{row.two_threads:.2f} x':>9}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How fast spaces are propagated.")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--case", action="append", choices=CASES)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    compiled = compile_space(load_space(LINALG_SPACE))
+    made = compilation(compiled)
+    rows = [
+        measure(case, compiled, engine, options.seconds)
+        for case in options.case or CASES
+        for engine in Engine
+    ]
+    print(table(rows))
+    print(
+        f"\n{made.compiler}: printed in {1e3 * made.print_s:.0f} ms, compiled in {made.compile_s:.1f} s, "
+        f"loaded from the cache in {made.load_ms:.1f} ms",
+        file=sys.stderr,
+    )
+    if options.json is not None:
+        document = {"schema": 1, "compilation": asdict(made), "cases": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""`spacedsl stats`: a table for a person, a document for a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+
+LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
+FIELDS = {
+    "schema", "kernel", "engine", "no_native", "descents", "descents_per_s", "decisions_per_descent",
+    "refutations_per_descent", "dead_end_rate", "vector_bytes", "packed_bytes", "open_decisions", "by_choice",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_the_document_has_what_a_program_asks_for(engine: str) -> None:
+    flags = (
+        "--size",
+        "m=8",
+        "--size",
+        "n=8",
+        "--size",
+        "k=8",
+        "--time",
+        "0.05",
+        "--engine",
+        engine,
+        "--json",
+    )
+    ran = run("stats", LIBRARY / "matmul.yaml", *flags)
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert set(document) == FIELDS
+    assert document["engine"] == engine or document["no_native"]
+    assert document["descents"] > 0 and document["descents_per_s"] > 0
+    assert document["open_decisions"] == sum(document["by_choice"].values()) > 0
+    assert 0 < document["packed_bytes"] < document["vector_bytes"]
+    assert 0 <= document["dead_end_rate"] <= 1
+
+
+def test_the_table_reads_as_a_table() -> None:
+    lines = run("stats", LIBRARY / "plain" / "colouring.yaml", "--time", "0.05").out.splitlines()
+    labels = [line.split("  ")[0] for line in lines]
+    assert labels[:3] == ["engine", "complete descents / s", "decisions / descent"]
+    assert any(line.startswith("  colour") for line in lines)
+
+
+def test_an_engine_that_does_not_exist_is_said_in_words() -> None:
+    wrong = run("stats", LIBRARY / "matmul.yaml", "--engine", "quick")
+    assert (wrong.code, "no engine `quick`" in wrong.err) == (2, True)
+
+
+def test_a_space_without_solutions_has_dead_ends_only() -> None:
+    kernel = LIBRARY / "plain" / "registers.yaml"
+    ran = run("stats", kernel, "--size", "most_spilled=0", "--time", "0.02", "--json")
+    assert (ran.code, json.loads(ran.out)["dead_end_rate"]) == (0, 1.0)
