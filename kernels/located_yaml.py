@@ -7,6 +7,7 @@ characters stands. It knows the syntax of YAML 1.2 and nothing about what the fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -83,8 +84,9 @@ def parse_document(source: Source, prefix: str) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         offset = min(mark.index, len(source.text)) if mark is not None else 0
-        words = (error.problem or error.context or "unreadable").strip()
-        raise _error(prefix + "001", f"this is not YAML: {words}", Span(source, offset, offset + 1)) from None
+        raise _error(
+            prefix + "001", f"this is not YAML: {_words(error)}", Span(source, offset, offset + 1)
+        ) from None
     except ReaderError as error:
         span = Span(source, error.position, error.position + 1)
         message = "this is not YAML: a control character"
@@ -97,6 +99,14 @@ def parse_document(source: Source, prefix: str) -> Document:
     if node is None:
         raise _error(prefix + "002", "the file is empty", Span(source, 0, 0))
     return _Reader(source, prefix).document(node)
+
+
+def _words(error: MarkedYAMLError) -> str:
+    """What the parser found, and where that says nothing alone, what it had expected."""
+    words = (error.problem or "unreadable").strip()
+    if error.context and words.startswith("but "):
+        words = f"{error.context.strip()}, {words}"
+    return re.sub(r"\('(<[^']+>)',\)", r"'\1'", words)
 
 
 def _error(code: str, message: str, span: Span) -> DiagnosticError:

@@ -30,7 +30,11 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a tab": ("kernel: x\n\tfoo: 1\n", [("KF001", 2, 1, "cannot start any token")]),
     "a control character": ("kernel: \x01\n", [("KF001", 1, 9, "control character")]),
     "an undefined alias": ("kernel: *zz\n", [("KF001", 1, 9, "undefined alias")]),
-    "two documents": (MATMUL + "---\n" + MATMUL, [("KF001", 10, 1, "another document")]),
+    "two documents": (
+        MATMUL + "---\n" + MATMUL,
+        [("KF001", 10, 1, "expected a single document in the stream, but found another document")],
+    ),
+    "text behind a value": ('"a" b: c\n', [("KF001", 1, 5, "but found '<scalar>'")]),
     "nothing": ("", [("KF002", 1, 1, "empty")]),
     "only a comment": ("# later\n", [("KF002", 1, 1, "empty")]),
     "a list": ("- a\n", [("KF003", 1, 1, "expected a mapping")]),
