@@ -7,7 +7,7 @@ anew, and of the other nodes only those that a change reaches, each once, in ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Protocol
@@ -54,6 +54,8 @@ class Evaluation:
     _read: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By cell: the words that the intervals are of."""
     _dirty: set[int] = field(default_factory=set)
+    differing: set[int] | None = None
+    """Nodes that differ from those of the vector loaded last; None: any may."""
 
     def __post_init__(self) -> None:
         for node in self.graph.nodes:
@@ -70,6 +72,8 @@ class Evaluation:
     def load(self) -> None:
         """Another vector has been written over the working one."""
         self._dirty.update(cell for cell, words in self._read.items() if words != self._words(cell))
+        self.refresh()
+        self.differing = set()
 
     def _words(self, cell: int) -> tuple[int, int]:
         """Both ends of a counter, or the one mask."""
@@ -88,19 +92,26 @@ class Evaluation:
             nodes = self.graph.leaves[cell]
             changes += [(n, leaf(self.graph.nodes[n], self.v, self.universes)) for n in nodes]
         self._dirty.clear()
-        self._spread(changes)
+        before = self._spread(changes, None)
+        if self.differing is not None:
+            self.differing.update(before)
 
-    def probe(self, cell: int, mask: int, watched: Sequence[int]) -> list[int]:
-        """Which of the watched conditions are false if the domain at the cell is `mask`; changes nothing."""
+    def probe(self, cell: int, mask: int, watched: Sequence[int], within: Set[int]) -> list[int]:
+        """Which of the watched conditions are false if the domain at the cell is `mask`; changes nothing.
+
+        `within`: the nodes that the watched ones depend on.
+        """
         trial = _Trial(self.v, cell, mask)
         changes = [(n, leaf(self.graph.nodes[n], trial, self.universes)) for n in self.graph.leaves[cell]]
-        undo = self._spread(changes)
+        undo = self._spread(changes, within)
         failed = [n for n in watched if not self.high[n]]
         for n, (low, high) in undo.items():
             self.low[n], self.high[n] = low, high
         return failed
 
-    def _spread(self, changes: Sequence[tuple[int, Interval]]) -> dict[int, Interval]:
+    def _spread(
+        self, changes: Sequence[tuple[int, Interval]], within: Set[int] | None
+    ) -> dict[int, Interval]:
         """Writes new intervals of leaves, and all that follows; the intervals from before of what differs."""
         nodes, users, lows, highs = self.graph.nodes, self.graph.users, self.low, self.high
         before: dict[int, Interval] = {}
@@ -113,7 +124,7 @@ class Evaluation:
             before[n] = lows[n], highs[n]
             lows[n], highs[n] = low, high
             for user in users[n]:
-                if user not in queued:
+                if user not in queued and (within is None or user in within):
                     queued.add(user)
                     heappush(pending, user)
 

@@ -12,7 +12,7 @@ each removal has its propagator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from spacedsl.engine.domains import Contradiction, Domains
@@ -40,6 +40,8 @@ class Limits:
     """None: before there is a graph, and while what involves no quantity is propagated at the root."""
     calls: Mapping[int, Sequence[Call]] = field(default_factory=dict)
     """By node: the propagators that ask about it."""
+    standing: frozenset[int] = frozenset()
+    """Nodes that must hold from the start, whatever is decided."""
     waiting: dict[Call, None] = field(default_factory=dict)
     listening: bool = False
     """Whether every change is noticed; otherwise the vector is compared before each answer."""
@@ -125,39 +127,54 @@ class Limits:
         if not limits:
             return found
         current, v = self._current(), self.domains.v
-        for cell in self._live(limits):
+        live = self._below(limits, None)
+        for cell in self._suspects(limits, live):
             rest = v[cell]
             while rest:
                 value = rest & -rest
                 rest &= rest - 1
-                failed = current.probe(cell, value, limits)
+                failed = current.probe(cell, value, limits, live)
                 if failed:
                     removed = found.setdefault(failed[0], {})
                     removed[cell] = removed.get(cell, 0) | value
         return found
 
-    def _live(self, limits: Sequence[int]) -> list[int]:
-        """The undecided choices that the limits still depend on, in order of position."""
+    def _suspects(self, limits: Sequence[int], live: Set[int]) -> list[int]:
+        """The undecided choices of which a value might fail now, in order of position.
+
+        On the vector that was loaded, each value of each choice met each limit that had to hold. So only
+        choices matter that a limit depends on together with something that differs since then; for a limit
+        that had not to hold before, all that it depends on.
+        """
+        current, v = self._current(), self.domains.v
+        differing = current.differing if self.listening else None
+        if differing is None:
+            nodes = live
+        else:
+            users = (user for n in differing for user in current.graph.users[n])
+            starts = {n for n in (*differing, *users) if n in live}
+            nodes = self._below([*(n for n in limits if n not in self.standing), *sorted(starts)], live)
+        leaves = (current.graph.nodes[n] for n in nodes if current.graph.nodes[n].op in LEAVES)
+        cells = {leaf.cell for leaf in leaves if leaf.cell in self.decisions}
+        return sorted(cell for cell in cells if v[cell] & (v[cell] - 1))
+
+    def _below(self, starts: Iterable[int], within: Set[int] | None) -> Set[int]:
+        """The nodes that these depend on as far as they are open, and they themselves."""
         current = self._current()
-        nodes, low, high, v = current.graph.nodes, current.low, current.high, self.domains.v
-        seen = set(limits)
-        pending = list(limits)
-        cells: set[int] = set()
+        nodes, low, high = current.graph.nodes, current.low, current.high
+        pending = list(starts)
+        seen = set(pending)
         while pending:
             node = nodes[pending.pop()]
-            if node.op in LEAVES:
-                if node.cell in self.decisions and v[node.cell] & (v[node.cell] - 1):
-                    cells.add(node.cell)
-                continue
             operands: Sequence[int] = node.operands
             if node.op is Op.SELECT:
                 pairs = zip(operands[::2], operands[1::2], strict=True)
                 operands = [n for c, x in pairs if high[c] for n in (c, x)]
             for n in operands:
-                if low[n] != high[n] and n not in seen:
+                if low[n] != high[n] and n not in seen and (within is None or n in within):
                     seen.add(n)
                     pending.append(n)
-        return sorted(cells)
+        return seen
 
     def _calls_above(self, cell: int) -> dict[Call, None]:
         """The propagators of all limits that read the cell, at any distance."""
