@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -39,6 +39,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import check_memory
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
+from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
@@ -49,6 +50,7 @@ from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
 from spacedsl.search.store import About, Store, new_folder
+from spacedsl.search.tree import Step
 from spacedsl.search.tree import replay as follow
 
 TARGETS = ("cpu",)
@@ -193,33 +195,53 @@ def _check_processor(about: About, run: str, on_event: Listener) -> None:
         on_event(Warned(f"{run} was measured on the CPUs {then}, and goes on with {now}"))
 
 
+@dataclass(slots=True)
+class _Keeper:
+    """Keeps the files of a run true while its search goes on, and passes on what happens."""
+
+    problem: Problem
+    evaluator: CpuEvaluator
+    files: RunFiles
+    on_event: Listener
+    defects: dict[str, Defect] = field(default_factory=dict)
+    """By the digest of the code."""
+    is_device_raised: bool = False
+    best_digest: str = ""
+
+    def listen(self, event: Event) -> None:
+        match event:
+            case Violation(scale=scale):
+                self.is_device_raised |= raise_peaks(self.problem.device, 1 / scale)
+            case Failed(digest=digest) if digest == self.best_digest:
+                self.files.remove_best()
+            case NewBest():
+                self._keep_best(event)
+        if isinstance(event, Failed) and event.failure.is_defect:
+            self.on_event(self.keep(event))
+        else:
+            self.on_event(event)
+
+    def keep(self, failed: Failed) -> Defect:
+        """Writes the record of an implementation that should not be there."""
+        defect = self.files.write_defect(failed, self._candidate(failed.steps).decisions())
+        self.defects[failed.digest] = defect
+        return defect
+
+    def _keep_best(self, event: NewBest) -> None:
+        self.best_digest = event.digest
+        candidate = self._candidate(event.steps)
+        lowered = self.evaluator.lower(candidate)
+        assert isinstance(lowered, Lowered)
+        self.files.write_best(Finalist(candidate, lowered.digest, lowered.code, event.timing, event.bound_ns))
+
+    def _candidate(self, steps: Iterable[Step]) -> Candidate:
+        return follow(self.problem.instance, self.problem.root, steps)
+
+
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
     evaluator = CpuEvaluator(problem.kernel, problem.device)
     files = RunFiles(store.folder, about, problem.kernel)
-    defects: dict[str, Defect] = {}
-    is_raised, best_digest = False, ""
-
-    def keep(failed: Failed) -> Defect:
-        candidate = follow(problem.instance, problem.root, failed.steps)
-        defects[failed.digest] = files.write_defect(failed, candidate.decisions())
-        return defects[failed.digest]
-
-    def listen(event: Event) -> None:
-        nonlocal is_raised, best_digest
-        if isinstance(event, Violation):
-            is_raised = raise_peaks(problem.device, 1 / event.scale)
-        if isinstance(event, Failed) and event.digest == best_digest:
-            files.remove_best()
-        if isinstance(event, NewBest):
-            best_digest = event.digest
-            candidate = follow(problem.instance, problem.root, event.steps)
-            lowered = evaluator.lower(candidate)
-            assert isinstance(lowered, Lowered)
-            files.write_best(
-                Finalist(candidate, lowered.digest, lowered.code, event.timing, event.bound_ns, is_tied=False)
-            )
-        on_event(keep(event) if isinstance(event, Failed) and event.failure.is_defect else event)
-
+    keeper = _Keeper(problem, evaluator, files, on_event)
     search = Search(
         problem.instance,
         bound=CpuBound(problem.instance, problem.device),
@@ -229,7 +251,7 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         options=Options(seed=about.seed, seconds=about.seconds, evaluations=about.evaluations),
         decisions=problem.kernel.decisions,
         store=store,
-        listener=listen,
+        listener=keeper.listen,
     )
     on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search, on_event):
@@ -238,8 +260,8 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         files.remove_best()
     for failed in found.defects:
         # Those of earlier parts of the run: a process that was killed may have left one unwritten.
-        if failed.digest not in defects:
-            keep(failed)
+        if failed.digest not in keeper.defects:
+            keeper.keep(failed)
     return Result(
         kernel=problem.kernel,
         target=about.target,
@@ -251,8 +273,8 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         root_bound_ns=found.root_bound_ns,
         trials=found.trials,
         best=None if found.best is None else files.write_best(found.best),
-        defects=tuple(defects[failed.digest] for failed in found.defects),
-        is_device_raised=is_raised,
+        defects=tuple(keeper.defects[failed.digest] for failed in found.defects),
+        is_device_raised=keeper.is_device_raised,
     )
 
 

@@ -215,7 +215,7 @@ class Lines:
 
     def _defect(self, event: Defect) -> None:
         """Said even under -q: it is a bug of the space or of the code generator."""
-        kind = str(event.failed.failure).replace("_", " ").upper()
+        kind = f"WRONG ({event.failed.failure}):"
         again = f"\n  reproduce: {command('replay', event.record)}"
         what = f" {first_line(event.failed.message)}{again}"
         self.console.err.print(Text.assemble((kind, "bold red"), what))

@@ -59,7 +59,7 @@ def test_a_data_dependence_that_was_removed_gives_candidates_that_the_check_catc
     kept = Counter(defect["class"] for defect in document["defects"])
     assert kept == {name: min(count, KEPT_DEFECTS) for name, count in document["failures"].items()}
     assert document["best"]["verified"] is True
-    for kind, said in (("wrong_result", "WRONG RESULT "), ("lowering", "LOWERING ")):
+    for kind, said in (("wrong_result", "WRONG (wrong_result): "), ("lowering", "WRONG (lowering): ")):
         assert unsound.err.count(said) == kept[kind]
         for path in records(unsound, kind):
             assert f"reproduce: spacedsl replay {path}\n" in unsound.err

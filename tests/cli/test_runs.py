@@ -287,7 +287,7 @@ def test_when_nothing_is_valid_the_failures_are_explained(machine: Path, tmp_pat
     assert ran.code == 4
     assert "no valid implementation in 2 evaluations" in ran.out
     assert "wrong_result 2: " in ran.out
-    assert ran.err.count("WRONG RESULT") == 2
+    assert ran.err.count("WRONG (wrong_result)") == 2
 
 
 def test_a_best_that_turns_out_wrong_in_the_end_is_not_left_behind(
