@@ -8,6 +8,7 @@ one to one. Shares no code with the engine or with the enumerator, so that each 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from spacedsl.language.space import (
     Is,
     Not,
     Or,
+    Position,
     Quotient,
     SameEnum,
     SetRef,
@@ -46,6 +48,15 @@ Narrowed = tuple[str, Objects, Iterable[str | int]]
 
 Grouping = Callable[[int, Binding], Hashable]
 """The group of a requirement, by number, on a binding of its variables."""
+
+_RELATIONS: Mapping[Comparison, Callable[[int, int], bool]] = {
+    Comparison.EQ: operator.eq,
+    Comparison.NE: operator.ne,
+    Comparison.LT: operator.lt,
+    Comparison.LE: operator.le,
+    Comparison.GT: operator.gt,
+    Comparison.GE: operator.ge,
+}
 
 _LARGEST = 1 << 40
 """CP-SAT's own limit is far above; an instance that comes near it is not for this translation."""
@@ -73,6 +84,8 @@ class CpSatModel:
         """With a `grouping`, requirements hold where their groups are asked for, those of None nowhere."""
         if space.triggers:
             raise NotTranslatedError("objects that triggers add are not translated")
+        if space.quantities:
+            raise NotTranslatedError("quantities are not translated")
         self._space = space
         self._globals = {"kernel": kernel, "device": device}
         self._model = cp_model.CpModel()
@@ -180,20 +193,39 @@ class CpSatModel:
     def _bindings(
         self, binders: Sequence[Binder], outer: Mapping[str, object]
     ) -> Iterator[tuple[Binding, list[Literal]]]:
-        """Bindings to distinct objects, with the literals that must hold for the binding to be one."""
-        partial: list[tuple[Binding, list[Literal]]] = [(dict(outer), [])]
+        """Bindings to distinct objects, with the literals that must hold for the binding to be one.
+
+        What a map binds may be any object, and takes none away.
+        """
+        partial: list[tuple[Binding, list[Literal], tuple[int, ...]]] = [
+            (dict(outer), [], tuple(id(x) for x in outer.values()))
+        ]
         for binder in binders:
-            extended: list[tuple[Binding, list[Literal]]] = []
-            for binding, guards in partial:
-                taken = {id(x) for x in binding.values()}
+            extended: list[tuple[Binding, list[Literal], tuple[int, ...]]] = []
+            for binding, guards, taken in partial:
+                if binder.by_map:
+                    extended.append(
+                        ({**binding, binder.name: self._image(binder.set, binding)}, guards, taken)
+                    )
+                    continue
                 for item in self._objects(binder.set, binding):
                     if id(item) in taken:
                         continue
                     inner = {**binding, binder.name: item}
                     if binder.where is None or self._evaluate(binder.where, inner):
-                        extended.append((inner, [*guards, *self._guards(binder.set, inner, item)]))
+                        members = [*guards, *self._guards(binder.set, inner, item)]
+                        extended.append((inner, members, (*taken, id(item))))
             partial = extended
-        yield from partial
+        yield from ((binding, guards) for binding, guards, _ in partial)
+
+    def _image(self, application: SetRef, binding: Mapping[str, object]) -> object:
+        """The value of a map."""
+        definition = self._space.maps[application.name]
+        arguments = zip(definition.params, application.args, strict=True)
+        value = self._evaluate(definition.value, {p.name: binding[v] for p, v in arguments})
+        if value is None or definition.target.name in self._space.quotients:
+            raise NotTranslatedError("maps without a value, or to members of a quotient, are not translated")
+        return value
 
     def _guards(self, ref: SetRef, binding: Binding, item: object) -> list[Literal]:
         quotient = self._space.quotients.get(ref.name)
@@ -336,7 +368,8 @@ class CpSatModel:
                 holds = self._compare(formula, binding)
                 return [holds if positive else _negated(holds)]
             case ComparePositions():
-                raise NotTranslatedError("comparisons of ordered enums are not translated")
+                holds = self._compare_positions(formula, binding)
+                return [holds if positive else _negated(holds)]
             case And(operands) if positive:
                 return [self._conjunction([self._literal(f, binding) for f in operands])]
             case Or(operands) if not positive:
@@ -384,6 +417,28 @@ class CpSatModel:
         self._model.add(positive).only_enforce_if(holds)
         self._model.add(negative).only_enforce_if(_negated(holds))
         return holds
+
+    def _compare_positions(self, compare: ComparePositions, binding: Mapping[str, object]) -> Literal:
+        """Which pairs of places are in the relation is written out: there are few of them."""
+        left = self._positions(compare.left, compare.values, binding)
+        right = self._positions(compare.right, compare.values, binding)
+        relate = _RELATIONS[compare.op]
+        pairs = [
+            self._conjunction([first, second])
+            for place, first in left.items()
+            for other, second in right.items()
+            if relate(place, other)
+        ]
+        return _negated(self._conjunction([_negated(pair) for pair in pairs]))
+
+    def _positions(
+        self, side: Position, values: Sequence[str], binding: Mapping[str, object]
+    ) -> dict[int, Literal]:
+        """The places that one side can have, each with what says that it has it."""
+        if isinstance(side, Use):
+            return dict(enumerate(self._value_literals(side, binding)))
+        place = side if isinstance(side, int) else values.index(str(self._evaluate(side, binding)))
+        return {place: self._true}
 
     def _affine(self, affine: Affine, binding: Mapping[str, object]) -> cp_model.LinearExprT:
         offset = sum(sign * self._integer(term, binding) for sign, term in affine.offsets)
