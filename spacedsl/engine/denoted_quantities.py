@@ -137,7 +137,7 @@ class DenotedQuantities:
                 return divided(self._evaluate(dividend, scope, a), self._evaluate(divisor, scope, a), up)
             case Extremum(greatest, operands):
                 values = [v for each in operands for v in self._operand(each, greatest, scope, a)]
-                return max(values) if greatest else min(values)
+                return max(values, default=-INFINITE) if greatest else min(values, default=INFINITE)
             case Aggregate(function):
                 return self._aggregate(function, self._members(term, scope, a))
             case Conditional(condition, then, otherwise):

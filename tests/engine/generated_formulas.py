@@ -22,12 +22,15 @@ class Declared:
     is_sum: bool = False
     is_product: bool = False
     symmetry: str = ""
+    is_ordered: bool = False
+    is_quantity: bool = False
 
 
 @dataclass(slots=True)
 class Formulas:
     rng: random.Random
     choices: list[Declared] = field(default_factory=list)
+    may_apply_maps: bool = True
     within: dict[str, set[str]] = field(
         default_factory=lambda: {
             "Items": {"Items"},
@@ -96,10 +99,23 @@ class Formulas:
         choice, use = usable[self.rng.randrange(len(usable))]
         if not choice.values:
             return self._comparison(choice, use, variables)
-        same = [u for c, u in usable if c.values == choice.values and self._chance(30)]
+        if choice.is_ordered and (choice.is_quantity or self._chance(60)):
+            return self._order(choice, use, variables)
+        same = [u for c, u in usable if c.values == choice.values and not c.is_quantity and self._chance(30)]
         if same:
             return f"{use} {self._one(['==', '!='])} {self._one(same)}"
         return self._test(choice, use)
+
+    def _order(self, choice: Declared, use: str, variables: dict[str, str]) -> str:
+        """Against a value, a string that names one, or something of the same order."""
+        others = [
+            u for c in self.choices if c.values == choice.values for u in [self._use(c, variables)] if u
+        ]
+        value = self._one(choice.values)
+        variable = self._one(sorted(variables))
+        named = f"\"'{value}' if ${variable}.is_odd else '{self._one(choice.values)}'\""
+        operator = self._one(["==", "!=", "<", "<=", ">", ">="])
+        return f"{use} {operator} {self._one([value, named, *others])}"
 
     def _test(self, choice: Declared, use: str) -> str:
         values = self._one(choice.values)
@@ -136,7 +152,8 @@ class Formulas:
             if not fitting:
                 return None
             free.remove(fitting[0])
-            args.append(f"${fitting[0]}")
+            is_mapped = len(choice.params) == 1 and param == "Items" and self.may_apply_maps
+            args.append(f"next(${fitting[0]})" if is_mapped and self._chance(15) else f"${fitting[0]}")
         return f"{choice.name}({', '.join(args)})"
 
     def _may_be(self, over: str, param: str, args: Sequence[str]) -> bool:

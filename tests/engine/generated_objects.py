@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spacedsl.language.host import Addition, callback, exposed
 
 
-@exposed("id", "name", "sizes", "weight", "is_odd", "near")
+@exposed("id", "name", "sizes", "weight", "is_odd", "near", "next")
 @dataclass(slots=True, eq=False, repr=False)
 class Item:
     id: int
@@ -17,6 +17,8 @@ class Item:
     is_odd: bool
     near: tuple[Item, ...] = ()
     copy: Item | None = None
+    next: Item | None = None
+    """What the map of generated spaces gives; another item, or itself."""
 
     def __repr__(self) -> str:
         return self.name
@@ -38,9 +40,11 @@ class Backbone:
             Item(i, f"item{i}", sizes, weight, i % 2 == 1)
             for i, (sizes, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
         )
-        for item, near in zip(items, self.near, strict=True):
+        for number, (item, near) in enumerate(zip(items, self.near, strict=True)):
             item.near = tuple(items[i] for i in near)
+            item.next = items[min(number + 1, len(items) - 1)]
             item.copy = Item(item.id + len(items), f"{item.name}copy", item.sizes, 1, False, (item,))
+            item.copy.next = item
         return Plain(items, tuple(items[i] for i in self.reds), tuple(items[i] for i in self.blues))
 
 

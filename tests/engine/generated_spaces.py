@@ -11,8 +11,9 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from tests.engine.generated_formulas import Declared, Formulas
+from tests.engine.generated_formulas import Declared
 from tests.engine.generated_objects import Backbone
+from tests.engine.generated_terms import Terms
 
 MOST_ASSIGNMENTS = 3000
 """Of the decisions alone, before any requirement and any trigger."""
@@ -32,16 +33,18 @@ def generate_space(rng: random.Random) -> GeneratedSpace:
     return _Author(rng).write()
 
 
+ORDER = ("LOW", "MID", "TOP")
 SETS = """\
 set Items: iterator = "$kernel.items" end
 set Reds subsetof Items: iterator = "$kernel.reds" end
 set Blues subsetof Items: iterator = "$kernel.blues" end
 set Near($centre in Items) subsetof Items: iterator = "$centre.near" end
+map next($x in Items) in Items = "$x.next"
 """
 
 
 @dataclass(slots=True)
-class _Author(Formulas):
+class _Author(Terms):
     lines: list[str] = field(default_factory=list)
     quotients: list[str] = field(default_factory=list)
     local_quotients: list[str] = field(default_factory=list)
@@ -55,13 +58,14 @@ class _Author(Formulas):
         if triggers:
             self.room = math.log(MOST_ASSIGNMENTS) / 2
         for _ in range(self._between(1, 4)):
-            self._pick([self._unary, self._unary, self._binary, self._binary, self._integer, self._integer])()
+            kinds = [self._unary, self._unary, self._binary, self._binary, self._integer, self._integer]
+            self._pick([*kinds, self._ordered])()
         if not self.choices:
             self._unary(sure=True)
         for _ in range(triggers):
             self._trigger()
         for _ in range(self._between(0, 3)):
-            self._pick([self._counter, self._quotient])()
+            self._pick([self._counter, self._quotient, self._quantity])()
         for _ in range(self._between(0, 3)):
             self._requirement()
         return GeneratedSpace(SETS + "\n" + "\n\n".join(self.lines) + "\n", self.backbone)
@@ -149,6 +153,14 @@ class _Author(Formulas):
         self.lines.append("\n".join([*body, "end"]))
         self.choices.append(Declared(name, (left, right), values, symmetry=symmetry or "none"))
 
+    def _ordered(self) -> None:
+        over = self._set()
+        if not self._fits(3.0 ** len(self._members(over))):
+            return
+        name = f"rank{len(self.choices)}"
+        self.lines.append(f"choice ordered enum {name}($x in {over}): LOW < MID < TOP end")
+        self.choices.append(Declared(name, (over,), ORDER, is_ordered=True))
+
     def _integer(self) -> None:
         over = self._set()
         universe = self._one(["$x.sizes", "$x.sizes", "$x.sizes", "range(1, $x.weight + 2)", "[1, 2, 3]"])
@@ -201,6 +213,22 @@ class _Author(Formulas):
         if self._chance(80):
             self._limit(counted)
 
+    def _quantity(self) -> None:
+        """Of integers, or of an order; mostly with a limit."""
+        over = self._set()
+        variables = {"p": over} if self._chance(70) else {}
+        head = f"($p in {over})" if variables else "()"
+        ranks = [c for c in self.choices if c.is_ordered]
+        name = f"value{len(self.choices)}"
+        is_ordered = bool(ranks) and self._chance(30)
+        body = self.places(variables, ORDER) if is_ordered else self.term(variables, depth=3)
+        self.lines.append(f"quantity {name}{head} =\n  {body}")
+        params = (over,) if variables else ()
+        derived = Declared(name, params, ORDER if is_ordered else (), is_ordered=is_ordered, is_quantity=True)
+        self.choices.append(derived)
+        if self._chance(70) and not is_ordered:
+            self._limit(derived)
+
     def _limit(self, counter: Declared) -> None:
         prefix = f"forall $p in {counter.params[0]}: " if counter.params else ""
         use = f"{counter.name}({'$p' if counter.params else ''})"
@@ -214,7 +242,12 @@ class _Author(Formulas):
         options = ["1", "2"] if not product else ["2", "3"]
         options += [f'"${v}.weight"' for v in variables]
         for choice in self.choices:
-            if choice.values or (choice.is_sum and product) or (not choice.visible and not hidden):
+            if (
+                choice.values
+                or choice.is_quantity
+                or (choice.is_sum and product)
+                or (not choice.visible and not hidden)
+            ):
                 continue
             if product and not choice.is_product and self._may_be_zero(choice):
                 continue
@@ -234,7 +267,9 @@ class _Author(Formulas):
         number = len(self.quotients) + len(self.local_quotients)
         name, representative = f"Classes{number}", f"is_class{number}"
         variables = {"q": "Near($p)", "p": "Items"} if is_local else {"q": over}
+        self.may_apply_maps = False
         condition = self._formula(variables, depth=1) if self._chance(80) else "true"
+        self.may_apply_maps = True
         head = f"{name}($p in Items) of $q in Near($p)" if is_local else f"{name} of $q in {over}"
         self.lines.append(
             f"quotient {head}:\n"

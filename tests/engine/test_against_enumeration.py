@@ -115,7 +115,8 @@ def test_the_spaces_that_are_tried_use_every_construct_and_mostly_have_solutions
     text = "".join(e.generated.text for e in examples if e.solutions)
     constructs = "symmetric antisymmetric alias integer counter half internal base mul sum quotient trigger"
     operators = "|| && => ! is not where requires == != <= >= < > 2* +"
-    for word in f"{constructs} {operators}".split():
+    derived = "ordered quantity next( case floor( ceil( prod min max( ?"
+    for word in f"{constructs} {operators} {derived}".split():
         assert word in text.replace("2 * ", "2*"), word
 
 

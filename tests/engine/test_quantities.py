@@ -84,6 +84,7 @@ trigger forall $x in Things: "$kernel.add_to_some($x)" when kind($x) is A
     [
         'choice integer size($x in Some): "$x.sizes" end\n'
         "quantity total() = sum $x in Some: (size($x))\nrequire total() == 3",
+        'quantity least() = max(1, min $x in Some: "2 * $x.id")\nrequire least() < 2',
         'quantity few() = min(2, min $x in Some: "$x.id")\nrequire few() >= 1',
         'quantity most() = max(1, max $x in Some: "2 * $x.id")\nrequire most() <= 2 && most() != 1',
         'choice integer size($x in Things): "$x.sizes" end\n'

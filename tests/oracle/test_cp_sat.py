@@ -42,8 +42,26 @@ def test_maps_and_ordered_enums_are_translated(rules: str) -> None:
     assert CpSatModel(space, here.kernel, Machine()).count() == expected > 0
 
 
-def test_quantities_are_refused_in_words() -> None:
-    text = 'choice integer size($x in Things): "$x.sizes" end\nquantity twice($x in Things) = 2 * size($x)\n'
-    here = world(text + "require forall $x in Things: twice($x) <= 4\n", 2)
-    with pytest.raises(NotTranslatedError, match="quantities"):
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("quantity sum_() = sum $x in Things: (size($x))\nrequire sum_() <= 5", 6),
+        (
+            "quantity halved($x in Things) = floor(1 - size($x), 2)\n"
+            "require forall $x in Things: halved($x) > -2",
+            4,
+        ),
+        ("quantity both() = prod $x in Things: (size($x) == 2 ? -1 : size($x))\nrequire both() < 0", 4),
+        ("quantity most() = max(2, max $x in Things: (3 - size($x)))\nrequire most() == 2", 9),
+    ],
+)
+def test_quantities_follow_from_the_decisions(rules: str, expected: int) -> None:
+    here = world('choice integer size($x in Things): "$x.sizes" end\n' + rules, 2)
+    assert CpSatModel(here.instance.space, here.kernel, Machine()).count() == expected
+
+
+def test_quantities_that_grow_too_large_are_refused_in_words() -> None:
+    text = f'choice integer size(): "[1, 2]" end\nquantity huge() = {2**50} * size()\nrequire huge() > 4\n'
+    here = world(text, 2)
+    with pytest.raises(NotTranslatedError, match="too large"):
         CpSatModel(here.instance.space, here.kernel, Machine())

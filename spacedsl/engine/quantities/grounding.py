@@ -213,7 +213,7 @@ class Grounding:
         for operand in operands:
             if isinstance(operand, Aggregate) and operand.function in (Aggregation.MIN, Aggregation.MAX):
                 members = yield from self._members(operand, scope)
-                nodes += [self._aggregate(operand.function, members)] if members else []
+                nodes += [self._operand(operand.function, members, greatest)] if members else []
             else:
                 nodes.append((yield from self._term(operand, scope)))
         if not nodes:
@@ -241,6 +241,15 @@ class Grounding:
                 inner = _Scope(ids, maps, scope.taken | {member}, scope.order, scope.span)
                 found.append((guard, (yield from self._term(aggregate.body, inner))))
         return found
+
+    def _operand(self, function: Aggregation, members: Sequence[tuple[int, int]], greatest: bool) -> int:
+        """An aggregate in an extremum: it contributes nothing where no member is present."""
+        builder, node = self.builder, self._aggregate(function, members)
+        some = builder.any_of([guard for guard, _ in members])
+        if builder.low[some] or (function is Aggregation.MAX) is greatest:
+            return node
+        nothing = builder.constant(NEUTRAL[Aggregation.MAX if greatest else Aggregation.MIN])
+        return builder.node(Op.SELECT, (some, node, builder.node(Op.NOT, (some,)), nothing))
 
     def _aggregate(self, function: Aggregation, members: Sequence[tuple[int, int]]) -> int:
         builder, nodes = self.builder, list[int]()
