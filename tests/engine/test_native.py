@@ -217,18 +217,6 @@ require forall $x in Things: forall $y in Things:
 
 
 @needs_compiler
-def test_a_space_with_quantities_runs_on_the_reference_and_says_why() -> None:
-    text = """
-choice integer size($x in Things): "$x.sizes" end
-quantity total() = sum $x in Things: (size($x) * size($x))
-require total() <= 40
-"""
-    instance = world(text, 3, Engine.NATIVE).instance
-    assert instance.engine is Engine.PYTHON
-    assert instance.no_native is not None and "quantit" in instance.no_native
-
-
-@needs_compiler
 def test_an_instance_that_names_the_native_engine_runs_on_it(tmp_path: Path) -> None:
     path = tmp_path / "matmul.yaml"
     path.write_text(MATMUL)

@@ -22,6 +22,7 @@ from spacedsl.compiler.ir import (
     Integer,
     IntegerEquality,
     Less,
+    Limit,
     Linear,
     Literal,
     Local,
@@ -80,6 +81,8 @@ class Expressions:
                 return f"meets(s, {self.cell(value.use)}, {self.tables.mask(literal)})"
             case Named(use):
                 return f"{self.word(use)} & *{self.tables.mask(literal)}"
+            case Limit():
+                return f"possible(s, {self.tables.limit(literal)})"
             case EnumOrder(left, right, strict):
                 return f"{self.word(left)} & up_to_last({self.word(right)}, {int(strict)})"
             case EnumEquality(left, right, equal, numbers):

@@ -1,8 +1,8 @@
 """Printing of all propagators of a space as one C translation unit.
 
 In: a `Module` and its space. Out: `CModule`: the text, and what an instance has to supply. The text stands
-between `runtime.h`, whose operations it calls, and `search.h`, which calls it. Every function works on a
-`State *s` and returns false for a contradiction:
+between `runtime.h` and `quantities.h`, whose operations it calls, and `search.h`, which calls it. Every
+function works on a `State *s` and returns false for a contradiction:
 
     run_NAME(s, objects..)   a propagator on a binding, or what runs it on all bindings that a wake leaves
     open wake_N(s, cell)          everything that a change of a cell of source N runs wake, compute, start
@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 
 from spacedsl.compiler.c.bindings import print_loops
-from spacedsl.compiler.c.expressions import Translations, UnprintableError
+from spacedsl.compiler.c.expressions import Translations
 from spacedsl.compiler.c.filtered import LoopPrinter
 from spacedsl.compiler.c.names import array, function_name, indent, variable_name
 from spacedsl.compiler.c.statements import Body
@@ -50,13 +50,13 @@ class CModule:
     def source(self) -> str:
         """The whole translation unit."""
         head = f"#define FOLLOWED_BITS {FOLLOWED_BITS}"
-        return "\n\n".join((head, _runtime("runtime.h"), self.generated, _runtime("search.h")))
+        return "\n\n".join(
+            (head, _runtime("runtime.h"), _runtime("quantities.h"), self.generated, _runtime("search.h"))
+        )
 
 
 def print_c(module: Module, space: Space) -> CModule:
     """The module's text; raises `UnprintableError` for what only the Python engine knows."""
-    if space.quantities:
-        raise UnprintableError("this space has quantities, which only the reference engine knows")
     printer = _Printer(module, space, StaticTables(space), Translations({}))
     found = sources(module, space)
     wakes = WakePrinter(module, space, printer.tables)
@@ -64,7 +64,13 @@ def print_c(module: Module, space: Space) -> CModule:
     for source in found:
         if source.sites:
             functions += [wakes.changed(source), wakes.function(source)]
-    functions += [printer.wake(found), printer.compute(found), printer.start(), printer.mirrored(found)]
+    functions += [
+        printer.wake(found),
+        printer.compute(found),
+        printer.start(),
+        printer.ask(),
+        printer.mirrored(found),
+    ]
     constants = [
         *(_projection(number, table) for number, table in enumerate(module.tables)),
         *(
@@ -158,6 +164,31 @@ class _Printer:
             "static Word mirrored(int32_t source, Word mask)",
             "{",
             *indent(["switch (source) {", *cases, "default: return mask;", "}"]),
+            "}",
+        ]
+
+    def ask(self) -> list[str]:
+        """What asks about quantities: all of it on all bindings, and one call by its number."""
+        limited = [(n, p) for n, p in enumerate(self.module.propagators) if p.limits]
+        starts = []
+        cases = []
+        for number, propagator in limited:
+            everywhere = function_name(f"{propagator.name}_everywhere")
+            starts += [f"if (!{everywhere}(s))", "    return false;"]
+            arguments = "".join(f", at[{place}]" for place in range(1, len(propagator.arguments) + 1))
+            cases.append(f"case {number}: return {function_name(propagator.name)}(s{arguments});")
+        return [
+            "static bool start_limited(State *s)",
+            "{",
+            *indent([*starts, "return true;"]),
+            "}",
+            "",
+            "static bool ask(State *s, int32_t call)",
+            "{",
+            "    const int32_t *const at = links_at(s, s->of->calls[call]);",
+            "    switch (at[0]) {",
+            *indent([*cases, "default: return true;"]),
+            "    }",
             "}",
         ]
 

@@ -31,7 +31,19 @@ typedef struct {
     int32_t active; /* where the bits of its wakes begin in `active` */
     int32_t universe; /* where its universe begins in `universes` */
     int32_t updates;  /* where the memberships that it is a reason for begin in `reasons`, 0: none */
+    int32_t leaves;   /* where the leaves that read it begin in `links` */
+    int32_t asks;     /* where the calls that a change of it may concern begin in `links` */
+    int32_t is_decision;
 } Cell;
+
+/* Of the graph of quantities: what spacedsl/engine/quantities/nodes.py says, lists being in `links`. */
+typedef struct {
+    int32_t op, cell;
+    int32_t operands, count; /* where they begin, and how many */
+    int32_t data;            /* where it begins in `node_data` */
+    int32_t users, calls;    /* each list: how many, then those */
+    int32_t is_standing;     /* whether it must hold whatever is decided */
+} Node;
 
 /* A space on a kernel and a device: filled once, then only read, by any number of threads. */
 typedef struct {
@@ -48,14 +60,26 @@ typedef struct {
     const Word *masks;        /* MASK_WORDS each */
     const int32_t *reasons;   /* see `update_presence` */
     const void *const *tables;
+    int32_t node_count; /* 0: there is no graph, or not yet */
+    int32_t call_count;
+    const Node *nodes;
+    const int64_t *node_data;
+    const int32_t *links;
+    const int32_t *calls; /* by number: where it begins in `links`: a propagator, then objects */
 } Instance;
+
+typedef struct {
+    int32_t node;
+    int64_t low, high;
+} Undo;
 
 /* One vector at work, and what waits to be propagated. */
 typedef struct {
     const Instance *of;
     Word *v;    /* the vector, and behind it the bit rows */
     Word *rows;
-    Word *saved; /* a copy of both */
+    int64_t *low, *high; /* behind those, the intervals of nodes */
+    Word *saved; /* a copy of all of them */
     Word *before;     /* by cell that waits: its value when it was queued; of a counter, whether it was limited */
     uint8_t *waiting; /* by cell: whether it is in the queue */
     uint8_t *dirty;   /* by counter's cell: whether it is to be computed */
@@ -65,6 +89,23 @@ typedef struct {
     int32_t latest;
     int32_t fault; /* 1 + the number of the check that failed, 0: none */
     Word fault_value[2];
+    /* Of the graph, if there is one. */
+    Word *pending;    /* nodes to compute */
+    uint8_t *differs; /* by node: whether it differs from that of the vector that was loaded, or last at rest */
+    int32_t *differing;
+    int32_t differing_count;
+    bool any_differs, is_dirty, is_stale, is_collecting;
+    uint8_t *asked; /* by call: whether it waits */
+    int32_t *asks;
+    int32_t ask_count;
+    uint8_t *is_required; /* by node */
+    int32_t *required;
+    int32_t required_count;
+    uint8_t *live; /* by node, twice */
+    int32_t *stack;
+    Undo *undo;
+    uint8_t *is_tried; /* by cell */
+    int32_t *tried;
 } State;
 
 static inline const int32_t *key_of(const State *s, int32_t cell) { return s->of->keys + s->of->cells[cell].key; }

@@ -1,6 +1,6 @@
 /* What Python calls: propagation of one vector, and whole random descents.
  *
- * Generated code above defines `start`, `wake` and `compute`, and `mirrored` for pairs. An instance may be shared by
+ * Generated code above defines `start`, `start_limited`, `wake` and `compute`, and `mirrored` for pairs. An instance may be shared by
  * threads; a state is for one thread at a time. */
 
 #define EXPORT __attribute__((visibility("default")))
@@ -20,7 +20,46 @@ EXPORT void free_state(State *s)
     free(s->dirty);
     free(s->queue);
     free(s->later);
+    free(s->pending);
+    free(s->differs);
+    free(s->differing);
+    free(s->asked);
+    free(s->asks);
+    free(s->is_required);
+    free(s->required);
+    free(s->live);
+    free(s->stack);
+    free(s->undo);
+    free(s->is_tried);
+    free(s->tried);
     free(s);
+}
+
+static size_t block_words(const Instance *of)
+{
+    return (size_t)of->words + (size_t)of->row_words + 2 * (size_t)of->node_count;
+}
+
+/* Memory for the graph; false: there is none. */
+static bool add_graph(State *s)
+{
+    const size_t nodes = (size_t)s->of->node_count, calls = (size_t)s->of->call_count, words = (size_t)s->of->words;
+    s->low = (int64_t *)(s->rows + s->of->row_words);
+    s->high = s->low + nodes;
+    s->pending = calloc(nodes / 64 + 1, sizeof(Word));
+    s->differs = calloc(nodes, 1);
+    s->differing = malloc(nodes * sizeof(int32_t));
+    s->asked = calloc(calls + 1, 1);
+    s->asks = malloc((calls + 1) * sizeof(int32_t));
+    s->is_required = calloc(nodes, 1);
+    s->required = malloc(nodes * sizeof(int32_t));
+    s->live = malloc(2 * nodes);
+    s->stack = malloc(nodes * sizeof(int32_t));
+    s->undo = malloc(nodes * sizeof(Undo));
+    s->is_tried = calloc(words, 1);
+    s->tried = malloc(words * sizeof(int32_t));
+    return s->pending && s->differs && s->differing && s->asked && s->asks && s->is_required && s->required &&
+           s->live && s->stack && s->undo && s->is_tried && s->tried;
 }
 
 /* A state that holds the vector before any propagation; NULL: no memory. */
@@ -29,7 +68,7 @@ EXPORT State *new_state(const Instance *of)
     State *const s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    const size_t words = (size_t)of->words, all = words + (size_t)of->row_words;
+    const size_t words = (size_t)of->words, all = block_words(of);
     size_t ring = 1;
     while (ring < words)
         ring *= 2;
@@ -49,6 +88,13 @@ EXPORT State *new_state(const Instance *of)
     s->rows = s->v + words;
     memcpy(s->v, of->initial, words * sizeof(Word));
     memcpy(s->rows, of->initial_rows, (size_t)of->row_words * sizeof(Word));
+    if (of->node_count) {
+        if (!add_graph(s)) {
+            free_state(s);
+            return NULL;
+        }
+        compute_all_nodes(s);
+    }
     return s;
 }
 
@@ -59,10 +105,10 @@ EXPORT int32_t fault_of(const State *s, Word *value)
     return s->fault;
 }
 
-/* Makes the state hold a vector; bit rows follow the words that differ. */
+/* Makes the state hold a vector; bit rows and nodes follow the words that differ. */
 static void load(State *s, const Word *vector)
 {
-    if (!s->of->row_words) {
+    if (!s->of->row_words && !s->of->node_count) {
         memcpy(s->v, vector, (size_t)s->of->words * sizeof(Word));
         return;
     }
@@ -71,12 +117,20 @@ static void load(State *s, const Word *vector)
         if (had == has_now)
             continue;
         s->v[cell] = has_now;
+        if (s->of->node_count)
+            touch(s, cell);
         const Cell *const c = s->of->cells + cell;
         if (c->row < 0)
             continue;
         drop(s, c, had & ~has_now);
         for (Word more = has_now & ~had; more; more &= more - 1)
             s->rows[c->row + (c->bit >> 6) + __builtin_ctzll(more) * ROW_WORDS] |= (Word)1 << (c->bit & 63);
+    }
+    if (s->of->node_count) {
+        if (s->is_stale)
+            compute_all_nodes(s);
+        refresh(s);
+        forget_differing(s);
     }
 }
 
@@ -89,6 +143,7 @@ static bool to_fixpoint(State *s)
             const int32_t cell = s->queue[s->first++ & s->ring];
             s->queued--;
             s->waiting[cell] = 0;
+            notice(s, cell);
             if (!wake(s, cell))
                 return false;
         } else if (s->latest) {
@@ -96,7 +151,14 @@ static bool to_fixpoint(State *s)
             s->dirty[cell] = 0;
             if (!compute(s, cell))
                 return false;
+        } else if (s->ask_count) {
+            if (!run_limits(s))
+                return false;
         } else {
+            if (s->of->node_count) {
+                refresh(s);
+                forget_differing(s);
+            }
             return true;
         }
     }
@@ -109,6 +171,14 @@ static void give_up(State *s)
         s->waiting[s->queue[(s->first + --s->queued) & s->ring]] = 0;
     while (s->latest)
         s->dirty[s->later[--s->latest]] = 0;
+    if (s->of->node_count) {
+        while (s->ask_count)
+            s->asked[s->asks[--s->ask_count]] = 0;
+        memset(s->pending, 0, (size_t)(s->of->node_count + 63) / 64 * sizeof(Word));
+        forget_differing(s);
+        s->is_dirty = false;
+        s->is_stale = true;
+    }
 }
 
 static bool narrow_domain(State *s, int32_t cell, const Word *mask)
@@ -136,6 +206,17 @@ EXPORT int32_t propagate_root(State *s, Word *vector)
     s->fault = 0;
     load(s, s->of->initial);
     const int32_t end = ended(s, start(s) && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
+/* What limits on quantities remove from the root that all else has made; the graph is of that. */
+EXPORT int32_t propagate_limits(State *s, Word *vector)
+{
+    s->fault = 0;
+    load(s, vector);
+    s->any_differs = true;
+    const int32_t end = ended(s, start_limited(s) && to_fixpoint(s));
     memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
     return end;
 }
@@ -308,7 +389,13 @@ typedef struct {
 
 static inline void copy_all(const State *s, Word *to, const Word *from)
 {
-    memcpy(to, from, (size_t)(s->of->words + s->of->row_words) * sizeof(Word));
+    memcpy(to, from, block_words(s->of) * sizeof(Word));
+}
+
+static inline void restore(State *s, const Word *from)
+{
+    copy_all(s, s->v, from);
+    s->is_stale = false;
 }
 
 /* From the vector in the state to a complete one; false: a decision has no part left, or a fault. */
@@ -331,7 +418,7 @@ static bool descend(State *s, const Ordering *o, bool refutes, Word stream, Coun
         counts->refutations++;
         if (s->fault || !refutes)
             return false;
-        copy_all(s, s->v, s->saved);
+        restore(s, s->saved);
         for (int32_t i = 0; i < next.split->words; i++)
             left |= rest[i] = s->v[cell + i] & ~drawn[i];
         if (!left || !narrow_domain(s, cell, rest) || !to_fixpoint(s)) {
@@ -361,13 +448,13 @@ EXPORT int32_t random_descents(State *s, const Word *vector, const Ordering *o, 
 {
     s->fault = 0;
     load(s, vector);
-    Word *const start_of_all = malloc((size_t)(s->of->words + s->of->row_words) * sizeof(Word));
+    Word *const start_of_all = malloc(block_words(s->of) * sizeof(Word));
     if (!start_of_all)
         return FAULT;
     copy_all(s, start_of_all, s->v);
     for (Word i = 0; i < count && !s->fault; i++) {
         if (i)
-            copy_all(s, s->v, start_of_all);
+            restore(s, start_of_all);
         counts->descents++;
         const bool is_complete = descend(s, o, refutes, stream_of(seed, first + i), counts);
         counts->complete += is_complete;

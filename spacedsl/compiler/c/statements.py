@@ -20,6 +20,7 @@ from spacedsl.compiler.ir import (
     If,
     InMask,
     IntegerEquality,
+    Limit,
     Linear,
     Literal,
     Local,
@@ -120,6 +121,8 @@ class Body(Expressions):
             case Satisfies(value):
                 assert value.use is not None
                 return _unless(f"keep(s, {self.cell(value.use)}, {self.tables.mask(literal)})")
+            case Limit():
+                return _unless(f"require(s, {self.tables.limit(literal)})")
             case Named(use):
                 return self._keep(use, f"{self.word(use)} & *{self.tables.mask(literal)}")
             case EnumOrder(left, right, strict):

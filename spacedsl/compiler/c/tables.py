@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.compiler.c.names import variable_name
-from spacedsl.compiler.ir import Check, HostCall, Named, Satisfies, StaticCompare
+from spacedsl.compiler.ir import Check, HostCall, Limit, Named, Satisfies, StaticCompare
 from spacedsl.compiler.python import HostTable, StaticTable, host_table, static_table
 from spacedsl.language.space import SetRef, Space
 
@@ -34,13 +34,15 @@ class TableKind(enum.Enum):
     TRUTH = "truth"  # of a host expression
     MASK = "mask"  # where the mask of satisfying values begins in `masks`
     COMPARISON = "holds"  # the truth of a static comparison
+    LIMIT = "limit"  # the node of a comparison with a quantity, -1: none
     RANKS = "ranks"  # of the objects of another table of many
 
 
 ENTRY_TYPES = {TableKind.INTEGER: "int64_t", TableKind.TRUTH: "uint8_t", TableKind.COMPARISON: "uint8_t"}
 
-Subject = str | int | HostTable | StaticTable
-"""A choice, a set, a trigger's number, a host expression, a static test, or the name of another table."""
+Subject = str | int | HostTable | StaticTable | Limit
+"""A choice, a set, a trigger's number, a host expression, a static test, a comparison with a quantity on its
+own variables, or the name of another table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,10 @@ class StaticTables:
 
     def firing(self, trigger: int, args: Sequence[str]) -> str:
         return self._entry(TableKind.FIRING, trigger, args)
+
+    def limit(self, limit: Limit) -> str:
+        template = Limit(limit.formula, limit.names, limit.names)
+        return self._entry(TableKind.LIMIT, template, limit.args)
 
     def check(self, check: Check) -> int:
         self.checks.append(check)

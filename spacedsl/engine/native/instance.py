@@ -7,6 +7,8 @@ that cannot be compiled here.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,11 +20,12 @@ from spacedsl.compiler import CompiledSpace
 from spacedsl.compiler.c import CModule, print_c
 from spacedsl.compiler.c.build import build
 from spacedsl.compiler.c.wakes import Source
-from spacedsl.compiler.ir import Check
+from spacedsl.compiler.ir import Check, Limit
 from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
 from spacedsl.engine.native.bindings import Relations
 from spacedsl.engine.native.keys import Keys
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
+from spacedsl.engine.native.quantities import askings, decisions, ground
 from spacedsl.engine.native.tables import WORD_BITS, NativeLimitError, Pool, TableBuilder, words
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.static import Statics
@@ -42,7 +45,10 @@ class NativeInstance:
     """Of a vector."""
     bytes: int
     """Of all tables."""
-    _kept: tuple[Array, ...]
+    has_limits: bool
+    """Whether `ground` is to be called with the root that all but quantities has made."""
+    ground: Callable[[array[int]], None]
+    _kept: list[Array]
     """What the tables point to."""
 
 
@@ -142,6 +148,10 @@ class _Filler:
         relations = Relations(statics)
         keys = Keys(relations, self.space)
         keys.add(compiled.module.propagators)
+        asked = askings(compiled.module.propagators, statics)
+        keys_of_limits: dict[Limit, list[Key]] = {}
+        for asking in asked:
+            keys_of_limits.setdefault(asking.template, []).append(asking.site.key)
         builder = TableBuilder(
             self.objects,
             self.layout,
@@ -152,6 +162,7 @@ class _Filler:
             self.object_words,
             self.mask_words,
             self.rows.offsets,
+            keys_of_limits,
         )
         tables = builder.build(self.module.tables)
         cells, cell_pools = self._cells(relations, builder)
@@ -171,9 +182,25 @@ class _Filler:
         }
         addresses = {name: pool.ctypes.data for name, pool in pools.items()}
         structure = InstanceTables(words=len(initial), row_words=self.rows.words, **addresses)
-        kept = (*tables, *pools.values())
+        kept = [*tables, *pools.values()]
         size = sum(array.nbytes for array in kept)
-        return NativeInstance(library, structure, self.module.checks, len(initial), size, kept)
+
+        def ground_graph(root: array[int]) -> None:
+            graph = ground(asked, self.objects, self.layout, root, self.numbers)
+            for template, nodes in graph.nodes.items():
+                builder.limit_tables[template](nodes)
+            for name, places in (("leaves", graph.leaves), ("asks", graph.asks)):
+                cells[list(places), CELL_FIELDS.index(name)] = list(places.values())
+            for name, pool in graph.arrays.items():
+                setattr(structure, name, pool.ctypes.data)
+            kept.extend(graph.arrays.values())
+            structure.node_count, structure.call_count = len(graph.arrays["nodes"]), graph.calls
+
+        cells[decisions(self.objects, self.layout), CELL_FIELDS.index("is_decision")] = 1
+        has_limits = bool(self.space.quantities)
+        return NativeInstance(
+            library, structure, self.module.checks, len(initial), size, has_limits, ground_graph, kept
+        )
 
     def _initial(self) -> list[int]:
         vector = list(self.layout.initial)

@@ -14,7 +14,11 @@ from pathlib import Path
 
 FAULT, CONTRADICTION, NARROWED = -1, 0, 1
 
-CELL_FIELDS = ("twin", "row", "bit", "source", "key", "active", "universe", "updates")
+CELL_FIELDS = (
+    *("twin", "row", "bit", "source", "key", "active", "universe", "updates"),
+    *("leaves", "asks", "is_decision"),
+)
+NODE_FIELDS = ("op", "cell", "operands", "count", "data", "users", "calls", "is_standing")
 
 
 class InstanceTables(Structure):
@@ -32,6 +36,12 @@ class InstanceTables(Structure):
         ("masks", c_void_p),
         ("reasons", c_void_p),
         ("tables", c_void_p),
+        ("node_count", c_int32),
+        ("call_count", c_int32),
+        ("nodes", c_void_p),
+        ("node_data", c_void_p),
+        ("links", c_void_p),
+        ("calls", c_void_p),
     )
 
 
@@ -73,6 +83,7 @@ def load(path: Path) -> Library:
         "free_state": (None, [state]),
         "fault_of": (c_int32, [state, words]),
         "propagate_root": (c_int32, [state, words]),
+        "propagate_limits": (c_int32, [state, words]),
         "restrict_domain": (c_int32, [state, words, c_int32, words]),
         "restrict_domains": (c_int32, [state, words, c_int32, words, words]),
         "is_complete": (c_int32, [state, words, POINTER(OrderingTables)]),

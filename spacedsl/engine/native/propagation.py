@@ -72,13 +72,25 @@ def native_or_reason(
 class NativePropagation:
     instance: NativeInstance
     _states: threading.local = field(default_factory=threading.local)
+    _plain_root: array[int] | None = None
+    """Without the limits on quantities, if there are any."""
 
     def root(self) -> array[int] | None:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
         vector = array("Q", bytes(8 * self.instance.words))
-        state = self.state()
         functions = self.instance.library.functions
-        return self._ended(state, functions.propagate_root(state.address, vector.buffer_info()[0]), vector)
+        if self._plain_root is None:
+            state = self.state()
+            end = functions.propagate_root(state.address, vector.buffer_info()[0])
+            if self._ended(state, end, vector) is None or not self.instance.has_limits:
+                return None if end == CONTRADICTION else vector
+            self._plain_root = vector[:]
+            self.instance.ground(vector)
+            # States made before have no room for the graph.
+            self._states = threading.local()
+        state = self.state()
+        vector = self._plain_root[:]
+        return self._ended(state, functions.propagate_limits(state.address, vector.buffer_info()[0]), vector)
 
     def restrict(self, vector: array[int], cell: int, mask: int) -> array[int] | None:
         """A new vector in which the domain keeps the values of `mask`; None: a contradiction."""

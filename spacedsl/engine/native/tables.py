@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spacedsl.compiler.c import Table, TableKind
 from spacedsl.compiler.c.tables import DENSE_OBJECTS
+from spacedsl.compiler.ir import Limit
 from spacedsl.compiler.python import HostTable, StaticTable
 from spacedsl.engine.layout import CERTAIN, Layout
 from spacedsl.engine.native.bindings import Relations
@@ -29,6 +30,10 @@ WORD_BITS = 64
 MOST_ENTRIES = 1 << 24
 """Of one table."""
 DTYPES = {TableKind.INTEGER: np.int64, TableKind.TRUTH: np.uint8, TableKind.COMPARISON: np.uint8}
+
+
+NO_NODE = -1
+DEFAULTS = {TableKind.PRESENCE: CERTAIN, TableKind.FIRING: CERTAIN, TableKind.LIMIT: NO_NODE}
 
 
 class NativeLimitError(Exception):
@@ -63,6 +68,10 @@ class TableBuilder:
     mask_words: int
     rows: Mapping[str, Mapping[Key, int]]
     """Where bit rows begin, by choice and first object."""
+    limits: Mapping[Limit, Sequence[Key]]
+    """The objects of comparisons with quantities."""
+    limit_tables: dict[Limit, Callable[[Mapping[Key, int]], None]] = field(default_factory=dict)
+    """What fills in the nodes of comparisons, once there is a graph."""
     lists: Pool = field(default_factory=Pool)
     sets: Pool = field(default_factory=Pool)
     masks: Pool = field(default_factory=Pool)
@@ -112,6 +121,9 @@ class TableBuilder:
                 return self._owners(str(subject), self._set)
             case TableKind.ROWS:
                 return self.rows[str(subject)]
+            case TableKind.LIMIT:
+                assert isinstance(subject, Limit)
+                return dict.fromkeys(self.limits.get(subject, ()), NO_NODE)
             case TableKind.PRESENCE:
                 return {
                     (*(key or ()), member): cell
@@ -166,15 +178,25 @@ class TableBuilder:
         shape = (width,) * table.arity if ranks is None else ranks.shape
         if prod(shape) > MOST_ENTRIES:
             raise NativeLimitError(f"{table.name} would have {prod(shape)} entries")
-        default = CERTAIN if table.kind in (TableKind.PRESENCE, TableKind.FIRING) else 0
+        default = DEFAULTS.get(table.kind, 0)
         array = np.full(shape, default, DTYPES.get(table.kind, np.int32))
         if not table.arity:
             array[()] = values.get((), default)
         elif values:
-            keys = self.numbers[np.array(list(values), np.int32)]
-            columns = tuple(keys.T) if ranks is None else ranks.of(keys)
-            array[columns] = list(values.values())
-        return np.ascontiguousarray(array)
+            array[self._columns(values, ranks)] = list(values.values())
+        if isinstance(table.subject, Limit):
+            self.limit_tables[table.subject] = lambda nodes: self._fill(array, nodes, ranks)
+        return array
+
+    def _columns(self, keys: Iterable[Key], ranks: Ranks | None) -> tuple[NDArray[np.int32], ...]:
+        numbers = self.numbers[np.array(list(keys), np.int32)]
+        return tuple(numbers.T) if ranks is None else ranks.of(numbers)
+
+    def _fill(self, array: NDArray[Any], values: Mapping[Key, int], ranks: Ranks | None) -> None:
+        if array.ndim:
+            array[self._columns(values, ranks)] = list(values.values())
+        else:
+            array[()] = values[()]
 
     def _ranks(self, values: Mapping[Key, int], arity: int) -> Ranks:
         """Objects that occur at a position have a rank there, all others share the last one."""

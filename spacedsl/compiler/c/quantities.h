@@ -1,0 +1,443 @@
+/* Quantities: intervals of the nodes of a graph over the words of a vector, and the limits on them.
+ *
+ * What nodes mean is said in spacedsl/engine/quantities/nodes.py, what follows from limits in limits.py beside it.
+ * Nodes are in order of need: one sweep over those that a change reaches brings all up to date. Generated code below
+ * defines `ask`, which runs the propagator of a call. */
+
+#define INFINITE INT64_MAX
+
+enum {
+    CONSTANT_NODE, POSITION_NODE, INTEGER_NODE, COUNTER_NODE, IN_MASK_NODE, SUM_NODE, PRODUCT_NODE, MINIMUM_NODE,
+    MAXIMUM_NODE, FLOOR_NODE, CEIL_NODE, SELECT_NODE, NOT_NODE, AT_MOST_NODE, EQUAL_NODE
+};
+
+static bool ask(State *s, int32_t call);
+
+typedef struct {
+    int64_t low, high;
+} Interval;
+
+static inline int64_t clamped(Wide value)
+{
+    return value > INFINITE ? INFINITE : value < -INFINITE ? -INFINITE : (int64_t)value;
+}
+
+static inline bool is_leaf(const Node *node) { return node->op >= POSITION_NODE && node->op <= IN_MASK_NODE; }
+static inline const int32_t *links_at(const State *s, int32_t at) { return s->of->links + at; }
+
+/* ---- Intervals of nodes ---- */
+
+/* Of a leaf, for the words of its domain. */
+static Interval leaf_interval(const State *s, const Node *node, const Word *words)
+{
+    const Word word = words[0];
+    const int64_t *const data = s->of->node_data + node->data;
+    switch (node->op) {
+    case POSITION_NODE:
+        return (Interval){__builtin_ctzll(word), 63 - __builtin_clzll(word)};
+    case INTEGER_NODE: {
+        const int64_t *const values = universe_of(s, node->cell) + 1;
+        return (Interval){clamped(values[lowest(words)]), clamped(values[highest(words)])};
+    }
+    case COUNTER_NODE:
+        return (Interval){clamped((Wide)word), clamped((Wide)words[1])};
+    default:
+        return (Interval){!(word & ~(Word)data[0]), (word & (Word)data[0]) != 0};
+    }
+}
+
+static inline int64_t added(Wide sum, bool has_infinite, bool has_negative)
+{
+    return has_infinite ? INFINITE : has_negative ? -INFINITE : clamped(sum);
+}
+
+static Interval sum_interval(const State *s, const Node *node, const int32_t *operands)
+{
+    const int64_t *const signs = s->of->node_data + node->data;
+    Wide low = 0, high = 0;
+    bool infinite_low = false, negative_low = false, infinite_high = false, negative_high = false;
+    for (int32_t i = 0; i < node->count; i++) {
+        const int64_t a = s->low[operands[i]], b = s->high[operands[i]];
+        const int64_t least = signs[i] > 0 ? a : -b, most = signs[i] > 0 ? b : -a;
+        infinite_low |= least == INFINITE;
+        negative_low |= least == -INFINITE;
+        infinite_high |= most == INFINITE;
+        negative_high |= most == -INFINITE;
+        low += least;
+        high += most;
+    }
+    return (Interval){added(low, infinite_low, negative_low), added(high, infinite_high, negative_high)};
+}
+
+static Interval product_interval(const State *s, const Node *node, const int32_t *operands)
+{
+    int64_t low = 1, high = 1;
+    for (int32_t i = 0; i < node->count; i++) {
+        const Wide a = s->low[operands[i]], b = s->high[operands[i]];
+        const Wide corners[4] = {low * a, low * b, high * a, high * b};
+        Wide least = corners[0], most = corners[0];
+        for (int32_t c = 1; c < 4; c++) {
+            least = least_of(least, corners[c]);
+            most = greatest_of(most, corners[c]);
+        }
+        low = clamped(least);
+        high = clamped(most);
+    }
+    return (Interval){low, high};
+}
+
+static int64_t divided(int64_t dividend, int64_t divisor, bool up)
+{
+    if (dividend == INFINITE || dividend == -INFINITE)
+        return dividend;
+    Wide a = dividend, b = divisor;
+    if (b < 0) {
+        a = -a;
+        b = -b;
+    }
+    return clamped(up ? divide_up(a, b) : divide(a, b));
+}
+
+static Interval division_interval(const State *s, const Node *node, const int32_t *operands)
+{
+    const int64_t a[2] = {s->low[operands[0]], s->high[operands[0]]};
+    const int64_t b[2] = {s->low[operands[1]], s->high[operands[1]]};
+    Interval found = {INFINITE, -INFINITE};
+    for (int32_t i = 0; i < 4; i++) {
+        const int64_t corner = divided(a[i >> 1], b[i & 1], node->op == CEIL_NODE);
+        found.low = corner < found.low ? corner : found.low;
+        found.high = corner > found.high ? corner : found.high;
+    }
+    return found;
+}
+
+static Interval node_interval(const State *s, const Node *node)
+{
+    const int32_t *const operands = links_at(s, node->operands);
+    Interval found = {INFINITE, -INFINITE};
+    switch (node->op) {
+    case CONSTANT_NODE:
+        return (Interval){s->of->node_data[node->data], s->of->node_data[node->data]};
+    case SUM_NODE:
+        return sum_interval(s, node, operands);
+    case PRODUCT_NODE:
+        return product_interval(s, node, operands);
+    case MINIMUM_NODE:
+    case MAXIMUM_NODE: {
+        const bool is_least = node->op == MINIMUM_NODE;
+        found = (Interval){s->low[operands[0]], s->high[operands[0]]};
+        for (int32_t i = 1; i < node->count; i++) {
+            const int64_t a = s->low[operands[i]], b = s->high[operands[i]];
+            found.low = (a < found.low) == is_least ? a : found.low;
+            found.high = (b < found.high) == is_least ? b : found.high;
+        }
+        return found;
+    }
+    case FLOOR_NODE:
+    case CEIL_NODE:
+        return division_interval(s, node, operands);
+    case SELECT_NODE:
+        for (int32_t i = 0; i < node->count; i += 2) {
+            if (s->high[operands[i]]) {
+                const int64_t a = s->low[operands[i + 1]], b = s->high[operands[i + 1]];
+                found.low = a < found.low ? a : found.low;
+                found.high = b > found.high ? b : found.high;
+            }
+        }
+        return found;
+    case NOT_NODE:
+        return (Interval){1 - s->high[operands[0]], 1 - s->low[operands[0]]};
+    case AT_MOST_NODE:
+        return (Interval){s->high[operands[0]] <= s->low[operands[1]], s->low[operands[0]] <= s->high[operands[1]]};
+    case EQUAL_NODE: {
+        const int64_t a = s->low[operands[0]], b = s->high[operands[0]];
+        const int64_t c = s->low[operands[1]], d = s->high[operands[1]];
+        return (Interval){a == b && b == c && c == d, a <= d && c <= b};
+    }
+    default:
+        return leaf_interval(s, node, s->v + node->cell);
+    }
+}
+
+/* ---- Changes ---- */
+
+static inline void mark(Word *set, int32_t n) { set[n >> 6] |= (Word)1 << (n & 63); }
+
+/* The nodes that have been written since they were last restored, in a trial. */
+typedef struct {
+    int32_t count;
+    const uint8_t *within; /* only these are computed */
+} Trial;
+
+static void write_node(State *s, int32_t n, Interval now, Trial *trial)
+{
+    if (s->low[n] == now.low && s->high[n] == now.high)
+        return;
+    if (trial) {
+        s->undo[trial->count].node = n;
+        s->undo[trial->count].low = s->low[n];
+        s->undo[trial->count++].high = s->high[n];
+    } else if (!s->differs[n]) {
+        s->differs[n] = 1;
+        s->differing[s->differing_count++] = n;
+    }
+    s->low[n] = now.low;
+    s->high[n] = now.high;
+    const int32_t *const users = links_at(s, s->of->nodes[n].users);
+    for (int32_t i = 1; i <= users[0]; i++)
+        if (!trial || trial->within[users[i]])
+            mark(s->pending, users[i]);
+}
+
+static void sweep(State *s, Trial *trial)
+{
+    const int32_t words = (s->of->node_count + 63) / 64;
+    for (int32_t word = 0; word < words; word++) {
+        while (s->pending[word]) {
+            const int32_t n = word * 64 + __builtin_ctzll(s->pending[word]);
+            s->pending[word] &= s->pending[word] - 1;
+            write_node(s, n, node_interval(s, s->of->nodes + n), trial);
+        }
+    }
+}
+
+static inline void refresh(State *s)
+{
+    if (s->is_dirty) {
+        s->is_dirty = false;
+        sweep(s, NULL);
+    }
+}
+
+static void touch(State *s, int32_t cell)
+{
+    const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
+    for (int32_t i = 1; i <= leaves[0]; i++)
+        mark(s->pending, leaves[i]);
+    s->is_dirty |= leaves[0] > 0;
+}
+
+static void forget_differing(State *s)
+{
+    while (s->differing_count)
+        s->differs[s->differing[--s->differing_count]] = 0;
+    s->any_differs = false;
+}
+
+static void compute_all_nodes(State *s)
+{
+    for (int32_t n = 0; n < s->of->node_count; n++) {
+        const Interval now = node_interval(s, s->of->nodes + n);
+        s->low[n] = now.low;
+        s->high[n] = now.high;
+    }
+    memset(s->pending, 0, (size_t)(s->of->node_count + 63) / 64 * sizeof(Word));
+    s->is_dirty = s->is_stale = false;
+}
+
+/* ---- Limits ---- */
+
+static void ask_later(State *s, int32_t calls)
+{
+    const int32_t *const list = links_at(s, calls);
+    for (int32_t i = 1; i <= list[0]; i++) {
+        if (!s->asked[list[i]]) {
+            s->asked[list[i]] = 1;
+            s->asks[s->ask_count++] = list[i];
+        }
+    }
+}
+
+/* A domain has changed. */
+static inline void notice(State *s, int32_t cell)
+{
+    if (!s->of->node_count)
+        return;
+    touch(s, cell);
+    ask_later(s, s->of->cells[cell].asks);
+}
+
+/* Whether a comparison may hold; before there is a graph, any may. */
+static inline bool possible(State *s, int32_t n)
+{
+    if (n < 0 || !s->of->node_count)
+        return true;
+    refresh(s);
+    return s->high[n] != 0;
+}
+
+/* The comparison must hold. */
+static bool require(State *s, int32_t n)
+{
+    if (n < 0 || !s->of->node_count)
+        return true;
+    refresh(s);
+    if (!s->high[n])
+        return false;
+    if (s->low[n])
+        return true;
+    if (!s->is_collecting)
+        ask_later(s, s->of->nodes[n].calls);
+    else if (!s->is_required[n]) {
+        s->is_required[n] = 1;
+        s->required[s->required_count++] = n;
+    }
+    return true;
+}
+
+static void forget_required(State *s)
+{
+    while (s->required_count)
+        s->is_required[s->required[--s->required_count]] = 0;
+}
+
+/* Adds to `seen` what the nodes of the stack depend on as far as it is open. */
+static void add_below(State *s, int32_t *stack, int32_t height, uint8_t *seen, const uint8_t *within)
+{
+    while (height) {
+        const Node *const node = s->of->nodes + stack[--height];
+        const int32_t *const operands = links_at(s, node->operands);
+        for (int32_t i = 0; i < node->count; i++) {
+            const int32_t n = operands[i];
+            if (node->op == SELECT_NODE && !s->high[operands[i & ~1]])
+                continue;
+            if (s->low[n] != s->high[n] && !seen[n] && (!within || within[n])) {
+                seen[n] = 1;
+                stack[height++] = n;
+            }
+        }
+    }
+}
+
+static inline int32_t push_new(int32_t *stack, int32_t height, uint8_t *seen, int32_t n)
+{
+    if (!seen[n]) {
+        seen[n] = 1;
+        stack[height++] = n;
+    }
+    return height;
+}
+
+/* Marks in `live` all that required limits depend on, in `suspects` those leaves of which a value might fail now. */
+static void find_suspects(State *s, uint8_t *live, uint8_t *suspects)
+{
+    const size_t count = (size_t)s->of->node_count;
+    int32_t height = 0;
+    memset(live, 0, count);
+    for (int32_t i = 0; i < s->required_count; i++)
+        height = push_new(s->stack, height, live, s->required[i]);
+    add_below(s, s->stack, height, live, NULL);
+    if (s->any_differs) {
+        memcpy(suspects, live, count);
+        return;
+    }
+    memset(suspects, 0, count);
+    height = 0;
+    for (int32_t i = 0; i < s->required_count; i++)
+        if (!s->of->nodes[s->required[i]].is_standing)
+            height = push_new(s->stack, height, suspects, s->required[i]);
+    for (int32_t i = 0; i < s->differing_count; i++) {
+        const int32_t n = s->differing[i];
+        const int32_t *const users = links_at(s, s->of->nodes[n].users);
+        if (live[n])
+            height = push_new(s->stack, height, suspects, n);
+        for (int32_t u = 1; u <= users[0]; u++)
+            if (live[users[u]])
+                height = push_new(s->stack, height, suspects, users[u]);
+    }
+    add_below(s, s->stack, height, suspects, live);
+}
+
+/* Whether a required limit is false if the domain at the cell is `mask`. */
+static bool fails(State *s, int32_t cell, const Word *mask, const uint8_t *live)
+{
+    Trial trial = {0, live};
+    const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
+    for (int32_t i = 1; i <= leaves[0]; i++)
+        write_node(s, leaves[i], leaf_interval(s, s->of->nodes + leaves[i], mask), &trial);
+    sweep(s, &trial);
+    bool failed = false;
+    for (int32_t i = 0; i < s->required_count && !failed; i++)
+        failed = !s->high[s->required[i]];
+    while (trial.count) {
+        trial.count--;
+        s->low[s->undo[trial.count].node] = s->undo[trial.count].low;
+        s->high[s->undo[trial.count].node] = s->undo[trial.count].high;
+    }
+    return failed;
+}
+
+static bool narrow_domain(State *s, int32_t cell, const Word *mask);
+
+/* Removes the values at the cell that no required limit can bear. */
+static bool shave_domain(State *s, int32_t cell, const uint8_t *live)
+{
+    const int32_t words = s->of->cells[cell].universe >= 0 ? MASK_WORDS : 1;
+    Word kept[INTEGER_WORDS] = {0}, value[INTEGER_WORDS] = {0};
+    bool is_narrower = false;
+    for (int32_t i = 0; i < words; i++) {
+        for (Word rest = s->v[cell + i]; rest; rest &= rest - 1) {
+            value[i] = rest & -rest;
+            if (fails(s, cell, value, live))
+                is_narrower = true;
+            else
+                kept[i] |= value[i];
+        }
+        value[i] = 0;
+    }
+    return !is_narrower || narrow_domain(s, cell, kept);
+}
+
+static bool is_undecided(const State *s, int32_t cell)
+{
+    const int32_t words = s->of->cells[cell].universe >= 0 ? MASK_WORDS : 1;
+    int32_t values = 0;
+    for (int32_t i = 0; i < words; i++)
+        values += __builtin_popcountll(s->v[cell + i]);
+    return values > 1;
+}
+
+static bool shave(State *s)
+{
+    uint8_t *const live = s->live, *const suspects = s->live + s->of->node_count;
+    refresh(s);
+    find_suspects(s, live, suspects);
+    int32_t count = 0;
+    for (int32_t n = 0; n < s->of->node_count; n++) {
+        const Node *const node = s->of->nodes + n;
+        if (!suspects[n] || !is_leaf(node) || node->op == COUNTER_NODE || !s->of->cells[node->cell].is_decision)
+            continue;
+        if (!s->is_tried[node->cell] && is_undecided(s, node->cell)) {
+            s->is_tried[node->cell] = 1;
+            s->tried[count++] = node->cell;
+        }
+    }
+    bool is_consistent = true;
+    for (int32_t i = 0; i < count; i++) {
+        s->is_tried[s->tried[i]] = 0;
+        is_consistent = is_consistent && shave_domain(s, s->tried[i], live);
+    }
+    return is_consistent;
+}
+
+/* Asks all that are waiting which limits must hold, and removes the values that cannot meet them. */
+static bool run_limits(State *s)
+{
+    bool is_consistent = true;
+    s->is_collecting = true;
+    while (s->ask_count && is_consistent) {
+        const int32_t call = s->asks[--s->ask_count];
+        s->asked[call] = 0;
+        is_consistent = ask(s, call);
+    }
+    s->is_collecting = false;
+    if (is_consistent && s->queued) {
+        /* What has changed meanwhile comes first: trying values is dear. */
+        for (int32_t i = 0; i < s->required_count; i++)
+            ask_later(s, s->of->nodes[s->required[i]].calls);
+    } else if (is_consistent && s->required_count) {
+        is_consistent = shave(s);
+    }
+    forget_required(s);
+    return is_consistent;
+}

@@ -1,0 +1,143 @@
+"""The graph of quantities of an instance, as generated C reads it.
+
+In: the graph that the root without limits gives rise to, and who asks about which of its nodes. Out: the
+arrays of `compiler/c/quantities.h`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacedsl.compiler.ir import Limit, Make, Propagator
+from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
+from spacedsl.engine.native.library import NODE_FIELDS
+from spacedsl.engine.native.tables import Pool
+from spacedsl.engine.objects import Objects
+from spacedsl.engine.quantities.building import Builder
+from spacedsl.engine.quantities.grounding import Grounding
+from spacedsl.engine.quantities.nodes import Graph
+from spacedsl.engine.quantities.sites import Site, sites
+from spacedsl.engine.static import Statics
+from spacedsl.language.space import Counter
+
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A place where a propagator asks about a quantity; `number` is the propagator's."""
+
+    number: int
+    propagator: Propagator
+    site: Site
+
+    @property
+    def template(self) -> Limit:
+        return Limit(self.site.limit.formula, self.site.limit.names, self.site.limit.names)
+
+
+def askings(propagators: tuple[Propagator, ...], statics: Statics) -> tuple[Asking, ...]:
+    return tuple(
+        Asking(number, propagator, site)
+        for number, propagator in enumerate(propagators)
+        for site in sites(propagator, statics)
+    )
+
+
+@dataclass(slots=True, eq=False)
+class NativeGraph:
+    """`nodes[comparison][ids]` are nodes; `leaves` and `asks` have an entry for each word of a vector."""
+
+    nodes: dict[Limit, dict[Key, int]] = field(default_factory=dict)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    leaves: dict[int, int] = field(default_factory=dict)
+    asks: dict[int, int] = field(default_factory=dict)
+    calls: int = 0
+
+
+def ground(
+    found: tuple[Asking, ...],
+    objects: Objects,
+    layout: Layout,
+    root: array[int],
+    numbers: NDArray[np.int32],
+) -> NativeGraph:
+    """`root`: after everything that involves no quantity; `numbers`: of objects in C, by id."""
+    v = list(root)
+    for cell in layout.wide:
+        v[cell] = sum(v[cell + word] << WORD_BITS * word for word in range(INTEGER_WORDS))
+    grounding = Grounding(objects, layout, Builder(v, layout.universes))
+    grounding.all_instances()
+    result = NativeGraph()
+    links = Pool([0])
+    calls: dict[tuple[int, Key], int] = {}
+    calls_of: dict[int, dict[int, None]] = {}
+    standing: set[int] = set()
+    for asking in found:
+        formula, names = asking.site.limit.formula, asking.site.limit.names
+        node = grounding.condition(formula, dict(zip(names, asking.site.key, strict=True)), formula.span)
+        result.nodes.setdefault(asking.template, {})[asking.site.key] = node
+        call = calls.setdefault((asking.number, asking.site.arguments), len(calls))
+        calls_of.setdefault(node, {})[call] = None
+        if asking.propagator.body == (Make(asking.site.limit),):
+            standing.add(node)
+    graph = grounding.graph()
+    places = [links.add((number, *(int(numbers[i]) for i in ids))) for number, ids in calls]
+    result.calls = len(calls)
+    result.arrays["calls"] = np.array(places or [0], np.int32)
+    data = Pool([0])
+    rows = [
+        (
+            node.op,
+            node.cell,
+            links.add(node.operands) if node.operands else 0,
+            len(node.operands),
+            data.add(tuple(map(_signed, node.data))) if node.data else 0,
+            links.add((len(graph.users[n]), *graph.users[n])),
+            links.add((len(calls_of.get(n, ())), *calls_of.get(n, ()))),
+            n in standing,
+        )
+        for n, node in enumerate(graph.nodes)
+    ]
+    result.arrays["nodes"] = np.array(rows, np.int32).reshape(-1, len(NODE_FIELDS))
+    _add_cells(result, graph, layout, calls_of, links)
+    result.arrays["node_data"] = np.array(data.items, np.int64)
+    result.arrays["links"] = np.array(links.items, np.int32)
+    return result
+
+
+def _add_cells(
+    result: NativeGraph, graph: Graph, layout: Layout, calls_of: Mapping[int, Mapping[int, None]], links: Pool
+) -> None:
+    """By word: the leaves that read its domain, and the calls of all limits above these, at any distance."""
+    above = [0] * len(graph.nodes)
+    for n in range(len(graph.nodes) - 1, -1, -1):
+        above[n] = sum(1 << call for call in calls_of.get(n, ()))
+        for user in graph.users[n]:
+            above[n] |= above[user]
+    for cell, leaves in graph.leaves.items():
+        asks = 0
+        for n in leaves:
+            asks |= above[n]
+        found = [call for call in range(asks.bit_length()) if asks >> call & 1]
+        words = 2 if cell in graph.counters else INTEGER_WORDS if cell in layout.universes else 1
+        for word in range(cell, cell + words):
+            result.leaves[word] = links.add((len(leaves), *leaves))
+            result.asks[word] = links.add((len(found), *found))
+
+
+def decisions(objects: Objects, layout: Layout) -> list[int]:
+    """The cells of enums and integers."""
+    choices = objects.space.choices
+    return [cell for cell, (name, _) in layout.owners.items() if not isinstance(choices[name], Counter)]
+
+
+def _signed(value: int) -> int:
+    """A mask of 64 bits as the signed number of the same bits."""
+    return value - (1 << WORD_BITS) if value >> (WORD_BITS - 1) == 1 else value

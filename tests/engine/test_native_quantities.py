@@ -1,0 +1,103 @@
+"""Quantities in the native engine: the same vectors as the reference, on spaces of all kinds of terms."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.engine.instance import Variable
+from spacedsl.engine.native.descents import native_ordering, random_descents
+from spacedsl.engine.streams import Stream
+from tests.engine.pipelines import BLUR, HARRIS, Stencil, pipeline
+from tests.engine.small import Things, things, world
+from tests.engine.test_native import Both, both, needs_compiler, places, single_values
+from tests.engine.test_pipeline import instance
+from tests.engine.test_quantities import CHOICES, TRIGGERED, chain
+
+ALL_TERMS = """
+choice enum kind($x in Things):
+  value A:
+  value B:
+end
+quantity total() = sum $x in Things: (size($x) * size($x)) - 3
+quantity volume() = prod $x in Things: (size($x))
+quantity least() = min $x in Things: (kind($x) is A ? size($x) : 9)
+quantity ratio($x in Things) = floor(7 - 3 * size($x), size($x))
+quantity up($x in Things) = ceil(5 - 4 * size($x), size($x) + 1)
+quantity extent($x in Things) = "not $x.near" ? size($x)
+  : case site($x) { ROOT | TASK: size($x), LANE: extent(host($x)) + 1, INLINE: extent(host($x)) }
+quantity cap($x in Things) = "not $x.near" ? LANE : max(TASK, min(site($x), cap(host($x))))
+quantity few() = sum $x in Things: (site($x) is ROOT ? 0 : 1)
+choice counter many(): forall $x in Things: sum 1 when: size($x) > few() end
+require total() <= 60
+require volume() > 8 || few() <= 2
+require forall $x in Things: ratio($x) <= -1 || up($x) != -2 || kind($x) is B
+require forall $x in Things: extent($x) <= 6
+require forall $x in Things: site($x) <= cap($x) || site($x) is INLINE
+require forall $x in Things: forall $y in Things: kind($x) == kind($y) || least() != size($x) || many() <= 2
+"""
+
+
+def compared(here: Both, descents: int) -> Both:
+    for descent in range(descents):
+        here.descend(random.Random(descent))
+    return here
+
+
+@needs_compiler
+def test_limits_on_terms_of_every_kind_have_the_same_vectors() -> None:
+    assert compared(both(world(CHOICES + ALL_TERMS, chain(4)).instance), 25).compared > 150
+
+
+@needs_compiler
+def test_quantities_over_what_triggers_may_add_have_the_same_vectors() -> None:
+    text = TRIGGERED + (
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "quantity volume() = prod $x in Some: (kind($x) is A ? size($x) : 5)\n"
+        'quantity few() = min(2, min $x in Some: "$x.id")\n'
+        "require 2 * volume() > 6\nrequire few() >= 1 || volume() == 4\n"
+    )
+    assert compared(both(world(text, 4).instance), 20).compared > 50
+
+
+@needs_compiler
+def test_quantities_saturate_as_those_of_the_reference_do() -> None:
+    text = """
+choice integer size($x in Things): "$x.sizes" end
+quantity volume() = prod $x in Things: (size($x) - 1)
+quantity total() = sum $x in Things: (size($x) * size($x)) - volume()
+quantity part() = floor(volume(), 7) - ceil(total(), 3)
+require volume() >= 5 || total() <= 12
+require part() != 4 || total() < 0
+"""
+    nodes = Things(things(4, sizes=(0, 1, 2, 2**31, 2**62, 2**63 - 1)))
+    assert compared(both(world(text, nodes).instance), 20).compared > 60
+
+
+@needs_compiler
+@pytest.mark.parametrize("stages", [BLUR, HARRIS], ids=["blur", "harris"])
+def test_schedules_of_image_pipelines_have_the_same_vectors(
+    stages: Mapping[str, Mapping[str, Stencil]],
+) -> None:
+    assert compared(both(instance(pipeline(stages, tiles=(4, 16)))), 2).compared > 10
+
+
+@needs_compiler
+def test_descents_of_a_pipeline_take_the_decisions_of_the_reference() -> None:
+    here = both(instance(pipeline(BLUR, tiles=(4, 16))))
+    root = here.root()
+    assert root is not None
+
+    def branches(candidate: Candidate) -> tuple[Variable, list[int]] | None:
+        variable = next((v for v in here.instance.variables if candidate.is_open(v)), None)
+        return None if variable is None else (variable, single_values(candidate.mask(variable)))
+
+    counts = DescentCounts()
+    for number in range(5):
+        random_descent(here.instance, root, branches, Stream(3, number), counts)
+    ordering = native_ordering(places(here.instance), here.instance.presence)
+    assert random_descents(here.native, root.vector, ordering, seed=3, count=5).counts == counts
