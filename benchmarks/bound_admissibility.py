@@ -124,7 +124,7 @@ def _row(name: str, found: Findings) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.bound_admissibility", description="See the module."
+        prog="python -m benchmarks.bound_admissibility", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="*", type=Path, default=sorted(_LIBRARY.glob("*.yaml")))
     parser.add_argument("--leaves", type=int, default=20)

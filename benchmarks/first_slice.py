@@ -175,7 +175,9 @@ def _interval(ratio: Timing) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.first_slice", description="See the module.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.first_slice", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("kernels", nargs="*", default=["matmul", "axpy"], choices=["matmul", "axpy"])
     parser.add_argument("--time", default="3m", help="search time for each kernel")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")

@@ -163,7 +163,10 @@ class Search:
             self._rng.bit_generator.state = json.loads(random_state)
 
     def _search(self, state: State, root: Candidate) -> Stop:
-        """Explores, and compares the fastest; goes on where that has opened again what they had cut."""
+        """Explores, and compares the fastest; goes on where that has opened again what they had cut.
+
+        It may as well have cut all that was left when the budget ended.
+        """
         while True:
             stop = self._explore(state)
             if stop is Stop.INTERRUPTED:
@@ -171,7 +174,9 @@ class Search:
             self._compare(state, root)
             if self._is_interrupted:
                 return Stop.INTERRUPTED
-            if stop is not Stop.EXHAUSTED or state.tree.is_exhausted:
+            if state.tree.is_exhausted:
+                return Stop.EXHAUSTED
+            if stop is not Stop.EXHAUSTED:
                 return stop
 
     def _explore(self, state: State) -> Stop:

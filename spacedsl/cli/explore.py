@@ -19,8 +19,11 @@ from spacedsl.cli.options import (
     Json,
     Quiet,
     Settings,
+    Sizes,
+    SpaceFile,
     Verbose,
     configuration,
+    explain_hint,
     parse_duration,
     parse_sizes,
 )
@@ -44,12 +47,8 @@ def explore(
     kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file.")],
     time: Time = None,
     evaluations: Evaluations = None,
-    size: Annotated[
-        list[str] | None, typer.Option("--size", metavar="m=97", help="A size, over the file's. Repeatable.")
-    ] = None,
-    space: Annotated[
-        Path | None, typer.Option("--space", metavar="FILE", help="The rules to use, over the backbone's.")
-    ] = None,
+    size: Sizes = None,
+    space: SpaceFile = None,
     seed: Annotated[
         int | None,
         typer.Option("--seed", min=0, metavar="N", help="The seed of all random choices. Default: 0."),
@@ -101,18 +100,8 @@ def explore(
         runs=runs,
     )
     loaded = api.load_kernel(kernel, parse_sizes(size or ()))
-    in_file = loaded.search
-    from_kernel = Settings(
-        target=in_file.target,
-        time_s=in_file.time_s,
-        evaluations=in_file.evaluations,
-        ordering=in_file.ordering,
-        policy=in_file.policy,
-        seed=in_file.seed,
-    )
-    defaults = Settings(time_s=DEFAULT_TIME_S, runs=Path("runs"))
-    settings = given.over(from_kernel).over(configuration(config)).over(defaults)
-    with watch(console) as on_event, _blame(loaded, given):
+    settings = _settings(given, loaded, config)
+    with watch(console) as on_event, _blame(loaded, given, explain_hint(kernel, size, space)):
         result = api.explore(
             loaded,
             space=space,
@@ -128,14 +117,33 @@ def explore(
     return _finish(console, result, json=json)
 
 
+def _settings(given: Settings, kernel: KernelFile, config: Path | None) -> Settings:
+    """What the flags say, else the kernel file, else the configuration, else the defaults."""
+    in_file = kernel.search
+    from_kernel = Settings(
+        target=in_file.target,
+        time_s=in_file.time_s,
+        evaluations=in_file.evaluations,
+        ordering=in_file.ordering,
+        policy=in_file.policy,
+        seed=in_file.seed,
+    )
+    defaults = Settings(time_s=DEFAULT_TIME_S, runs=Path("runs"))
+    return given.over(from_kernel).over(configuration(config)).over(defaults)
+
+
 @contextmanager
-def _blame(kernel: KernelFile, given: Settings) -> Iterator[None]:
-    """A name that only the search can refuse is shown in the kernel file, where it came from there."""
+def _blame(kernel: KernelFile, given: Settings, explain_hint: str) -> Iterator[None]:
+    """What only the posed problem shows: a name that came from the kernel file is shown there, and an empty
+    space names the command that explains it.
+    """
     from spacedsl import api
     from spacedsl.kernels.kernel_file import locate
 
     try:
         yield
+    except api.EmptySpaceError as error:
+        raise CommandError(str(error), ExitCode.EMPTY_SPACE, explain_hint) from None
     except DiagnosticError as error:
         is_flag = all(d.span.source.name == "--ordering" for d in error.diagnostics)
         if not is_flag or given.ordering is not None or kernel.search.ordering is None:

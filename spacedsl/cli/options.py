@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from spacedsl.cli.faults import CommandError
+from spacedsl.commands import command
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
@@ -64,6 +65,13 @@ class Settings:
         if self.time_s is not None or self.evaluations is not None:
             merged |= {"time_s": self.time_s, "evaluations": self.evaluations}
         return Settings(**merged)
+
+
+def explain_hint(kernel: Path, sizes: Iterable[str] | None, space: Path | None) -> str:
+    """What says why a space is empty: `spacedsl explain` on the same kernel, sizes and rules."""
+    flags = [word for text in sizes or () for word in ("--size", text)]
+    flags += ["--space", str(space)] if space else []
+    return f"`{command('explain', str(kernel), *flags)}` says which constraints conflict"
 
 
 def parse_duration(text: str) -> float:

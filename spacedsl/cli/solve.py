@@ -17,10 +17,10 @@ from spacedsl.cli.options import (
     Sizes,
     SpaceFile,
     Verbose,
+    explain_hint,
     parse_duration,
     parse_sizes,
 )
-from spacedsl.commands import command
 
 if TYPE_CHECKING:
     from spacedsl.api.solving import Solution
@@ -71,10 +71,7 @@ def solve(
     except EmptySpaceError as error:
         if json:
             console.document(_document(problem.kernel.name, found, is_all=True))
-        flags = [word for text in size or () for word in ("--size", text)]
-        flags += ["--space", str(space)] if space else []
-        hint = f"`{command('explain', str(kernel), *flags)}` says which constraints conflict"
-        raise CommandError(str(error), ExitCode.EMPTY_SPACE, hint) from None
+        raise CommandError(str(error), ExitCode.EMPTY_SPACE, explain_hint(kernel, size, space)) from None
     except TimeoutError:
         console.say(f"stopped after {time}; there may be more solutions (--time gives it longer)")
     if json:

@@ -260,6 +260,7 @@ def test_a_space_without_implementations_is_said_to_be_empty(machine: Path, tmp_
     ran = run("explore", MATMUL, *SMALL, "--space", space, "--runs", tmp_path / "runs")
     assert ran.code == 3
     assert "leave no implementation of `matmul`" in ran.err
+    assert f"`spacedsl explain {MATMUL} {' '.join(SMALL)} --space {space}`" in ran.err
     assert not (tmp_path / "runs").exists()
 
 

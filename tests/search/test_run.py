@@ -439,6 +439,24 @@ def test_a_violation_in_the_last_comparison_lowers_the_bounds_that_are_reported(
     assert result.best.bound_ns <= result.best.timing.high_ns / 0.99
 
 
+def test_a_comparison_that_cuts_all_that_was_left_exhausts_the_space() -> None:
+    class Warm(ToyEvaluator):
+        """Side by side, everything is faster, and as fast as its bound."""
+
+        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+            super().run(lowered, best_ns)
+            return Outcome(timing(1.5 * self.cost(self.runs[-1])))
+
+    instance = ToyInstance([4, 4])
+    options = Options(evaluations=3)
+    result = search(instance, Warm(cost), ExactBound(instance, cost), "bound", options)
+    assert result.progress.evaluations == 3
+    assert result.best is not None
+    assert values_of(result.best.candidate) == min(instance.solutions(), key=cost)
+    assert math.isinf(result.progress.least_bound_ns)
+    assert result.stop is Stop.EXHAUSTED
+
+
 def test_an_interrupt_ends_the_run_with_what_is_known() -> None:
     class Interrupted(ToyEvaluator):
         def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
