@@ -67,12 +67,13 @@ def fmt(
 
 def _read(file: Path) -> Source:
     from spacedsl.diagnostics import Source
+    from spacedsl.language.loader import read_file
 
     if file == STDIN:
         return Source.decode("<stdin>", sys.stdin.buffer.read())
     if file.is_file() and file.suffix != ".space":
         raise CommandError(f"{file}: not a .space file")
-    return Source.read(file)
+    return read_file(file)
 
 
 def _encoded(text: str) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from lark import Token, Tree
 
 from spacedsl.diagnostics import Source
+from spacedsl.language.loader import MOST_CHARACTERS, too_large
 from spacedsl.language.parser import grammar, parse
 from spacedsl.language.pretty import Align, Comment, Document, Group, Indent, Line, Word, render
 from spacedsl.language.trivia import words
@@ -32,6 +33,8 @@ def format_source(source: Source) -> str:
 
     Lines end as the first one of the text does.
     """
+    if len(source.text) > MOST_CHARACTERS:
+        raise too_large(source)
     parse(source)  # everything that the grammar alone does not find
     is_crlf = "\r\n" in source.text.partition("\n")[0] + "\n"
     text = source.text.replace("\r\n", "\n")

@@ -93,11 +93,12 @@ def read_file(path: Path) -> Source:
     """The text of a file, which is not read where it is too large; raises as `Source.read`, and SP009."""
     # A character has at most four bytes.
     if path.stat().st_size > 4 * MOST_CHARACTERS:
-        raise _too_large(Source(str(path), ""))
+        raise too_large(Source(str(path), ""))
     return Source.read(path)
 
 
-def _too_large(source: Source) -> DiagnosticError:
+def too_large(source: Source) -> DiagnosticError:
+    """What is said of a text with more than `MOST_CHARACTERS`."""
     message = f"this file has more than {MOST_CHARACTERS:,} characters"
     return DiagnosticError([Diagnostic("SP009", message, Span(source, 0, 0))])
 
@@ -131,7 +132,7 @@ class _Reader:
         self.sources.append(source)
         try:
             if len(source.text) > MOST_CHARACTERS:
-                raise _too_large(source)
+                raise too_large(source)
             file = parse(source)
         except DiagnosticError as error:
             self.problems.extend(error.diagnostics)

@@ -127,10 +127,17 @@ def _must_break(document: Document) -> bool:
 
 def _fits(document: Document, rest: list[_Entry], room: int) -> bool:
     """Whether the document on one line, and what stands behind it up to the next line break, has room."""
-    stack: list[tuple[bool, Document]] = [(flat, item) for _, flat, item in rest]
-    stack.append((True, document))
-    while stack:
-        flat, item = stack.pop()
+    stack: list[tuple[bool, Document]] = [(True, document)]
+    behind = len(rest)
+    while room >= 0:
+        if not stack:
+            # The rest is looked at as far as it matters: it may be long.
+            if not behind:
+                return True
+            behind -= 1
+            _, flat, item = rest[behind]
+        else:
+            flat, item = stack.pop()
         match item:
             case str():
                 room -= len(item)
@@ -147,9 +154,7 @@ def _fits(document: Document, rest: list[_Entry], room: int) -> bool:
                 stack.append((flat, inner))
             case tuple():
                 stack.extend((flat, part) for part in reversed(item))
-        if room < 0:
-            return False
-    return True
+    return False
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -28,6 +29,11 @@ REFERENCE = "\n".join(
         r"^```space\n(.*?)^```", (ROOT / "docs/language.md").read_text(encoding="utf-8"), re.M | re.DOTALL
     )
 )
+CORPUS = {
+    path.stem: path.read_text(encoding="utf-8")
+    for top in ("kernels", "tests")
+    for path in sorted((ROOT / top).rglob("*.space"))
+}
 TEXTS = (listings.SETS, listings.COUNTERS, listings.GPU, PREAMBLE, LINALG, REFERENCE, FORMATTED)
 
 
@@ -66,12 +72,17 @@ def rules(tree: Tree[Token]) -> Iterator[str]:
     return (str(node.data) for node in tree.iter_subtrees())
 
 
-@pytest.mark.parametrize("text", [FORMATTED, LINALG], ids=["every construct", "linalg"])
-def test_a_file_in_its_canonical_layout_is_left_alone(text: str) -> None:
-    assert formatted(text) == text
+def test_the_file_of_every_construct_is_left_alone() -> None:
+    assert formatted(FORMATTED) == FORMATTED
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels").rglob("*.space")), ids=lambda path: path.stem)
+def test_every_space_that_is_shipped_is_in_its_canonical_layout(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert formatted(text) == text, f"run spacedsl fmt {path.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("text", [*TEXTS[:4], REFERENCE, *CORPUS.values()])
 def test_formatting_changes_neither_the_meaning_nor_the_comments(text: str) -> None:
     result = formatted(text)
     assert meaning(result) == meaning(text)
@@ -92,7 +103,7 @@ def test_every_rule_of_the_grammar_is_in_the_file_of_every_construct() -> None:
     assert {name for name in named | aliases if not name.startswith("_")} <= used
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_generated_spaces_keep_their_meaning_and_are_formatted_once(rng: random.Random) -> None:
     text = generate_space(rng).text
@@ -126,7 +137,7 @@ def scattered(text: str, rng: random.Random) -> str:
     return "".join(parts)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from([*TEXTS[:4], REFERENCE, FORMATTED]), st.randoms(use_true_random=False))
 def test_comments_between_any_two_tokens_are_kept(text: str, rng: random.Random) -> None:
     found = tokens(text)
@@ -190,3 +201,35 @@ def test_lines_end_as_the_first_line_does() -> None:
 def test_a_text_with_errors_is_refused(text: str) -> None:
     with pytest.raises(DiagnosticError):
         formatted(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_mutated_text_is_formatted_or_has_a_diagnostic(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([*TEXTS[:4], REFERENCE]))
+    typed = ["", " ", "\n", "//", "/*", "*/", "///", '"', "\\", "\r", "\t", "(", ")", ":", "é"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        text = text[:at] + data.draw(st.sampled_from(typed)) + text[at + data.draw(st.integers(0, 4)) :]
+    try:
+        result = formatted(text)
+    except DiagnosticError:
+        return
+    assert comments(result) == comments(text)
+    assert formatted(result) == result
+
+
+def test_a_long_condition_takes_time_in_proportion_to_its_length() -> None:
+    def seconds(length: int) -> float:
+        text = "require " + " || ".join(f"f() is A{i}" for i in range(length))
+        start = time.process_time()
+        formatted(text)
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(2000) < 10 * seconds(500)  # 4 times as long; the square would be 16
+
+
+def test_a_text_that_is_too_large_is_refused_at_once() -> None:
+    with pytest.raises(DiagnosticError, match="SP009"):
+        formatted(" " * 1_000_000)
