@@ -8,8 +8,9 @@ conflict, as CP-SAT has proved. Nothing here prints.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from spacedsl.engine.explanation import (
     explain_limit,
     explain_loss,
 )
-from spacedsl.oracle.conflict import Conflict, find_conflict
+from spacedsl.oracle.conflict import Applies, Conflict, find_conflict
 from spacedsl.oracle.cp_sat import Binding, Narrowed, NotTranslatedError
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.run import decided
@@ -129,12 +130,11 @@ def _with_conflict(
     for step in chain.steps:
         for span in step.spans:
             used.setdefault(span, []).append(frozenset(name for _, name in step.binding))
-    numbers = {n: used[r.span] for n, r in enumerate(problem.space.requirements) if r.span in used}
-
-    def among(number: int, binding: Binding) -> bool:
-        names = {str(getattr(item, "name", "")) for item in binding.values()}
-        return any(names <= objects for objects in numbers.get(number, ()))
-
+    among: dict[int, Applies] = {
+        number: partial(_is_within, used[requirement.span])
+        for number, requirement in enumerate(problem.space.requirements)
+        if requirement.span in used
+    }
     taken = {step.decision for step in chain.steps}
     try:
         conflict = _conflict(problem, [d for d in decisions if d in taken], among, time_s)
@@ -143,10 +143,16 @@ def _with_conflict(
     return Answer(claim, holds=True, chain=chain, conflict=conflict)
 
 
+def _is_within(parts: Sequence[frozenset[str]], binding: Binding) -> bool:
+    """Whether the objects of a binding are among those of a step that used the line."""
+    names = {str(getattr(item, "name", "")) for item in binding.values()}
+    return any(names <= objects for objects in parts)
+
+
 def _conflict(
     problem: Unmeasured,
     decisions: Sequence[Decision],
-    among: Callable[[int, Binding], bool] | None,
+    among: Mapping[int, Applies] | None,
     time_s: float,
 ) -> Conflict | None:
     objects = dict(zip(problem.instance.objects.names, problem.instance.objects.objects, strict=True))

@@ -97,13 +97,19 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
     return Statement(name, objects, tuple(named), tuple(v for v in universe if v not in named))
 
 
-def _mask(choice: EnumChoice, relation: str, values: Iterable[str], text: str) -> int:
-    if relation in _COMPARE:
-        raise UnknownNameError(f"`{text}`: the values of {choice.name} have no order")
+def _mask(choice: EnumChoice, relation: str, values: list[str], text: str) -> int:
     for value in values:
         if value not in choice.values and value not in choice.aliases:
             raise _unknown(f"value of {choice.name}", value, (*choice.values, *choice.aliases))
-    return choice.mask(*values)
+    mask = choice.mask(*values)
+    if relation not in _COMPARE:
+        return mask
+    if not choice.ordered:
+        raise UnknownNameError(f"`{text}`: the values of {choice.name} have no order")
+    if mask.bit_count() != 1:
+        raise UnknownNameError(f"`{text}`: one value is compared with")
+    place = mask.bit_length() - 1
+    return sum(1 << bit for bit in range(len(choice.values)) if _COMPARE[relation](bit, place))
 
 
 def _integers(universe: tuple[int, ...], relation: str, values: list[str], text: str) -> tuple[int, ...]:

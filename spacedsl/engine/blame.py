@@ -15,8 +15,11 @@ from itertools import permutations, product
 from spacedsl.diagnostics import Span
 from spacedsl.engine.derivation import Application, Narrowing
 from spacedsl.engine.instance import Instance
+from spacedsl.engine.static import COMPARE
+from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import (
     And,
+    ComparePositions,
     Constant,
     EnumChoice,
     Formula,
@@ -24,6 +27,7 @@ from spacedsl.language.space import (
     Is,
     Not,
     Or,
+    Position,
     Requirement,
     SameEnum,
     Use,
@@ -59,7 +63,12 @@ def responsible_lines(
         return spans
     combinations = [dict(zip(cells, values, strict=True)) for values in product(*domains)]
     # By requirement, which combinations it allows, as one mask.
-    allowed = [sum(1 << at for at, values in enumerate(combinations) if m.holds(values)) for m in meanings]
+    try:
+        allowed = [
+            sum(1 << at for at, values in enumerate(combinations) if m.holds(values)) for m in meanings
+        ]
+    except _NotEnumsError:
+        return spans
     removed = _removed(combinations, narrowings)
 
     def suffice(kept: Iterable[int]) -> bool:
@@ -110,7 +119,7 @@ class _Meaning:
 
     def cells(self) -> Iterator[int]:
         for environment in self.environments():
-            for use in _uses(self.requirement.formula):
+            for use in formula_uses(self.requirement.formula):
                 yield self._place(use, environment)[0]
 
     def holds(self, values: Assignment) -> bool:
@@ -130,6 +139,16 @@ class _Meaning:
             raise _NotEnumsError
         return choice.inverse[values[cell]] if is_turned else values[cell]
 
+    def _position(
+        self, place: Position, names: Sequence[str], environment: Environment, values: Assignment
+    ) -> int:
+        """The place of one side in the order of an enum's values."""
+        if isinstance(place, Use):
+            return self._value(place, environment, values)
+        if isinstance(place, int):
+            return place
+        return names.index(str(self.instance.objects.evaluate(place, dict(environment))))
+
     def _holds(self, formula: Formula, environment: Environment, values: Assignment) -> bool:
         match formula:
             case Constant(value):
@@ -143,6 +162,9 @@ class _Meaning:
                     right, environment, values
                 )
                 return same == formula.equal
+            case ComparePositions(left_place, op, right_place, names):
+                places = (self._position(p, names, environment, values) for p in (left_place, right_place))
+                return COMPARE[op](*places)
             case Not(operand):
                 return not self._holds(operand, environment, values)
             case And(operands):
@@ -150,20 +172,3 @@ class _Meaning:
             case Or(operands):
                 return any(self._holds(f, environment, values) for f in operands)
         raise _NotEnumsError
-
-
-def _uses(formula: Formula) -> Iterator[Use]:
-    match formula:
-        case Constant() | Host():
-            return
-        case Is(use):
-            yield use
-        case SameEnum(left, right):
-            yield from (left, right)
-        case Not(operand):
-            yield from _uses(operand)
-        case And(operands) | Or(operands):
-            for each in operands:
-                yield from _uses(each)
-        case _:
-            raise _NotEnumsError

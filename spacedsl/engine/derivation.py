@@ -174,14 +174,31 @@ class _Recorder:
 
     def derivation(self, parts: Sequence[Part]) -> Derivation:
         vectors, narrowings, is_contradiction = self._narrowings(parts)
-        needed: list[tuple[Narrowing, ...]] = []
+        undone: list[list[Narrowing]] = [[] for _ in parts]
         for at, made in enumerate(narrowings):
-            needed.append(tuple(n for n in made if self._is_needed(parts, at, n, is_contradiction)))
+            for narrowing in made:
+                undone[at].append(narrowing)
+                ends = not self.propagation.replay(self._calls(parts, undone))
+                if not (ends if is_contradiction else self.goal(self.propagation.working)):
+                    undone[at].pop()
+        needed = [
+            tuple(n for n in made if n not in gone) for made, gone in zip(narrowings, undone, strict=True)
+        ]
         inferences = tuple(
-            Inference(part, needed[at], self._reasons(parts, at, needed, is_contradiction), vectors[at])
+            Inference(part, needed[at], self._reasons(parts, at, needed, undone), vectors[at])
             for at, part in enumerate(parts)
         )
         return Derivation(inferences, is_contradiction)
+
+    def _calls(
+        self, parts: Sequence[Part], undone: Sequence[Sequence[Narrowing]]
+    ) -> list[Callable[[], None]]:
+        """The parts, and after each one what takes some of its narrowings back."""
+        return [
+            call
+            for part, gone in zip(parts, undone, strict=True)
+            for call in (self._call(part), *map(self._undo, gone))
+        ]
 
     def _narrowings(
         self, parts: Sequence[Part]
@@ -224,27 +241,29 @@ class _Recorder:
 
         return undo
 
-    def _is_needed(self, parts: Sequence[Part], at: int, narrowing: Narrowing, fails: bool) -> bool:
-        calls = [self._call(part) for part in parts]
-        ends = not self.propagation.replay([*calls[: at + 1], self._undo(narrowing), *calls[at + 1 :]])
-        return not ends if fails else not self.goal(self.propagation.working)
-
     def _reasons(
-        self, parts: Sequence[Part], at: int, needed: Sequence[tuple[Narrowing, ...]], fails: bool
+        self,
+        parts: Sequence[Part],
+        at: int,
+        needed: Sequence[tuple[Narrowing, ...]],
+        undone: Sequence[Sequence[Narrowing]],
     ) -> tuple[int, ...]:
-        """The parts without whose narrowings, all others being made, this one would not make its own."""
-        calls = [self._call(part) for part in parts[:at]]
-        is_last = fails and at == len(parts) - 1
+        """Earlier parts from whose narrowings this one makes its own, none of them in vain."""
+        calls = self._calls(parts[:at], undone[:at])
+        missing: list[int] = []
 
-        def makes(*undone: Narrowing) -> bool:
-            ended = not self.propagation.replay(
-                [*calls, *(self._undo(n) for n in undone), self._call(parts[at])]
-            )
-            return ended or (not is_last and all(self._has(n) for n in needed[at]))
+        def makes() -> bool:
+            gone = [self._undo(n) for before in missing for n in needed[before]]
+            ends = not self.propagation.replay([*calls, *gone, self._call(parts[at])])
+            return ends or (bool(needed[at]) and all(self._has(n) for n in needed[at]))
 
         if isinstance(parts[at], Restriction):
             return ()
-        return tuple(before for before in range(at) if needed[before] and not makes(*needed[before]))
+        for before in range(at):
+            missing.append(before)
+            if not makes():
+                missing.pop()
+        return tuple(before for before in range(at) if before not in missing)
 
     def _has(self, narrowing: Narrowing) -> bool:
         """Whether the domain is as small as the narrowing made it."""
@@ -256,8 +275,8 @@ class _Recorder:
 
 def _propagation(instance: Instance, around: Around | None = None) -> Propagation:
     """Another one for the same instance."""
-    expansion = instance.propagation.expansion
-    return Propagation(instance.compiled, instance.objects, expansion, instance.layout, around=around)
+    layout = instance.layout
+    return Propagation(instance.compiled, instance.objects, instance.expansion, layout, around=around)
 
 
 def _smallest(parts: Sequence[Part], holds: Callable[[Sequence[Part]], bool]) -> list[Part]:

@@ -181,6 +181,8 @@ class Propagation:
     def replay(self, calls: Iterable[Callable[[], None]]) -> bool:
         """Runs calls on the initial vector, and nothing that they would wake; False: a contradiction."""
         self._domains.v[:] = self.layout.initial
+        # What is true of a quantity is asked anew at each call: changes come from outside, too.
+        self._limits.listening, self._limits.evaluation = False, self._graph
         try:
             for call in calls:
                 call()

@@ -8,10 +8,10 @@ there are solutions. Knows nothing of propagation.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.language.space import Requirement, Space
-from spacedsl.oracle.cp_sat import Binding, CpSatModel, Narrowed
+from spacedsl.oracle.cp_sat import Binding, CpSatModel, Grouping, Narrowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,17 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class _Line:
+    """A requirement, by number: a group of all its bindings."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Instance:
     """A requirement on a binding: a group of its own."""
 
-    requirement: int
+    number: int
     objects: tuple[int, ...]
     """Identities, in order of the requirement's variables."""
 
@@ -44,54 +51,65 @@ class _Decided:
     position: int
 
 
+Applies = Callable[[Binding], bool]
+"""Whether a requirement's binding may take part."""
+
+
 def find_conflict(
     space: Space,
     kernel: object,
     device: object,
     decisions: Sequence[Narrowed] = (),
     *,
-    among: Callable[[int, Binding], bool] | None = None,
+    among: Mapping[int, Applies] | None = None,
     timeout_s: float = 60,
 ) -> Conflict | None:
     """A minimal conflict: first between whole requirements, then between their bindings.
 
-    Where it is known that some requirements, by number, conflict on some bindings, `among` says which: the
+    Where it is known which requirements conflict, by number, and on which bindings, `among` says so, and the
     others are left out from the start. Raises `TimeoutError` where one question takes longer,
     `NotTranslatedError`.
     """
+    among = dict.fromkeys(range(len(space.requirements)), lambda _: True) if among is None else among
     narrowed: dict[Hashable, Narrowed] = {_Decided(n): d for n, d in enumerate(decisions)}
-
-    def line(number: int, binding: Binding) -> Hashable:
-        return number if among is None or among(number, binding) else None
-
-    lines = _minimal(CpSatModel(space, kernel, device, line), narrowed, timeout_s)
-    if lines is None:
+    model = _model(space, kernel, device, among, lambda number, binding: _Line(number))
+    parts = _minimal(model, narrowed, timeout_s)
+    if parts is None:
         return None
     bound: dict[_Instance, Binding] = {}
 
     def instance(number: int, binding: Binding) -> Hashable:
-        if number not in lines or (among is not None and not among(number, binding)):
-            return None
         key = _Instance(number, tuple(id(item) for item in binding.values()))
         bound.setdefault(key, binding)
         return key
 
-    needed = {name: narrowed[name] for name in narrowed if name in lines}
-    parts = _minimal(CpSatModel(space, kernel, device, instance), needed, timeout_s)
+    narrowed = {name: decision for name, decision in narrowed.items() if name in parts}
+    lines = {number: applies for number, applies in among.items() if _Line(number) in parts}
+    parts = _minimal(_model(space, kernel, device, lines, instance), narrowed, timeout_s)
     assert parts is not None, "the bindings together are the requirements, which conflict"
     clashes = tuple(
-        Clash(requirement, tuple(b for k, b in bound.items() if k.requirement == number and k in parts))
-        for number, requirement in enumerate(space.requirements)
-        if any(isinstance(p, _Instance) and p.requirement == number for p in parts)
+        Clash(space.requirements[n], tuple(b for k, b in bound.items() if k.number == n and k in parts))
+        for n in sorted(lines)
     )
     return Conflict(clashes, tuple(decision for name, decision in narrowed.items() if name in parts))
 
 
+def _model(
+    space: Space, kernel: object, device: object, among: Mapping[int, Applies], grouping: Grouping
+) -> CpSatModel:
+    """Of the space with these requirements only; `grouping` has their numbers in the whole space."""
+    numbers = sorted(among)
+    only = replace(space, requirements=tuple(space.requirements[n] for n in numbers))
+
+    def group(position: int, binding: Binding) -> Hashable:
+        number = numbers[position]
+        return grouping(number, binding) if among[number](binding) else None
+
+    return CpSatModel(only, kernel, device, group)
+
+
 def _minimal(
-    model: CpSatModel,
-    narrowed: Mapping[Hashable, Narrowed],
-    timeout_s: float,
-    without: Iterable[Hashable] = (),
+    model: CpSatModel, narrowed: Mapping[Hashable, Narrowed], timeout_s: float
 ) -> frozenset[Hashable] | None:
     """Groups and decisions that conflict while any part of them does not; None where all together do not."""
 

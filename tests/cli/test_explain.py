@@ -95,6 +95,7 @@ def test_the_document_holds_the_chain() -> None:
         (("home(x, y) is REGISTER",), "there is no home(x, y): it is home($value in Values)"),
         (("home(x) is REGISTERS",), "no value of home is called `REGISTERS`; did you mean `REGISTER`?"),
         (("home(x) <= REGISTER",), "the values of home have no order"),
+        (("home(x) <= REGISTERS",), "no value of home is called `REGISTERS`"),
         (("spilled() = 1",), "of a counter, say that it is <=, <, >=, > or != one number"),
         (("--decide", "spilled() <= 1"), "spilled is a counter, which follows from decisions"),
         (("--decisions", "missing.json"), "there is no such file"),
@@ -123,3 +124,20 @@ def test_triggers_leave_the_chain_without_a_minimal_set(tmp_path: Path) -> None:
     assert ran.code == 3
     assert "no minimal set of lines: objects that triggers add are not translated" in ran.out
     assert "nothing is left" in ran.out
+
+
+def test_values_of_an_ordered_enum_are_compared(tmp_path: Path) -> None:
+    (tmp_path / "pots.space").write_text(
+        'set Pots: iterator = "$kernel.pots" end\n'
+        "choice ordered enum heat($p in Pots): COLD < WARM < HOT end\n"
+        "require forall $p in Pots: forall $q in Pots: heat($p) != heat($q)\n"
+    )
+    (tmp_path / "pots.yaml").write_text(
+        "kernel: pots\nbackbone: plain\nspace: pots.space\nobjects: {pots: [a, b]}\n"
+    )
+    ran = run("explain", tmp_path / "pots.yaml", "heat(a) > COLD", "--decide", "heat(b) < WARM")
+    assert ran.code == 0
+    assert "heat(a) is not COLD, which leaves WARM | HOT" in ran.out
+    ran = run("explain", tmp_path / "pots.yaml", "heat(a) >= COLD | WARM")
+    assert ran.code == 2
+    assert "one value is compared with" in ran.err

@@ -113,6 +113,22 @@ def test_of_a_table_of_several_lines_the_one_that_matters_is_named() -> None:
     assert explanation.steps[-1].reasons == (0, 1)
 
 
+def test_of_a_table_on_ordered_values_the_line_that_matters_is_named() -> None:
+    text = (
+        "choice ordered enum site($x in Things): LOW < MIDDLE < HIGH end\n"
+        "choice ordered enum store($x in Things): LOW < MIDDLE < HIGH end\n"
+        "require forall $x in Things:\n"
+        "  store($x) <= site($x)\n"
+        "  site($x) is not MIDDLE || store($x) is not MIDDLE\n"
+    )
+    small = world(text, 1)
+    below = small.instance.space.requirements[0].span
+    decisions = [Decision("site", ("t0",), ("LOW",))]
+    explanation = explain_loss(small.instance, decisions, Decision("store", ("t0",), ("HIGH",)))
+    assert explanation is not None
+    assert [step.spans for step in explanation.steps] == [(), (below,)]
+
+
 def test_counters_are_links_of_a_chain() -> None:
     small = world(BUDGET, 3)
     explanation = explain_loss(
@@ -129,6 +145,24 @@ def test_counters_are_links_of_a_chain() -> None:
     assert explanation is not None
     assert [c.what for c in explanation.steps[-1].changes] == ["least total()"]
     assert explain_limit(small.instance, [], ("total", ()), 0, 3) is None
+
+
+def test_quantities_are_read_anew_at_each_step() -> None:
+    text = (
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "quantity area() = prod $x in Things: (size($x))\n"
+        "require area() <= 16\n"
+    )
+    small = world(text, 3)
+    decisions = [Decision("size", ("t2",), (4,)), Decision("size", ("t0",), (2, 4))]
+    explanation = explain_loss(small.instance, decisions, Decision("size", ("t1",), (4,)))
+    assert spelled(explanation) == [
+        ("size(t2): 4", ()),
+        ("size(t0): 2|4", ()),
+        ("size(t1): 1|2", (0, 1)),
+    ]
+    # Without the decisions, the same line removes nothing.
+    assert explain_loss(small.instance, decisions[:1], Decision("size", ("t1",), (4,))) is None
 
 
 def test_a_contradiction_is_explained_by_the_decisions_that_it_needs() -> None:

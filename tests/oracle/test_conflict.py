@@ -130,12 +130,18 @@ def test_only_the_bindings_that_are_known_to_take_part_are_looked_at() -> None:
     small = world(PIGEONS, 5)
     four = small.things[1:]
 
-    def among(number: int, binding: Binding) -> bool:
+    def is_of_four(binding: Binding) -> bool:
         return all(any(item is t for t in four) for item in binding.values())
 
-    conflict = find_conflict(small.instance.space, small.kernel, Machine(), among=among)
+    conflict = find_conflict(
+        small.instance.space, small.kernel, Machine(), among={0: is_of_four, 1: lambda _: True}
+    )
     assert conflict is not None
-    assert all(among(0, dict(b)) for clash in conflict.clashes for b in clash.bindings)
+    assert conflict.clashes[0].requirement is small.instance.space.requirements[0]
+    assert all(is_of_four(dict(b)) for b in conflict.clashes[0].bindings)
+    # Of four in three holes, the first line alone is enough; the second one alone never is.
+    only_second = find_conflict(small.instance.space, small.kernel, Machine(), among={1: lambda _: True})
+    assert only_second is None
 
 
 def test_spaces_with_triggers_are_refused_in_words() -> None:
