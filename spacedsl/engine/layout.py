@@ -18,6 +18,8 @@ from spacedsl.language.space import Binder, Counter, EnumChoice, IntegerChoice, 
 
 INTEGER_WORDS = 4
 WORD_BITS = 64
+DENSE = 8
+"""A choice of two objects is stored as a square where one pair in so many has a cell."""
 LARGEST_INTEGER = 2**63 - 1
 CERTAIN = 0
 """The word that says PRESENT of all that is there from the start."""
@@ -104,7 +106,10 @@ def binder_cells(
 
 
 def by_ids(places: Mapping[Key, int], params: tuple[Binder, ...], count: int) -> object:
-    """What generated code indexes: the cell itself, a list, a list of lists, or a mapping of tuples."""
+    """What generated code indexes: the cell itself, a list, rows, or a mapping of tuples.
+
+    Rows of few cells are mappings, so that a choice over a sparse relation takes no square of the objects.
+    """
     if not params:
         return places.get((), -1)
     if len(params) == 1:
@@ -112,6 +117,13 @@ def by_ids(places: Mapping[Key, int], params: tuple[Binder, ...], count: int) ->
         for (number,), cell in places.items():
             row[number] = cell
         return row
+    if len(params) == 2 and len(places) < count * count // DENSE:
+        sparse: list[dict[int, int]] = [{}] * count
+        for (left, right), cell in places.items():
+            if not sparse[left]:
+                sparse[left] = {}
+            sparse[left][right] = cell
+        return sparse
     if len(params) == 2:
         rows: list[list[int | None]] = [[None] * count for _ in range(count)]
         for (left, right), cell in places.items():
