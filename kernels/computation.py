@@ -258,6 +258,8 @@ class _Checker:
                     self.report.error("KF007", f"{number} is no {dtype.label}", node.span)
                 case Binary(operator="/") if dtype is DType.I32:
                     self.report.error("KF008", f"not supported yet: division of {dtype.label}", node.span)
+                case Binary(operator="/", right=Constant(value=0, span=span)):
+                    self.report.error("KF007", "division by zero", span)
 
     def _same_dtype(self, span: Span, name: str, dtype: DType, target: Tensor) -> None:
         if dtype is not target.dtype:
