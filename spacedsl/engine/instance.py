@@ -15,11 +15,13 @@ from functools import cached_property
 from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.cycles import refuse_cycles
+from spacedsl.engine.differences import contradict
 from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps
 from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
 from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
+from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion, expand
 from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Space
 
@@ -95,6 +97,8 @@ class Instance:
 
     @cached_property
     def _root_candidate(self) -> Candidate | None:
+        if contradict(self.compiled, Statics(self.objects, self.layout, {}, {})):
+            return None
         return self._candidate((self.native or self.propagation).root())
 
     def variables_of(self, choice: str) -> tuple[Variable, ...]:

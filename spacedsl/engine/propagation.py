@@ -18,6 +18,7 @@ from typing import Any
 from spacedsl.compiler import CompiledSpace
 from spacedsl.compiler.ir import InMask, Limit, Make, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.differences import contradict
 from spacedsl.engine.domains import Contradiction, Domains, Inverses
 from spacedsl.engine.integers import Equality
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
@@ -88,6 +89,8 @@ class Propagation:
 
     def root(self) -> array[int] | None:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
+        if contradict(self.compiled, self._statics):
+            return None
         self._domains.v[:] = self.layout.initial
         if not self.compiled.space.quantities:
             return self._run(self._start_everywhere)

@@ -138,7 +138,7 @@ class Statics:
         use = test.value.use
         assert use is not None
         cell = self.layout.cells[use.choice][tuple(environment[a] for a in use.args)]
-        factor, offset = self._term(test.value.factor, environment), self._offset(test.value, environment)
+        factor, offset = self._term(test.value.factor, environment), self.offset(test.value, environment)
         limit, compare = self._linear(test.limit, environment), COMPARE[test.op]
         universe = self.layout.universes[cell]
         return sum(1 << bit for bit, value in enumerate(universe) if compare(factor * value + offset, limit))
@@ -155,9 +155,9 @@ class Statics:
 
     def _linear(self, linear: Linear, environment: Mapping[str, int]) -> int:
         assert linear.use is None
-        return self._offset(linear, environment)
+        return self.offset(linear, environment)
 
-    def _offset(self, linear: Linear, environment: Mapping[str, int]) -> int:
+    def offset(self, linear: Linear, environment: Mapping[str, int]) -> int:
         return sum(sign * self._term(value, environment) for sign, value in linear.offsets)
 
     def _term(self, term: Term, environment: Mapping[str, int]) -> int:

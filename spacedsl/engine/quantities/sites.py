@@ -28,7 +28,7 @@ class Site:
 def sites(propagator: Propagator, statics: Statics) -> Iterator[Site]:
     if not propagator.limits:
         return
-    for outer in _bindings(statics, propagator.loops, {}):
+    for outer in bindings(statics, propagator.loops, {}):
         arguments = tuple(outer[a] for a in propagator.arguments)
         for limit, environment in _asked(statics, propagator.body, outer):
             yield Site(limit, tuple(environment[a] for a in limit.args), arguments)
@@ -41,7 +41,7 @@ def _asked(
         match statement:
             case For(loops, body):
                 if any(statement_limits(s) for s in body):
-                    for inner in _bindings(statics, loops, outer):
+                    for inner in bindings(statics, loops, outer):
                         yield from _asked(statics, body, inner)
             case If(_, then, otherwise):
                 for limit in statement_limits(If(statement.test, ())):
@@ -52,7 +52,8 @@ def _asked(
                     yield limit, outer
 
 
-def _bindings(statics: Statics, loops: tuple[Loop, ...], outer: Environment) -> Iterator[Environment]:
+def bindings(statics: Statics, loops: tuple[Loop, ...], outer: Environment) -> Iterator[Environment]:
+    """What loops bind, as generated code does."""
     if not loops:
         yield outer
         return
@@ -60,7 +61,7 @@ def _bindings(statics: Statics, loops: tuple[Loop, ...], outer: Environment) -> 
     for item in _members(statics, loop, outer):
         inner = {**outer, loop.variable: item}
         if all(statics.holds(test, inner) for test in loop.tests):
-            yield from _bindings(statics, tuple(rest), inner)
+            yield from bindings(statics, tuple(rest), inner)
 
 
 def _members(statics: Statics, loop: Loop, outer: Environment) -> Iterable[int]:
