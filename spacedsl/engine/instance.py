@@ -203,6 +203,8 @@ def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable
 def _presence(space: Space, objects: Objects, layout: Layout) -> dict[int, tuple[int, ...]]:
     """By cell: the words that say whether a decision's objects are present; none where they always are."""
     found: dict[int, tuple[int, ...]] = {}
+    if not space.triggers and not space.quotients:
+        return found
     for choice in space.choices.values():
         if not isinstance(choice, Counter):
             for key, cell in layout.cells[choice.name].items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,13 +18,17 @@ from dataclasses import replace
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import EnumerationLimitError
+from spacedsl.engine.native.propagation import native_or_reason
 from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
-from tests.engine.agreement import Tally
+from tests.engine.agreement import Agreement, Tally
 from tests.engine.examples import example_of
 from tests.engine.generated_objects import Backbone, Machine
 from tests.engine.generated_spaces import GeneratedSpace, generate_space
+from tests.engine.test_native import Both
 
 DESCENTS = 6
+NATIVE_EVERY = 4
+"""Of so many spaces one is compiled, which takes as long as all that is done with the others."""
 MOST_SOLUTIONS_TO_SEARCH = 1000
 
 
@@ -39,6 +44,8 @@ def disagreement(generated: GeneratedSpace, tally: Tally, seed: int = 0) -> str 
             compared.check_order(rng)
             compared.check_monotone(rng)
             compared.check_queue(rng)
+        if seed % NATIVE_EVERY == 0:
+            _check_native(compared, seed)
         if len(compared.solutions) <= MOST_SOLUTIONS_TO_SEARCH:
             compared.check_exhaustively()
             with suppress(NotTranslatedError):
@@ -47,6 +54,16 @@ def disagreement(generated: GeneratedSpace, tally: Tally, seed: int = 0) -> str 
     except AssertionError as error:
         return str(error)
     return None
+
+
+def _check_native(compared: Agreement, seed: int) -> None:
+    """The native engine, where it runs, gives the vectors of the reference."""
+    instance = compared.instance
+    native, _ = native_or_reason(instance.compiled, instance.objects, instance.expansion, instance.layout)
+    if native is not None:
+        here = Both(instance, native)
+        for number in range(DESCENTS):
+            here.descend(random.Random(f"{seed} native {number}"))
 
 
 def shrink(generated: GeneratedSpace, seed: int) -> GeneratedSpace:
@@ -121,4 +138,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with tempfile.TemporaryDirectory() as cache:
+        # Thousands of engines that nobody asks for again.
+        os.environ["XDG_CACHE_HOME"] = cache
+        sys.exit(main())

@@ -5,6 +5,7 @@ A fixpoint is unique, so there is nothing to tolerate. Without a C compiler only
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from array import array
@@ -438,6 +439,16 @@ def test_a_library_is_compiled_once_and_found_again(tmp_path: Path) -> None:
     assert building.build(source, {"ANSWER": 1}, tmp_path) == first
     assert building.build(source, {"ANSWER": 2}, tmp_path) != first
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".so", ".so"]
+
+
+@needs_compiler
+def test_libraries_that_nobody_has_asked_for_in_a_month_are_removed(tmp_path: Path) -> None:
+    old, used = (building.build(f"int f{n}(void) {{ return 0; }}", {}, tmp_path) for n in range(2))
+    for library in (old, used):
+        os.utime(library, (0, 0))
+    assert building.build("int f1(void) { return 0; }", {}, tmp_path) == used
+    building.build("int f2(void) { return 0; }", {}, tmp_path)
+    assert not old.exists() and used.exists()
 
 
 @needs_compiler

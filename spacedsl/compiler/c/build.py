@@ -16,12 +16,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 FLAGS = ("-O2", "-std=gnu11", "-fvisibility=hidden", "-fno-sanitize=all", "-w", "-shared", "-fPIC")
 TIMEOUT_S = 300.0
+KEPT_S = 30 * 24 * 3600.0
+"""A library that has not been asked for in this time is removed when another one is made."""
 
 
 class NoCompilerError(Exception):
@@ -71,6 +75,8 @@ def build(source: str, constants: Mapping[str, int], folder: Path | None = None)
     folder = folder if folder is not None else cache_folder()
     library = folder / f"{digest[:32]}.so"
     if library.exists():
+        with suppress(OSError):
+            library.touch()
         return library
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,8 +94,17 @@ def build(source: str, constants: Mapping[str, int], folder: Path | None = None)
             if done.returncode != 0 or not result.exists():
                 raise NoCompilerError(f"{compiler.command[0]} refused an engine: {done.stderr[:2000]}")
             result.replace(library)
+        _prune(folder)
     except subprocess.TimeoutExpired:
         raise NoCompilerError(f"{compiler.command[0]} took more than {TIMEOUT_S:g} s for an engine") from None
     except OSError as error:
         raise NoCompilerError(f"no engine can be kept in {folder}: {error.strerror}") from None
     return library
+
+
+def _prune(folder: Path) -> None:
+    oldest = time.time() - KEPT_S
+    for library in folder.glob("*.so"):
+        with suppress(OSError):
+            if library.stat().st_mtime < oldest:
+                library.unlink()

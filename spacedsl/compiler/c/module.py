@@ -1,8 +1,8 @@
 """Printing of all propagators of a space as one C translation unit.
 
 In: a `Module` and its space. Out: `CModule`: the text, and what an instance has to supply. The text stands
-between `runtime.h` and `quantities.h`, whose operations it calls, and `search.h`, which calls it. Every
-function works on a `State *s` and returns false for a contradiction:
+between the files `BEFORE` it, whose operations it calls, and those `AFTER` it, which call it. Every function
+works on a `State *s` and returns false for a contradiction:
 
     run_NAME(s, objects..)   a propagator on a binding, or what runs it on all bindings that a wake leaves
     open wake_N(s, cell)          everything that a change of a cell of source N runs wake, compute, start
@@ -27,6 +27,8 @@ from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Module, Propagato
 from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
+BEFORE = ("runtime.h", "integers.h", "quantities.h", "limits.h")
+AFTER = ("propagation.h", "descents.h")
 MOST_INVERTED_BITS = 12
 """Pairs of more values are inverted value by value."""
 
@@ -50,9 +52,7 @@ class CModule:
     def source(self) -> str:
         """The whole translation unit."""
         head = f"#define FOLLOWED_BITS {FOLLOWED_BITS}"
-        return "\n\n".join(
-            (head, _runtime("runtime.h"), _runtime("quantities.h"), self.generated, _runtime("search.h"))
-        )
+        return "\n\n".join((head, *map(_runtime, BEFORE), self.generated, *map(_runtime, AFTER)))
 
 
 def print_c(module: Module, space: Space) -> CModule:

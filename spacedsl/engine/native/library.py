@@ -1,7 +1,7 @@
 """The compiled library of a space, and the structures that its functions take.
 
 In: the path of a library. Out: `Library`, whose functions are called without the interpreter's lock. What the
-structures hold is said in `compiler/c/runtime.h` and `search.h`.
+structures hold is said in `compiler/c/runtime.h` and `descents.h`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,245 @@
+/* What Python calls to propagate: states, and restrictions of one vector.
+ *
+ * Generated code above defines `start`, `start_limited`, `wake` and `compute`, and `mirrored` for pairs. An instance may be shared by
+ * threads; a state is for one thread at a time. */
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { FAULT = -1, CONTRADICTION = 0, NARROWED = 1, UNCHANGED = 2 };
+
+/* ---- States ---- */
+
+EXPORT void free_state(State *s)
+{
+    if (!s)
+        return;
+    free(s->v);
+    free(s->saved);
+    free(s->before);
+    free(s->waiting);
+    free(s->dirty);
+    free(s->queue);
+    free(s->later);
+    free(s->pending);
+    free(s->differs);
+    free(s->differing);
+    free(s->asked);
+    free(s->asks);
+    free(s->is_required);
+    free(s->required);
+    free(s->live);
+    free(s->stack);
+    free(s->undo);
+    free(s->is_tried);
+    free(s->tried);
+    free(s);
+}
+
+static size_t block_words(const Instance *of)
+{
+    return (size_t)of->words + (size_t)of->row_words + 2 * (size_t)of->node_count;
+}
+
+/* Memory for the graph; false: there is none. */
+static bool add_graph(State *s)
+{
+    const size_t nodes = (size_t)s->of->node_count, calls = (size_t)s->of->call_count, words = (size_t)s->of->words;
+    s->low = (int64_t *)(s->rows + s->of->row_words);
+    s->high = s->low + nodes;
+    s->pending = calloc(nodes / 64 + 1, sizeof(Word));
+    s->differs = calloc(nodes, 1);
+    s->differing = malloc(nodes * sizeof(int32_t));
+    s->asked = calloc(calls + 1, 1);
+    s->asks = malloc((calls + 1) * sizeof(int32_t));
+    s->is_required = calloc(nodes, 1);
+    s->required = malloc(nodes * sizeof(int32_t));
+    s->live = malloc(2 * nodes);
+    s->stack = malloc(nodes * sizeof(int32_t));
+    s->undo = malloc(nodes * sizeof(Undo));
+    s->is_tried = calloc(words, 1);
+    s->tried = malloc(words * sizeof(int32_t));
+    return s->pending && s->differs && s->differing && s->asked && s->asks && s->is_required && s->required &&
+           s->live && s->stack && s->undo && s->is_tried && s->tried;
+}
+
+/* A state that holds the vector before any propagation; NULL: no memory. */
+EXPORT State *new_state(const Instance *of)
+{
+    State *const s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    const size_t words = (size_t)of->words, all = block_words(of);
+    size_t ring = 1;
+    while (ring < words)
+        ring *= 2;
+    s->of = of;
+    s->ring = (int32_t)ring - 1;
+    s->v = malloc(all * sizeof(Word));
+    s->saved = malloc(all * sizeof(Word));
+    s->before = malloc((words + INTEGER_WORDS) * sizeof(Word));
+    s->waiting = calloc(words, 1);
+    s->dirty = calloc(words, 1);
+    s->queue = malloc(ring * sizeof(int32_t));
+    s->later = malloc(words * sizeof(int32_t));
+    if (!s->v || !s->saved || !s->before || !s->waiting || !s->dirty || !s->queue || !s->later) {
+        free_state(s);
+        return NULL;
+    }
+    s->rows = s->v + words;
+    memcpy(s->v, of->initial, words * sizeof(Word));
+    memcpy(s->rows, of->initial_rows, (size_t)of->row_words * sizeof(Word));
+    if (of->node_count) {
+        if (!add_graph(s)) {
+            free_state(s);
+            return NULL;
+        }
+        compute_all_nodes(s);
+    }
+    return s;
+}
+
+/* Why the last call returned FAULT: 1 + the number of the check, and the value that it refused. */
+EXPORT int32_t fault_of(const State *s, Word *value)
+{
+    memcpy(value, s->fault_value, sizeof s->fault_value);
+    return s->fault;
+}
+
+/* Makes the state hold a vector; bit rows and nodes follow the words that differ. */
+static void load(State *s, const Word *vector)
+{
+    if (!s->of->row_words && !s->of->node_count) {
+        memcpy(s->v, vector, (size_t)s->of->words * sizeof(Word));
+        return;
+    }
+    for (int32_t cell = 0; cell < s->of->words; cell++) {
+        const Word had = s->v[cell], has_now = vector[cell];
+        if (had == has_now)
+            continue;
+        s->v[cell] = has_now;
+        if (s->of->node_count)
+            touch(s, cell);
+        const Cell *const c = s->of->cells + cell;
+        if (c->row < 0)
+            continue;
+        drop(s, c, had & ~has_now);
+        for (Word more = has_now & ~had; more; more &= more - 1)
+            s->rows[c->row + (c->bit >> 6) + __builtin_ctzll(more) * ROW_WORDS] |= (Word)1 << (c->bit & 63);
+    }
+    if (s->of->node_count) {
+        if (s->is_stale)
+            compute_all_nodes(s);
+        refresh(s);
+        forget_differing(s);
+    }
+}
+
+/* ---- Propagation ---- */
+
+static bool to_fixpoint(State *s)
+{
+    for (;;) {
+        if (s->queued) {
+            const int32_t cell = s->queue[s->first++ & s->ring];
+            s->queued--;
+            s->waiting[cell] = 0;
+            notice(s, cell);
+            if (!wake(s, cell))
+                return false;
+        } else if (s->latest) {
+            const int32_t cell = s->later[--s->latest];
+            s->dirty[cell] = 0;
+            if (!compute(s, cell))
+                return false;
+        } else if (s->ask_count) {
+            if (!run_limits(s))
+                return false;
+        } else {
+            if (s->of->node_count) {
+                refresh(s);
+                forget_differing(s);
+            }
+            return true;
+        }
+    }
+}
+
+/* Empties the queues after a contradiction. */
+static void give_up(State *s)
+{
+    while (s->queued)
+        s->waiting[s->queue[(s->first + --s->queued) & s->ring]] = 0;
+    while (s->latest)
+        s->dirty[s->later[--s->latest]] = 0;
+    if (s->of->node_count) {
+        while (s->ask_count)
+            s->asked[s->asks[--s->ask_count]] = 0;
+        memset(s->pending, 0, (size_t)(s->of->node_count + 63) / 64 * sizeof(Word));
+        forget_differing(s);
+        s->is_dirty = false;
+        s->is_stale = true;
+    }
+}
+
+static bool narrow_domain(State *s, int32_t cell, const Word *mask)
+{
+    const Cell *const c = s->of->cells + cell;
+    if (c->universe >= 0)
+        return keep(s, cell, mask);
+    const Word kept = s->v[cell] & *mask;
+    if (kept == s->v[cell])
+        return true;
+    return c->twin >= 0 ? narrow_pair(s, cell, kept, mirrored(c->source, kept)) : narrow(s, cell, kept);
+}
+
+static int32_t ended(State *s, bool is_consistent)
+{
+    if (is_consistent)
+        return NARROWED;
+    give_up(s);
+    return s->fault ? FAULT : CONTRADICTION;
+}
+
+/* Every propagator on every binding, to the fixpoint, into `vector`. */
+EXPORT int32_t propagate_root(State *s, Word *vector)
+{
+    s->fault = 0;
+    load(s, s->of->initial);
+    const int32_t end = ended(s, start(s) && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
+/* What limits on quantities remove from the root that all else has made; the graph is of that. */
+EXPORT int32_t propagate_limits(State *s, Word *vector)
+{
+    s->fault = 0;
+    load(s, vector);
+    s->any_differs = true;
+    const int32_t end = ended(s, start_limited(s) && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
+/* The domain at `cell` of `vector` keeps the values of `mask`; what follows, into `vector` itself. */
+EXPORT int32_t restrict_domain(State *s, Word *vector, int32_t cell, const Word *mask)
+{
+    s->fault = 0;
+    load(s, vector);
+    const int32_t end = ended(s, narrow_domain(s, cell, mask) && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
+
+/* The same for several domains, and propagated once; `masks` has INTEGER_WORDS for each. */
+EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+{
+    bool is_consistent = true;
+    s->fault = 0;
+    load(s, vector);
+    for (int32_t i = 0; i < count && is_consistent; i++)
+        is_consistent = narrow_domain(s, cells[i], masks + i * INTEGER_WORDS);
+    const int32_t end = ended(s, is_consistent && to_fixpoint(s));
+    memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
+    return end;
+}
