@@ -26,11 +26,24 @@ from spacedsl.engine.explanation import (
     explain_limit,
     explain_loss,
 )
+from spacedsl.language.reading import formula_uses
+from spacedsl.language.space import Counter, IntegerChoice, Use
 from spacedsl.oracle.conflict import Applies, Conflict, find_conflict
 from spacedsl.oracle.cp_sat import Binding, Narrowed, NotTranslatedError
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.run import decided
 from spacedsl.search.solutions import random_solutions
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a conflict takes for granted: the values of an integer choice, the definition of what follows."""
+
+    what: str
+    """`start(cut)`."""
+    values: tuple[int, ...] | None
+    """Of an integer choice."""
+    span: Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +57,8 @@ class Answer:
     conflict: Conflict | None = None
     """Where nothing is left; None where none was found (`why_not`), or where there are solutions."""
     why_no_conflict: str | None = None
+    givens: tuple[Given, ...] = ()
+    """Of the conflict."""
     left: tuple[str | int, ...] = ()
     """What is still possible where the claim does not hold: values, or the ends of a counter."""
 
@@ -107,7 +122,7 @@ def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float
         if is_solvable is None:
             raise TimeoutError from None
         return Answer(claim, holds=True, why_no_conflict=str(error))
-    return Answer(claim, holds=conflict is not None, conflict=conflict)
+    return Answer(claim, holds=conflict is not None, conflict=conflict, givens=_givens(problem, conflict))
 
 
 def _search(problem: Unmeasured, candidate: Candidate, time_s: float) -> bool | None:
@@ -140,7 +155,7 @@ def _with_conflict(
         conflict = _conflict(problem, [d for d in decisions if d in taken], among, time_s)
     except NotTranslatedError as error:
         return Answer(claim, holds=True, chain=chain, why_no_conflict=str(error))
-    return Answer(claim, holds=True, chain=chain, conflict=conflict)
+    return Answer(claim, holds=True, chain=chain, conflict=conflict, givens=_givens(problem, conflict))
 
 
 def _is_within(parts: Sequence[frozenset[str]], binding: Binding) -> bool:
@@ -159,6 +174,33 @@ def _conflict(
     narrowed: list[Narrowed] = [(d.choice, tuple(objects[o] for o in d.objects), d.values) for d in decisions]
     space, kernel = problem.space, problem.kernel.backbone
     return find_conflict(space, kernel, problem.device, narrowed, among=among, timeout_s=time_s)
+
+
+def _givens(problem: Unmeasured, conflict: Conflict | None) -> tuple[Given, ...]:
+    """In order of the conflict, each once."""
+    found: dict[Given, None] = {}
+    for clash in conflict.clashes if conflict is not None else ():
+        for binding in clash.bindings:
+            for use in formula_uses(clash.requirement.formula):
+                given = _given(problem, use, tuple(binding[a] for a in use.args))
+                if given is not None:
+                    found[given] = None
+    return tuple(found)
+
+
+def _given(problem: Unmeasured, use: Use, objects: tuple[object, ...]) -> Given | None:
+    names = ", ".join(str(getattr(item, "name", item)) for item in objects)
+    space = problem.space
+    if use.choice in space.quantities:
+        return Given(f"{use.choice}({names})", None, space.quantities[use.choice].span)
+    match space.choices[use.choice]:
+        case IntegerChoice() as choice:
+            universe = problem.instance.universe(use.choice, *objects)
+            values = tuple(value for value in universe if isinstance(value, int))
+            return Given(f"{use.choice}({names})", values, choice.universe.span)
+        case Counter() as choice:
+            return Given(f"{use.choice}({names})", None, choice.span)
+    return None
 
 
 def _spelled(decision: Decision) -> str:

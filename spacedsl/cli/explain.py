@@ -26,7 +26,7 @@ from spacedsl.cli.options import (
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from spacedsl.api.explaining import Answer
+    from spacedsl.api.explaining import Answer, Given
     from spacedsl.diagnostics import Span
     from spacedsl.engine.candidate import Decision
     from spacedsl.engine.explanation import Change, Step
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 MOST_BINDINGS = 12
 """Of one line, that the text shows; `--json` holds all."""
+
+MOST_VALUES = 16
+"""Of one integer choice, that the text lists."""
 
 
 def explain(
@@ -119,6 +122,10 @@ def _trees(answer: Answer) -> Iterator[Tree | str]:
             line = conflict.add(_line(clash.requirement.span))
             for words in _bindings(clash):
                 line.add(words)
+        if answer.givens:
+            givens = conflict.add("given")
+            for words in _givens(answer.givens):
+                givens.add(words)
         yield conflict
     if answer.why_no_conflict is not None:
         yield f"{answer.claim}; no minimal set of lines: {answer.why_no_conflict}"
@@ -133,6 +140,24 @@ def _trees(answer: Answer) -> Iterator[Tree | str]:
         if answer.chain.is_contradiction:
             chain.add("nothing is left")
         yield chain
+
+
+def _givens(givens: Sequence[Given]) -> Iterator[str]:
+    """Integer choices with their values; a counter or quantity once, with what it is applied to."""
+    applied: dict[Span, list[str]] = {}
+    for given in givens:
+        if given.values is None:
+            applied.setdefault(given.span, []).append(given.what)
+    for given in givens:
+        values = given.values
+        if values is None:
+            if given.span in applied:
+                yield f"{_line(given.span).removesuffix(':')}, for {', '.join(applied.pop(given.span))}"
+        elif len(values) > MOST_VALUES:
+            ends = f"{len(values)} values, {values[0]} to {values[-1]}"
+            yield f"{_place_of(given.span)}: {given.what} is one of {ends}"
+        else:
+            yield f"{_place_of(given.span)}: {given.what} is {_values(values)}"
 
 
 def _bindings(clash: Clash) -> Iterator[str]:
@@ -160,10 +185,14 @@ def _step(step: Step, number: int) -> tuple[str, list[str]]:
 
 
 def _line(span: Span) -> str:
+    return f"{_place_of(span)}: {_source(span)}"
+
+
+def _place_of(span: Span) -> str:
     file = Path(span.source.name)
     with suppress(ValueError):
         file = file.resolve().relative_to(Path.cwd())
-    return f"{file}:{span.line}: {_source(span)}"
+    return f"{file}:{span.line}"
 
 
 def _source(span: Span) -> str:
@@ -215,6 +244,10 @@ def _document(answer: Answer) -> dict[str, object]:
                 for clash in conflict.clashes
             ],
         },
+        "given": [
+            {"what": given.what, "values": given.values and list(given.values), **_place(given.span)}
+            for given in answer.givens
+        ],
         "why_no_conflict": answer.why_no_conflict,
         "chain": None
         if chain is None
