@@ -180,7 +180,8 @@ def _documents(server: SpaceServer) -> None:
         server.publish()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def written(params: lsp.DidSaveTextDocumentParams | lsp.DidChangeWatchedFilesParams) -> None:
         server.spaces.refresh()
         server.publish()
 

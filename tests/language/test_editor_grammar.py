@@ -115,6 +115,7 @@ const vscode = {
   workspace: {
     getConfiguration: () => ({ get: () => command }),
     onDidChangeConfiguration: () => ({}),
+    createFileSystemWatcher: (pattern) => ({ pattern }),
   },
   commands: { registerCommand: (name, run) => { commands[name] = run; return {}; } },
   window: { showErrorMessage: (message) => errors.push(message) },
@@ -129,7 +130,8 @@ require("module")._load = (name, ...rest) =>
   await extension.activate(context);
   assert.deepStrictEqual(started[0].server, { command: "spacedsl", args: ["lsp"] });
   assert.strictEqual(started[0].options.documentSelector[0].language, "space");
-  assert.strictEqual(context.subscriptions.length, 2);
+  assert.strictEqual(started[0].options.synchronize.fileEvents.pattern, "**/*.space");
+  assert.strictEqual(context.subscriptions.length, 3);
   await commands["spacedsl.restart"]();
   assert.ok(started[0].stopped && started.length === 2);
   command = ["absent"];

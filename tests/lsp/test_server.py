@@ -167,3 +167,21 @@ def test_an_editor_gets_diagnostics_hover_definitions_names_and_layout(tmp_path:
         assert session.shown[document.uri] == []
 
     in_session(tmp_path / "main.space", talk)
+
+
+def test_a_file_that_changes_on_the_disk_is_read_again(tmp_path: Path) -> None:
+    included = tmp_path / "base.space"
+
+    async def talk(session: Session) -> None:
+        await session.type('include "base.space"\nrequire forall $x in Items: "$x.ok"\n')
+        assert session.codes() == ["SP007"]
+        included.write_text('set Items: iterator = "$kernel.items" end\n', encoding="utf-8")
+        session.news.clear()
+        change = lsp.FileEvent(included.as_uri(), lsp.FileChangeType.Created)
+        session.client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams([change]))
+        await asyncio.wait_for(session.news.wait(), 30)
+        # The first answer may be about the other file; the next one comes at once.
+        await session.client.text_document_document_symbol_async(lsp.DocumentSymbolParams(session.document))
+        assert session.codes() == []
+
+    in_session(tmp_path / "main.space", talk)

@@ -5,6 +5,7 @@ const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
 let client;
+let watcher;
 
 async function start() {
   const [command, ...args] = vscode.workspace.getConfiguration("spacedsl").get("command");
@@ -12,7 +13,11 @@ async function start() {
     "spacedsl",
     "spacedsl",
     { command, args },
-    { documentSelector: [{ scheme: "file", language: "space" }] },
+    {
+      documentSelector: [{ scheme: "file", language: "space" }],
+      // Files that are included, and change without being open.
+      synchronize: { fileEvents: watcher },
+    },
   );
   try {
     await client.start();
@@ -39,7 +44,9 @@ async function restart() {
 }
 
 async function activate(context) {
+  watcher = vscode.workspace.createFileSystemWatcher("**/*.space");
   context.subscriptions.push(
+    watcher,
     vscode.commands.registerCommand("spacedsl.restart", restart),
     vscode.workspace.onDidChangeConfiguration((change) =>
       change.affectsConfiguration("spacedsl.command") ? restart() : undefined,
