@@ -65,6 +65,8 @@ class StaticOrdering:
         decided = {split.variable.index for split in splits if not split.groups}
         splits += [_Split(v, ()) for v in instance.variables if v.index not in decided]
         self._splits = tuple(splits)
+        self._instance = instance
+        self._native = native_ordering(instance, self) if instance.native is not None else None
 
     @property
     def places(self) -> tuple[native.Place, ...]:
@@ -75,6 +77,12 @@ class StaticOrdering:
         )
 
     def next(self, candidate: Candidate) -> Branching | None:
+        if self._instance.native is not None and self._native is not None:
+            place = native.next_place(self._instance.native, candidate.vector, self._native)
+            if place is None:
+                return None
+            split = self._splits[place]
+            return Branching(split.variable, split.masks(candidate.mask(split.variable)))
         for split in self._splits:
             domain = candidate.mask(split.variable)
             if domain & (domain - 1) == 0:
@@ -119,13 +127,11 @@ def branches_of(ordering: Ordering) -> Branches:
 def native_ordering(instance: Instance, ordering: Ordering) -> native.NativeOrdering | None:
     """An ordering for descents in compiled code; None for an ordering that only Python knows."""
     if isinstance(ordering, StaticOrdering):
-        places, rule = ordering.places, native.Rule.FIRST
-    elif isinstance(ordering, SmallestDomain):
-        places = tuple(native.Place(v.offset, len(v.universe)) for v in instance.variables)
-        rule = native.Rule.SMALLEST
-    else:
-        return None
-    return native.native_ordering(places, instance.presence, rule)
+        return native.native_ordering(ordering.places, instance.presence)
+    if isinstance(ordering, SmallestDomain):
+        places = (native.Place(v.offset, len(v.universe)) for v in instance.variables)
+        return native.native_ordering(places, instance.presence, native.Rule.SMALLEST)
+    return None
 
 
 DYNAMIC: Mapping[str, Callable[[Instance], Ordering]] = {"smallest_domain": SmallestDomain}

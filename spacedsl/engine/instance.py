@@ -56,6 +56,10 @@ class Variable:
 class Instance:
     """Built by `instantiate(compiled, kernel, device)`: objects, layout of the vector, host tables."""
 
+    native: NativePropagation | None = None
+    no_native: str | None = None
+    """Why the native engine, which was asked for, does not run."""
+
     def __init__(
         self,
         compiled: CompiledSpace,
@@ -69,9 +73,6 @@ class Instance:
         self.objects = objects
         self.layout: Layout = lay_out(compiled.complete, objects, expansion)
         self.expansion = expansion
-        self.native: NativePropagation | None = None
-        self.no_native: str | None = None
-        """Why the native engine, which was asked for, does not run."""
         if engine is Engine.NATIVE:
             self.native, self.no_native = native_or_reason(compiled, objects, expansion, self.layout)
         self.variables: tuple[Variable, ...] = _variables(self.space, objects, self.layout)

@@ -365,6 +365,35 @@ def test_descents_over_the_smallest_domain_take_those_of_the_reference_too(matmu
 
 
 @needs_compiler
+def test_an_ordering_names_the_same_decisions_on_both_engines(tmp_path: Path) -> None:
+    path = tmp_path / "matmul.yaml"
+    path.write_text(MATMUL)
+    compiled, kernel = (
+        compile_space(load_space(Path("kernels/spaces/linalg.space"))),
+        load_kernel(path).backbone,
+    )
+    orderings = []
+    for engine in Engine:
+        instance = instantiate(compiled, kernel, SmallCpu(), engine)
+        orderings.append((instance, select_ordering(instance, instance.space)))
+    native, ordering = orderings[1]
+    candidate = native.root()
+    rng = random.Random(0)
+    named = 0
+    while candidate is not None and named < 40:
+        found = [rule.next(Candidate(instance, candidate.vector)) for instance, rule in orderings]
+        spelled = [None if b is None else (b.variable.choice, b.variable.names, b.masks) for b in found]
+        assert spelled[0] == spelled[1]
+        named += 1
+        branching = ordering.next(candidate)
+        child = None
+        if branching is not None:
+            child = native.restrict(candidate, branching.variable, rng.choice(branching.masks))
+        candidate = child or native.root()
+    assert named == 40
+
+
+@needs_compiler
 def test_a_descent_is_the_same_in_any_batch_and_on_any_thread(matmul: Both) -> None:
     root = matmul.instance.root()
     assert root is not None

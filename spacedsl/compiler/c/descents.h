@@ -235,11 +235,13 @@ EXPORT int32_t random_descents(State *s, const Word *vector, const Ordering *o, 
     return s->fault ? FAULT : NARROWED;
 }
 
-/* Whether every decision of present objects has been made. */
-EXPORT int32_t is_complete(State *s, const Word *vector, const Ordering *o)
+/* The place in the ordering of the next decision of a vector, -1: it is complete. Not for the rule ANY. */
+EXPORT int32_t next_place(const State *s, Word *vector, const Ordering *o)
 {
+    State view = *s;
     Word stream = 0;
     int32_t from = 0;
-    load(s, vector);
-    return !next_branching(s, o, &from, &stream).split;
+    view.v = vector;
+    const Branching next = next_branching(&view, o, &from, &stream);
+    return next.split ? (int32_t)(next.split - o->order) : -1;
 }

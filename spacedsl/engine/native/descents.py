@@ -121,3 +121,11 @@ def random_descents(
         state.refuse()
     counts = DescentCounts(table.descents, table.complete, table.decisions, table.refutations)
     return Descents(counts, digests, leaf if table.complete else None)
+
+
+def next_place(propagation: NativePropagation, vector: array[int], ordering: NativeOrdering) -> int | None:
+    """The position in the ordering of the next decision; None: the vector is complete."""
+    place: int = propagation.instance.library.functions.next_place(
+        propagation.state().address, vector.buffer_info()[0], ctypes.byref(ordering.tables)
+    )
+    return place if place >= 0 else None

@@ -86,7 +86,7 @@ def load(path: Path) -> Library:
         "propagate_limits": (c_int32, [state, words]),
         "restrict_domain": (c_int32, [state, words, c_int32, words]),
         "restrict_domains": (c_int32, [state, words, c_int32, words, words]),
-        "is_complete": (c_int32, [state, words, POINTER(OrderingTables)]),
+        "next_place": (c_int32, [state, words, POINTER(OrderingTables)]),
         "random_descents": (
             c_int32,
             [
