@@ -4,12 +4,14 @@ In: kernel files, spaces, folders of runs, records of implementations. Out: `Res
 NumPy arrays. Nothing here prints; whoever wants to watch passes a listener.
 
 `problem.py` poses what is to be searched, `exploration.py` searches it, `results.py` holds and writes what
-was found, `replaying.py` takes up what was written.
+was found, `replaying.py` takes up what was written. `solving.py` finds solutions of any space without
+measuring, `explaining.py` says why something is so.
 """
 
 from pathlib import Path
 
 from spacedsl import kernels
+from spacedsl.api.explaining import Answer, explain
 from spacedsl.api.exploration import explore, resume
 from spacedsl.api.problem import (
     Activity,
@@ -25,6 +27,7 @@ from spacedsl.api.problem import (
 )
 from spacedsl.api.replaying import Replay, emit, load, replay
 from spacedsl.api.results import Best, Result
+from spacedsl.api.solving import Solution, Unmeasured, pose_unmeasured, solve
 from spacedsl.codegen.characterize import devices_folder, local_device
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import TooLargeError
@@ -36,10 +39,11 @@ from spacedsl.search.store import DamagedError, StoreError
 from spacedsl.search.tree import ReplayError
 
 __all__ = [
-    "Activity", "Best", "ChangedError", "DamagedError", "Defect", "EmptySpaceError", "EnvironmentLack",
-    "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError", "Stop", "Stopping",
-    "StoreError", "TooLargeError", "UnknownNameError", "UnverifiedError", "Warned", "device_files", "emit",
-    "explore", "load", "load_device", "load_kernel", "load_space", "local_device", "replay", "resume",
+    "Activity", "Answer", "Best", "ChangedError", "DamagedError", "Defect", "EmptySpaceError",
+    "EnvironmentLack", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
+    "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
+    "UnverifiedError", "Warned", "device_files", "emit", "explain", "explore", "load", "load_device",
+    "load_kernel", "load_space", "local_device", "pose_unmeasured", "replay", "resume", "solve",
 ]  # fmt: skip
 
 

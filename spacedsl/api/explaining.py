@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,11 +29,13 @@ from spacedsl.engine.explanation import (
 )
 from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import Counter, IntegerChoice, Use
-from spacedsl.oracle.conflict import Applies, Conflict, find_conflict
-from spacedsl.oracle.cp_sat import Binding, Narrowed, NotTranslatedError
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.run import decided
 from spacedsl.search.solutions import random_solutions
+
+if TYPE_CHECKING:
+    from spacedsl.oracle.conflict import Applies, Conflict
+    from spacedsl.oracle.cp_sat import Binding, Narrowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,11 @@ def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float
     is_solvable = _search(problem, decided(problem.instance, root, decisions), time_s)
     if is_solvable:
         return Answer(claim, holds=False)
-    try:
-        conflict = _conflict(problem, decisions, None, time_s)
-    except NotTranslatedError as error:
+    conflict = _conflict(problem, decisions, None, time_s)
+    if isinstance(conflict, str):
         if is_solvable is None:
-            raise TimeoutError from None
-        return Answer(claim, holds=True, why_no_conflict=str(error))
+            raise TimeoutError
+        return Answer(claim, holds=True, why_no_conflict=conflict)
     return Answer(claim, holds=conflict is not None, conflict=conflict, givens=_givens(problem, conflict))
 
 
@@ -151,10 +153,9 @@ def _with_conflict(
         if requirement.span in used
     }
     taken = {step.decision for step in chain.steps}
-    try:
-        conflict = _conflict(problem, [d for d in decisions if d in taken], among, time_s)
-    except NotTranslatedError as error:
-        return Answer(claim, holds=True, chain=chain, why_no_conflict=str(error))
+    conflict = _conflict(problem, [d for d in decisions if d in taken], among, time_s)
+    if isinstance(conflict, str):
+        return Answer(claim, holds=True, chain=chain, why_no_conflict=conflict)
     return Answer(claim, holds=True, chain=chain, conflict=conflict, givens=_givens(problem, conflict))
 
 
@@ -169,11 +170,19 @@ def _conflict(
     decisions: Sequence[Decision],
     among: Mapping[int, Applies] | None,
     time_s: float,
-) -> Conflict | None:
+) -> Conflict | str | None:
+    """Or why there is no telling."""
+    # OR-tools is imported where it is used: it takes a while.
+    from spacedsl.oracle.conflict import find_conflict
+    from spacedsl.oracle.cp_sat import NotTranslatedError
+
     objects = dict(zip(problem.instance.objects.names, problem.instance.objects.objects, strict=True))
     narrowed: list[Narrowed] = [(d.choice, tuple(objects[o] for o in d.objects), d.values) for d in decisions]
     space, kernel = problem.space, problem.kernel.backbone
-    return find_conflict(space, kernel, problem.device, narrowed, among=among, timeout_s=time_s)
+    try:
+        return find_conflict(space, kernel, problem.device, narrowed, among=among, timeout_s=time_s)
+    except NotTranslatedError as error:
+        return str(error)
 
 
 def _givens(problem: Unmeasured, conflict: Conflict | None) -> tuple[Given, ...]:

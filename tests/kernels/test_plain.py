@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import DiagnosticError, Source
@@ -226,6 +229,28 @@ def test_mistakes_are_reported_where_they_are(name: str, folder: Path) -> None:
     found = [(d.code, d.span.line, d.span.column, d.message) for d in caught.value.diagnostics]
     assert [f[:3] for f in found] == [e[:3] for e in expected], found
     assert all(e[3] in f[3] for f, e in zip(found, expected, strict=True)), found
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    edits=st.lists(
+        st.tuples(
+            st.integers(0, len(SHOP)),
+            st.integers(0, 8),
+            st.sampled_from(
+                ["", "[", "]", "{", "}", ":", ",", "- ", "\n", "null", "1e999", "cut", "&a ", "*a", "id"]
+            ),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_however_it_is_changed_a_file_loads_or_is_refused_in_words(edits: list[tuple[int, int, str]]) -> None:
+    text = SHOP
+    for start, length, piece in edits:
+        text = text[:start] + piece + text[start + length :]
+    with suppress(DiagnosticError):
+        check(text, LIBRARY)
 
 
 def test_a_plain_kernel_is_not_explored(folder: Path) -> None:
