@@ -7,14 +7,15 @@ anew, and of the other nodes only those that a change reaches, each once, in ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Protocol
 
 from spacedsl.compiler.ir import SATURATED
 from spacedsl.engine.quantities.intervals import Interval, clamped, computed
 from spacedsl.engine.quantities.nodes import INFINITE, LEAVES, Graph, Node, Op
+from spacedsl.engine.quantities.reach import reached
 
 
 class Words(Protocol):
@@ -92,28 +93,49 @@ class Evaluation:
             nodes = self.graph.leaves[cell]
             changes += [(n, leaf(self.graph.nodes[n], self.v, self.universes)) for n in nodes]
         self._dirty.clear()
-        before = self._spread(changes, None)
+        before = self._spread(changes, None, self._computed)
         if self.differing is not None:
             self.differing.update(before)
 
-    def probe(self, cell: int, mask: int, watched: Sequence[int], within: Set[int]) -> list[int]:
-        """Which of the watched conditions are false if the domain at the cell is `mask`; changes nothing.
+    def may_fail(self, cell: int, watched: Sequence[int], within: Set[int]) -> bool:
+        """Whether some value at the cell could make a watched condition false, as far as one pass can tell.
 
         `within`: the nodes that the watched ones depend on.
         """
+        leaves = self.graph.leaves[cell]
+        undo = self._spread([(n, (self.high[n], self.low[n])) for n in leaves], within, self._reached)
+        fails = any(not self.high[n] for n in watched)
+        self._restore(undo)
+        return fails
+
+    def probe(self, cell: int, mask: int, watched: Sequence[int], within: Set[int]) -> list[int]:
+        """Which of the watched conditions are false if the domain at the cell is `mask`."""
         trial = _Trial(self.v, cell, mask)
         changes = [(n, leaf(self.graph.nodes[n], trial, self.universes)) for n in self.graph.leaves[cell]]
-        undo = self._spread(changes, within)
+        undo = self._spread(changes, within, self._computed)
         failed = [n for n in watched if not self.high[n]]
-        for n, (low, high) in undo.items():
-            self.low[n], self.high[n] = low, high
+        self._restore(undo)
         return failed
 
+    def _computed(self, n: int, before: Mapping[int, Interval]) -> Interval:
+        return computed(self.graph.nodes[n], self.low, self.high)
+
+    def _reached(self, n: int, before: Mapping[int, Interval]) -> Interval:
+        now = self.low[n], self.high[n]
+        return reached(self.graph.nodes[n], self.low, self.high, before, now)
+
+    def _restore(self, intervals: Mapping[int, Interval]) -> None:
+        for n, (low, high) in intervals.items():
+            self.low[n], self.high[n] = low, high
+
     def _spread(
-        self, changes: Sequence[tuple[int, Interval]], within: Set[int] | None
+        self,
+        changes: Sequence[tuple[int, Interval]],
+        within: Set[int] | None,
+        compute: Callable[[int, Mapping[int, Interval]], Interval],
     ) -> dict[int, Interval]:
-        """Writes new intervals of leaves, and all that follows; the intervals from before of what differs."""
-        nodes, users, lows, highs = self.graph.nodes, self.graph.users, self.low, self.high
+        """Writes new ends of leaves, and all that follows; the intervals from before of what differs."""
+        users, lows, highs = self.graph.users, self.low, self.high
         before: dict[int, Interval] = {}
         pending: list[int] = []
         queued: set[int] = set()
@@ -130,10 +152,9 @@ class Evaluation:
 
         for n, (low, high) in changes:
             write(n, low, high)
-        heapify(pending)
         while pending:
             n = heappop(pending)
-            write(n, *computed(nodes[n], lows, highs))
+            write(n, *compute(n, before))
         return before
 
 

@@ -25,7 +25,7 @@ def computed(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
         case Op.SUM:
             lows = [low[n] if sign > 0 else -high[n] for n, sign in zip(operands, node.data, strict=True)]
             highs = [high[n] if sign > 0 else -low[n] for n, sign in zip(operands, node.data, strict=True)]
-            return _added(lows), _added(highs)
+            return added(lows), added(highs)
         case Op.PRODUCT:
             return _product(operands, low, high)
         case Op.MINIMUM:
@@ -35,7 +35,7 @@ def computed(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
         case Op.FLOOR | Op.CEIL:
             a, b = operands
             corners = [
-                _divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (low[b], high[b])
+                divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (low[b], high[b])
             ]
             return min(corners), max(corners)
         case Op.SELECT:
@@ -56,7 +56,8 @@ def clamped(value: int) -> int:
     return max(-INFINITE, min(value, INFINITE))
 
 
-def _added(terms: list[int]) -> int:
+def added(terms: list[int]) -> int:
+    """Infinite where a term is, plus infinity first."""
     if INFINITE in terms:
         return INFINITE
     return -INFINITE if -INFINITE in terms else clamped(sum(terms))
@@ -72,7 +73,8 @@ def _product(operands: Sequence[int], low: Sequence[int], high: Sequence[int]) -
     return least, greatest
 
 
-def _divided(dividend: int, divisor: int, up: bool) -> int:
+def divided(dividend: int, divisor: int, up: bool) -> int:
+    """Rounded toward minus, or if `up` toward plus infinity."""
     if abs(dividend) >= INFINITE:
         return dividend
     return -(-dividend // divisor) if up else dividend // divisor

@@ -129,7 +129,7 @@ class Limits:
         current, v = self._current(), self.domains.v
         live = self._below(limits, None)
         for cell in self._suspects(limits, live):
-            rest = v[cell]
+            rest = v[cell] if current.may_fail(cell, limits, live) else 0
             while rest:
                 value = rest & -rest
                 rest &= rest - 1
