@@ -63,7 +63,9 @@ class Answer:
     givens: tuple[Given, ...] = ()
     """Of the conflict."""
     left: tuple[str | int, ...] = ()
-    """What is still possible where the claim does not hold: values, or the ends of a counter."""
+    """What is still possible where the claim does not hold: values, or both ends of a counter."""
+    is_counter: bool = False
+    """Whether the claim is about a counter."""
 
 
 def explain(
@@ -89,7 +91,8 @@ def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], tim
             chain = explain_loss(instance, decisions, Decision(choice, objects, excluded))
     claim = " ".join(question.split())
     if chain is None:
-        return Answer(claim, holds=False, left=_left(problem, decisions, statement))
+        left = _left(problem, decisions, statement)
+        return Answer(claim, holds=False, left=left, is_counter=isinstance(statement, Limit))
     if not chain.is_contradiction:
         return Answer(claim, holds=True, chain=chain)
     return _with_conflict(problem, "nothing is left", chain, decisions, time_s)

@@ -100,7 +100,8 @@ def text(answer: Answer) -> str:
     if not answer.holds:
         if not answer.left:
             return "there are solutions\n"
-        return f"it is not so that {answer.claim}: {_values(answer.left)} is still possible\n"
+        left = " to ".join(map(str, answer.left)) if answer.is_counter else _values(answer.left)
+        return f"it is not so that {answer.claim}: {left} is still possible\n"
     stream = io.StringIO()
     # Lines of a space are shown whole: a terminal may wrap them.
     rich = RichConsole(file=stream, width=10_000, color_system=None, highlight=False, markup=False)

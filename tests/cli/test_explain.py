@@ -34,6 +34,7 @@ CASES: dict[str, tuple[object, ...]] = {
     "registers_value": (REGISTERS, "home(x) is REGISTER", "--decide", "home(y) = MEMORY"),
     "registers_counter": (REGISTERS, "spilled() <= 1"),
     "registers_possible": (REGISTERS, "home(x) is not MEMORY"),
+    "registers_possible_counter": (REGISTERS, "registers_of(x) >= 1"),
     "matmul_root": (MATMUL, "order(load_A, store_C.i0) is not AFTER"),
     "matmul_fused": (
         *(MATMUL, "order(fma, load_A.i0) is INNER"),
@@ -69,6 +70,31 @@ def test_what_propagation_does_not_see_is_found_by_search_and_proof() -> None:
         *("italy", "slovakia", "slovenia", "switzerland"),
     }
     assert len({frozenset(b.values()) for b in different["bindings"]}) == 7 + 7
+
+
+def test_decisions_of_the_kernel_file_and_of_a_record_count_as_made(tmp_path: Path) -> None:
+    for file in ("registers.space", "registers.yaml"):
+        (tmp_path / file).write_text((ROOT / PLAIN / file).read_text(encoding="utf-8"), encoding="utf-8")
+    kernel = tmp_path / "registers.yaml"
+    fixed = "decisions: [{choice: home, objects: [y], values: [MEMORY]}]\n"
+    kernel.write_text(kernel.read_text(encoding="utf-8") + fixed, encoding="utf-8")
+    ran = run("explain", kernel, "home(x) is REGISTER")
+    assert ran.code == 0
+    assert "decision: home(y) = MEMORY" in ran.out
+    assert run("solve", kernel).code == 3, "what must be spilled is z"
+    assert "decision: home(y) = MEMORY" in run("explain", kernel).out
+
+    record = json.loads(
+        (ROOT / "docs" / "kernel-diagnostics.md")
+        .read_text(encoding="utf-8")
+        .split("```json right\n")[1]
+        .split("```")[0]
+    )
+    record["decisions"] = [{"choice": "home", "objects": ["z"], "values": ["MEMORY"]}]
+    (tmp_path / "best.json").write_text(json.dumps(record), encoding="utf-8")
+    ran = run("explain", REGISTERS, "home(x) is REGISTER", "--decisions", tmp_path / "best.json")
+    assert ran.code == 0
+    assert "decision: home(z) = MEMORY" in ran.out
 
 
 def test_the_document_holds_the_chain() -> None:
