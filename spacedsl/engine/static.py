@@ -174,7 +174,10 @@ def set_tables(objects: Objects, name: str) -> dict[str, object]:
             return of(instances.get((), {}))
         if params > 1:
             return {key: of(members) for key, members in instances.items()}
-        return [of(instances.get((number,), {})) for number in range(count)]
+        rows = [of({})] * count
+        for (number,), members in instances.items():
+            rows[number] = of(members)
+        return rows
 
     found: dict[str, object] = {
         f"set_{name}": by_arguments(tuple),

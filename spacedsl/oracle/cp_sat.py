@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from spacedsl.language.host import HostExpression
-from spacedsl.language.reading import formula_variables
 from spacedsl.language.space import (
     Affine,
     And,
@@ -40,7 +39,10 @@ from spacedsl.language.space import (
     Symmetry,
     Use,
 )
-from spacedsl.oracle.quantities import Bounded, QuantityModel, TooLargeError, UnbuiltError
+from spacedsl.oracle.quantities import QuantityModel
+from spacedsl.oracle.readers import NotTranslatedError, Readers
+
+__all__ = ["CpSatModel", "NotTranslatedError"]
 
 Literal = cp_model.LiteralT
 Objects = tuple[object, ...]
@@ -73,10 +75,6 @@ class _Domain:
     integer: cp_model.IntVar | None
 
 
-class NotTranslatedError(ValueError):
-    """The space uses something that this translation leaves out."""
-
-
 class CpSatModel:
     """Built once for an instance; questions are asked of it with decisions narrowed to sets of values."""
 
@@ -94,7 +92,18 @@ class CpSatModel:
         self._derived: dict[tuple[object, ...], tuple[cp_model.IntVar, int, int]] = {}
         self._representatives = {q.representative: q for q in space.quotients.values()}
         self._members: dict[tuple[object, ...], tuple[object, ...]] = {}
-        self._quantities = QuantityModel(space, self._model, self, _LARGEST)
+        readers = Readers(
+            space,
+            self._model,
+            self._literal,
+            self._value_literals,
+            self._integer_value,
+            self._objects,
+            self._guards,
+            self._evaluate,
+            self._conjunction,
+        )
+        self._quantities = QuantityModel(space, self._model, readers, _LARGEST)
         for choice in space.choices.values():
             if not isinstance(choice, Counter) and choice.name not in self._representatives:
                 self._declare(choice)
@@ -278,10 +287,7 @@ class CpSatModel:
         """An integer choice's or a counter's variable, and bounds on it."""
         objects = tuple(binding[v] for v in use.args)
         if use.choice in self._space.quantities:
-            try:
-                return self._quantities.value(use.choice, objects)
-            except (TooLargeError, UnbuiltError) as error:
-                raise NotTranslatedError(str(error)) from None
+            return self._quantities.value(use.choice, objects)
         choice = self._space.choices[use.choice]
         if not isinstance(choice, Counter):
             domain = self._domains[use.choice, *map(id, objects)]
@@ -352,67 +358,6 @@ class CpSatModel:
         self._model.add(value == number).only_enforce_if(holds)
         self._model.add(value != number).only_enforce_if(_negated(holds))
         return holds
-
-    # ---- For quantities ----
-
-    def literal(self, formula: Formula, binding: Mapping[str, object]) -> Literal:
-        known = {**binding, **{v: binding[v] for v in formula_variables(formula)}}
-        return self._literal(formula, known)
-
-    def value_literals(self, use: Use, binding: Mapping[str, object]) -> Sequence[Literal]:
-        """Raises `UnbuiltError` where the objects have no such choice."""
-        known = {a: binding[a] for a in use.args}
-        try:
-            return self._value_literals(use, known)
-        except KeyError:
-            raise UnbuiltError(f"there is no {use.choice} on these objects") from None
-
-    def choice(self, use: Use, binding: Mapping[str, object]) -> Bounded:
-        """The value of an integer choice, a counter or a quantity, or the position of an enum's value."""
-        choice = self._space.choices.get(use.choice)
-        known = {a: binding[a] for a in use.args}
-        if choice is None:
-            return self._quantities.value(use.choice, tuple(known[a] for a in use.args))
-        if not isinstance(choice, EnumChoice):
-            try:
-                return self._integer_value(use, known)
-            except KeyError:
-                raise UnbuiltError(f"there is no {use.choice} on these objects") from None
-        key = (use.choice, "position", *(id(known[v]) for v in use.args))
-        if key not in self._derived:
-            last = len(choice.values) - 1
-            position = self._model.new_int_var(0, last, "")
-            for number, literal in enumerate(self.value_literals(use, known)):
-                self._model.add(position == number).only_enforce_if(literal)
-            self._derived[key] = position, 0, last
-        return self._derived[key]
-
-    def members(
-        self, binder: Binder, binding: Mapping[str, object], taken: Sequence[object]
-    ) -> Sequence[tuple[object, Sequence[Literal]]]:
-        """Of a set, those that are distinct from the objects taken, with what makes each a member."""
-        outside = {id(x) for x in taken}
-        found: list[tuple[object, Sequence[Literal]]] = []
-        for item in self._objects(binder.set, binding):
-            inner = {**binding, binder.name: item}
-            if id(item) not in outside and (binder.where is None or self._evaluate(binder.where, inner)):
-                found.append((item, self._guards(binder.set, inner, item)))
-        return found
-
-    def image(self, application: SetRef, binding: Mapping[str, object]) -> object:
-        """The value of a map; raises `UnbuiltError` where it has none."""
-        definition = self._space.maps[application.name]
-        arguments = zip(definition.params, application.args, strict=True)
-        value = self._evaluate(definition.value, {p.name: binding[v] for p, v in arguments})
-        if value is None:
-            raise UnbuiltError(f"{definition.name} has no value here")
-        return value
-
-    def evaluate(self, expression: HostExpression, binding: Mapping[str, object]) -> object:
-        return self._evaluate(expression, binding)
-
-    def conjunction(self, literals: Sequence[Literal]) -> Literal:
-        return self._conjunction(literals)
 
     # ---- Formulas ----
 

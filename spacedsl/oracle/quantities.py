@@ -7,85 +7,29 @@ built, and its condition is made false: the engine has seen to it that such bran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 from ortools.sat.python import cp_model
 
-from spacedsl.language.host import HostExpression
 from spacedsl.language.space import (
     Aggregate,
     Aggregation,
-    Binder,
     Case,
     Conditional,
     Division,
     Extremum,
-    Formula,
     HostTerm,
     Product,
     Reading,
-    SetRef,
     Space,
     Sum,
     Term,
-    Use,
 )
 from spacedsl.language.space import Literal as Number
-
-Literal = cp_model.LiteralT
-Bounded = tuple[cp_model.IntVar, int, int]
-"""A variable, and bounds on it."""
-
-
-class UnbuiltError(LookupError):
-    """There is nothing to read: in a branch that is never taken."""
-
-
-class TooLargeError(ValueError):
-    """Values that CP-SAT does not take, or a sum over nothing."""
-
-
-class LazyBinding(dict[str, object]):
-    """Objects of variables; those of map applications are found when they are asked for."""
-
-    def __init__(
-        self,
-        objects: Mapping[str, object],
-        maps: Mapping[str, Binder],
-        image: Callable[[SetRef, Mapping[str, object]], object],
-    ) -> None:
-        super().__init__(objects)
-        self.maps, self.image = maps, image
-
-    def __missing__(self, variable: str) -> object:
-        application = self.maps[variable].set
-        value = self[variable] = self.image(application, {a: self[a] for a in application.args})
-        return value
-
-
-class Translation(Protocol):
-    """What the rest of the model translates."""
-
-    def literal(self, formula: Formula, binding: Mapping[str, object]) -> Literal: ...
-
-    def value_literals(self, use: Use, binding: Mapping[str, object]) -> Sequence[Literal]: ...
-
-    def choice(self, use: Use, binding: Mapping[str, object]) -> Bounded:
-        """Of an integer choice, a counter, or the position of an enum's value."""
-        ...
-
-    def members(
-        self, binder: Binder, binding: Mapping[str, object], taken: Sequence[object]
-    ) -> Sequence[tuple[object, Sequence[Literal]]]: ...
-
-    def image(self, application: SetRef, binding: Mapping[str, object]) -> object: ...
-
-    def evaluate(self, expression: HostExpression, binding: Mapping[str, object]) -> object: ...
-
-    def conjunction(self, literals: Sequence[Literal]) -> Literal: ...
+from spacedsl.oracle.readers import Bounded, LazyBinding, Literal, NotTranslatedError, Readers, UnbuiltError
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +43,13 @@ class _Scope:
 class QuantityModel:
     space: Space
     model: cp_model.CpModel
-    translation: Translation
+    translation: Readers
     largest: int
     _known: dict[tuple[object, ...], Bounded | None] = field(default_factory=dict)
     """None: under construction."""
 
     def value(self, name: str, objects: tuple[object, ...]) -> Bounded:
-        """Of a quantity on objects; raises `UnbuiltError` and `TooLargeError`."""
+        """Of a quantity on objects; raises `UnbuiltError` and `NotTranslatedError`."""
         key = (name, *map(id, objects))
         if key in self._known:
             found = self._known[key]
@@ -200,7 +144,7 @@ class QuantityModel:
             value = self._term(aggregate.body, _Scope(binding, (*scope.taken, item), scope.order))
             if guards:
                 if extreme:
-                    raise TooLargeError("the least or greatest of what may be absent is not translated")
+                    raise NotTranslatedError("the least or greatest of what may be absent is not translated")
                 value = self._guarded(value, self.translation.conjunction(list(guards)), neutral)
             values.append(value)
         match aggregate.function:
@@ -252,7 +196,7 @@ class QuantityModel:
     def _division(self, dividend: Bounded, divisor: Bounded, up: bool) -> Bounded:
         """The quotient is what times the divisor lies less than one divisor away, on the right side."""
         if divisor[1] < 1:
-            raise TooLargeError("a divisor that is at least 1 for a reason that is not seen here")
+            raise NotTranslatedError("a divisor that is at least 1 for a reason that is not seen here")
         corners = [-(-a // b) if up else a // b for a, b in product(dividend[1:], divisor[1:])]
         low, high = min(corners), max(corners)
         result = self._variable(low, high)
@@ -266,12 +210,12 @@ class QuantityModel:
 
     def _constant(self, value: int) -> Bounded:
         if abs(value) > self.largest:
-            raise TooLargeError(f"{value} is too large for this translation")
+            raise NotTranslatedError(f"{value} is too large for this translation")
         return self.model.new_constant(value), value, value
 
     def _variable(self, low: int, high: int) -> cp_model.IntVar:
         if max(abs(low), abs(high)) > self.largest:
-            raise TooLargeError("a quantity grows too large for this translation")
+            raise NotTranslatedError("a quantity grows too large for this translation")
         return self.model.new_int_var(low, high, "")
 
 
