@@ -83,6 +83,11 @@ def test_the_finished_files_are_those_of_the_page(name: str, request: pytest.Fix
     assert file.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.parametrize("name", ["shop.space", "filed.space"])
+def test_the_spaces_are_laid_out_as_the_formatter_does(name: str) -> None:
+    assert run("fmt", "--check", DOCS / "tutorial" / name).code == 0
+
+
 def test_the_page_shows_something_of_every_kind() -> None:
     kinds = [block.kind for block in blocks()]
     assert kinds.count("sh") == kinds.count("text") >= 8
