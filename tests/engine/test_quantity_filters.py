@@ -59,7 +59,7 @@ def try_everything(patch: pytest.MonkeyPatch) -> None:
         leaves = [n for n in self.evaluation.graph.nodes if n.op in LEAVES and n.cell in self.decisions]
         return sorted({leaf.cell for leaf in leaves})
 
-    def may_fail(self: Evaluation, cell: int, watched: Sequence[int], within: Set[int]) -> bool:
+    def may_fail(self: Evaluation, cells: Sequence[int], watched: Sequence[int], within: Set[int]) -> bool:
         return True
 
     patch.setattr(Limits, "_suspects", suspects)

@@ -97,12 +97,12 @@ class Evaluation:
         if self.differing is not None:
             self.differing.update(before)
 
-    def may_fail(self, cell: int, watched: Sequence[int], within: Set[int]) -> bool:
-        """Whether some value at the cell could make a watched condition false, as far as one pass can tell.
+    def may_fail(self, cells: Sequence[int], watched: Sequence[int], within: Set[int]) -> bool:
+        """Whether some values at the cells could make a watched condition false, as far as one pass can tell.
 
         `within`: the nodes that the watched ones depend on.
         """
-        leaves = self.graph.leaves[cell]
+        leaves = [n for cell in cells for n in self.graph.leaves[cell]]
         undo = self._spread([(n, (self.high[n], self.low[n])) for n in leaves], within, self._reached)
         fails = any(not self.high[n] for n in watched)
         self._restore(undo)

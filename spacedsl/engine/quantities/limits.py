@@ -1,13 +1,17 @@
 """Limits: comparisons with quantities that must hold, and the values that cannot meet them.
 
-In: a graph and the working vector. Out: what propagators ask (`possible`, `require`), and narrowed domains. A
-value of a choice is removed where a limit would be false if the choice had it, by the intervals of all other
-domains: each value that is left of each choice below a limit is tried, on all limits that are waiting at
-once.
+In: a graph and the working vector. Out: what propagators ask (`possible`, `require`), and narrowed domains.
+A value of a choice is removed where a limit would be false if the choice had it, by the intervals of all
+other domains. That is all that is said of the result; three things keep most values from being tried:
 
-A limit is looked at again when anything below it has changed, once nothing else is waiting. Its propagator
-then says whether it still must hold, collects it, and is called once more to remove what was found, so that
-each removal has its propagator.
+* A limit is looked at once nothing else is waiting, with all others that are, and only if something below
+  it has changed.
+* Choices are left out that no limit depends on together with something that differs from the vector loaded
+  last.
+* One pass bounds how far a choice, or a few together, can move each limit (`reach.py`).
+
+The propagator of a limit says whether it still must hold, which collects it, and is called once more to
+remove what was found, so that each removal has its propagator.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from spacedsl.engine.quantities.evaluation import Evaluation
 from spacedsl.engine.quantities.nodes import LEAVES, Graph, Op
 from spacedsl.engine.wakes import Call
 
+TOGETHER = 6
+"""Choices whose reach is bounded in one pass first: most passes say that none of them matters."""
 UNGROUNDED = -1
 """The node of any comparison before there is a graph: it may hold, and may not."""
 
@@ -128,8 +134,8 @@ class Limits:
             return found
         current, v = self._current(), self.domains.v
         live = self._below(limits, None)
-        for cell in self._suspects(limits, live):
-            rest = v[cell] if current.may_fail(cell, limits, live) else 0
+        for cell in self._movers(self._suspects(limits, live), limits, live):
+            rest = v[cell]
             while rest:
                 value = rest & -rest
                 rest &= rest - 1
@@ -137,6 +143,15 @@ class Limits:
                 if failed:
                     removed = found.setdefault(failed[0], {})
                     removed[cell] = removed.get(cell, 0) | value
+        return found
+
+    def _movers(self, cells: Sequence[int], limits: Sequence[int], live: Set[int]) -> list[int]:
+        """The cells that could move a limit far enough; a few that together could not go at once."""
+        current, found = self._current(), list[int]()
+        for start in range(0, len(cells), TOGETHER):
+            few = cells[start : start + TOGETHER]
+            if current.may_fail(few, limits, live):
+                found += [cell for cell in few if current.may_fail([cell], limits, live)]
         return found
 
     def _suspects(self, limits: Sequence[int], live: Set[int]) -> list[int]:
