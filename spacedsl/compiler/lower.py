@@ -34,6 +34,7 @@ from spacedsl.compiler.ir import (
     If,
     InMask,
     Linear,
+    Limit,
     Literal,
     Make,
     Module,
@@ -157,6 +158,10 @@ class _Lowering:
                 for use in literal_uses(literal)
             ]
         doc = "Unit propagation: once all conditions but one are impossible, the last one is made to hold."
+        if any(isinstance(x, Limit) for x in clause.literals):
+            doc += (
+                " A limit on a quantity removes each value of a choice below it with which it would be false."
+            )
         body = unit_propagation(clause.literals)
         self._add(name, doc, (clause.span,), clause.variables, clause.tests, (), body, tuple(wakes))
 

@@ -70,3 +70,17 @@ require forall $x in Things: kind($x) is A || "'\\n' == 'a' or '""' == ''"
 """.replace("'\"\"'", "''")
     source = compile_space(load_text(text)).python_source
     assert ast.parse(source)
+
+
+def test_what_a_limit_removes_is_said_and_a_node_is_asked_about() -> None:
+    text = """
+set Things: iterator = "()" end
+choice integer size($x in Things): "[1, 2]" end
+quantity total() = sum $x in Things: (size($x))
+require forall $x in Things: size($x) < total() || size($x) == 1
+require total() <= 4
+"""
+    source = compile_space(load_text(text)).python_source
+    assert "removes each value of a choice below it" in " ".join(source.split())
+    assert "if not (possible(limit_0[x])):" in source
+    assert "require(limit_1[()])" in source
