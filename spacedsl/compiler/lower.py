@@ -33,8 +33,8 @@ from spacedsl.compiler.ir import (
     HostTest,
     If,
     InMask,
-    Linear,
     Limit,
+    Linear,
     Literal,
     Make,
     Module,
@@ -159,9 +159,7 @@ class _Lowering:
             ]
         doc = "Unit propagation: once all conditions but one are impossible, the last one is made to hold."
         if any(isinstance(x, Limit) for x in clause.literals):
-            doc += (
-                " A limit on a quantity removes each value of a choice below it with which it would be false."
-            )
+            doc += " A limit on a quantity removes each value of a choice with which it would be false."
         body = unit_propagation(clause.literals)
         self._add(name, doc, (clause.span,), clause.variables, clause.tests, (), body, tuple(wakes))
 

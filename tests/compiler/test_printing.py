@@ -81,6 +81,6 @@ require forall $x in Things: size($x) < total() || size($x) == 1
 require total() <= 4
 """
     source = compile_space(load_text(text)).python_source
-    assert "removes each value of a choice below it" in " ".join(source.split())
-    assert "if not (possible(limit_0[x])):" in source
+    assert "removes each value of a choice with which" in " ".join(source.split())
+    assert "if possible(limit_0[x]):" in source
     assert "require(limit_1[()])" in source
