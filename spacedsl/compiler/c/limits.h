@@ -117,23 +117,40 @@ static void find_suspects(State *s, uint8_t *live, uint8_t *suspects)
     add_below(s, s->stack, height, suspects, live);
 }
 
+/* Computes what follows from the leaves that a trial has written; whether a required limit is false then. */
+static bool ends_false(State *s, Trial *trial)
+{
+    bool is_false = false;
+    sweep(s, trial);
+    for (int32_t i = 0; i < s->required_count && !is_false; i++)
+        is_false = !s->high[s->required[i]];
+    while (trial->count) {
+        const Undo *const undo = s->undo + --trial->count;
+        s->low[undo->node] = undo->low;
+        s->high[undo->node] = undo->high;
+        s->undone_at[undo->node] = 0;
+    }
+    return is_false;
+}
+
 /* Whether a required limit is false if the domain at the cell is `mask`. */
 static bool fails(State *s, int32_t cell, const Word *mask, const uint8_t *live)
 {
-    Trial trial = {0, live};
+    Trial trial = {0, live, false};
     const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
     for (int32_t i = 1; i <= leaves[0]; i++)
         write_node(s, leaves[i], leaf_interval(s, s->of->nodes + leaves[i], mask), &trial);
-    sweep(s, &trial);
-    bool failed = false;
-    for (int32_t i = 0; i < s->required_count && !failed; i++)
-        failed = !s->high[s->required[i]];
-    while (trial.count) {
-        trial.count--;
-        s->low[s->undo[trial.count].node] = s->undo[trial.count].low;
-        s->high[s->undo[trial.count].node] = s->undo[trial.count].high;
-    }
-    return failed;
+    return ends_false(s, &trial);
+}
+
+/* Whether some value at the cell could make a required limit false, as far as one pass can tell. */
+static bool may_fail(State *s, int32_t cell, const uint8_t *live)
+{
+    Trial trial = {0, live, true};
+    const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
+    for (int32_t i = 1; i <= leaves[0]; i++)
+        write_node(s, leaves[i], (Interval){s->high[leaves[i]], s->low[leaves[i]]}, &trial);
+    return ends_false(s, &trial);
 }
 
 /* Removes the values at the cell that no required limit can bear. */
@@ -142,6 +159,8 @@ static bool shave_domain(State *s, int32_t cell, const uint8_t *live)
     const int32_t words = s->of->cells[cell].universe >= 0 ? MASK_WORDS : 1;
     Word kept[INTEGER_WORDS] = {0}, value[INTEGER_WORDS] = {0};
     bool is_narrower = false;
+    if (!may_fail(s, cell, live))
+        return true;
     for (int32_t i = 0; i < words; i++) {
         for (Word rest = s->v[cell + i]; rest; rest &= rest - 1) {
             value[i] = rest & -rest;

@@ -30,6 +30,7 @@ EXPORT void free_state(State *s)
     free(s->live);
     free(s->stack);
     free(s->undo);
+    free(s->undone_at);
     free(s->is_tried);
     free(s->tried);
     free(s);
@@ -56,10 +57,11 @@ static bool add_graph(State *s)
     s->live = malloc(2 * nodes);
     s->stack = malloc(nodes * sizeof(int32_t));
     s->undo = malloc(nodes * sizeof(Undo));
+    s->undone_at = calloc(nodes, sizeof(int32_t));
     s->is_tried = calloc(words, 1);
     s->tried = malloc(words * sizeof(int32_t));
     return s->pending && s->differs && s->differing && s->asked && s->asks && s->is_required && s->required &&
-           s->live && s->stack && s->undo && s->is_tried && s->tried;
+           s->live && s->stack && s->undo && s->undone_at && s->is_tried && s->tried;
 }
 
 /* A state that holds the vector before any propagation; NULL: no memory. */

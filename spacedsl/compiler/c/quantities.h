@@ -156,6 +156,79 @@ static Interval node_interval(const State *s, const Node *node)
     }
 }
 
+/* ---- How far one choice can move a node ---- */
+
+/* While one choice is bounded: for each node in `low`, at least the greatest low end, and in `high`, at most the least
+ * high end, that it has when the choice has any one of its values. See spacedsl/engine/quantities/reach.py. */
+static Interval reached_product(const State *s, int32_t n, const int32_t *operands)
+{
+    const Node *const node = s->of->nodes + n;
+    Wide most = 1, fewest = 1;
+    for (int32_t i = 0; i < node->count; i++) {
+        const int32_t at = s->undone_at[operands[i]];
+        if ((at ? s->undo[at - 1].low : s->low[operands[i]]) < 0)
+            return (Interval){s->high[n], s->low[n]};
+        most = clamped(most * s->low[operands[i]]);
+        fewest = clamped(fewest * s->high[operands[i]]);
+    }
+    return (Interval){(int64_t)most, (int64_t)fewest};
+}
+
+static Interval reached_division(const State *s, int32_t n, const int32_t *operands)
+{
+    const int64_t most = s->low[operands[0]], fewest = s->high[operands[0]];
+    const int64_t most_by = s->low[operands[1]], fewest_by = s->high[operands[1]];
+    const bool up = s->of->nodes[n].op == CEIL_NODE;
+    if (most_by < 1 || fewest_by < 1)
+        return (Interval){s->high[n], s->low[n]};
+    return (Interval){divided(most, most >= 0 ? fewest_by : most_by, up),
+                      divided(fewest, fewest >= 0 ? most_by : fewest_by, up)};
+}
+
+static Interval reached_selection(const State *s, int32_t n, const int32_t *operands)
+{
+    const Node *const node = s->of->nodes + n;
+    Interval always = {INFINITE, -INFINITE}, some = {-INFINITE, INFINITE};
+    bool is_always = false, is_some = false;
+    for (int32_t i = 0; i < node->count; i += 2) {
+        const int64_t most = s->low[operands[i + 1]], fewest = s->high[operands[i + 1]];
+        if (s->high[operands[i]]) {
+            is_always = true;
+            always.low = most < always.low ? most : always.low;
+            always.high = fewest > always.high ? fewest : always.high;
+        }
+        if (s->undone_at[operands[i]]) {
+            is_some = true;
+            some.low = most > some.low ? most : some.low;
+            some.high = fewest < some.high ? fewest : some.high;
+        }
+    }
+    return is_always ? always : is_some ? some : (Interval){s->high[n], s->low[n]};
+}
+
+static Interval reached_interval(const State *s, int32_t n)
+{
+    const Node *const node = s->of->nodes + n;
+    const int32_t *const operands = links_at(s, node->operands);
+    switch (node->op) {
+    case PRODUCT_NODE:
+        return reached_product(s, n, operands);
+    case FLOOR_NODE:
+    case CEIL_NODE:
+        return reached_division(s, n, operands);
+    case SELECT_NODE:
+        return reached_selection(s, n, operands);
+    case EQUAL_NODE: {
+        const int64_t most_a = s->low[operands[0]], fewest_a = s->high[operands[0]];
+        const int64_t most_b = s->low[operands[1]], fewest_b = s->high[operands[1]];
+        return (Interval){fewest_a <= most_b && fewest_b <= most_a, most_a <= fewest_b && most_b <= fewest_a};
+    }
+    default:
+        /* Of the others, the function of both ends is the same. */
+        return node_interval(s, node);
+    }
+}
+
 /* ---- Changes ---- */
 
 static inline void mark(Word *set, int32_t n) { set[n >> 6] |= (Word)1 << (n & 63); }
@@ -164,6 +237,7 @@ static inline void mark(Word *set, int32_t n) { set[n >> 6] |= (Word)1 << (n & 6
 typedef struct {
     int32_t count;
     const uint8_t *within; /* only these are computed */
+    bool reaches;          /* whether it bounds all values of a choice at once */
 } Trial;
 
 static void write_node(State *s, int32_t n, Interval now, Trial *trial)
@@ -174,6 +248,7 @@ static void write_node(State *s, int32_t n, Interval now, Trial *trial)
         s->undo[trial->count].node = n;
         s->undo[trial->count].low = s->low[n];
         s->undo[trial->count++].high = s->high[n];
+        s->undone_at[n] = trial->count;
     } else if (!s->differs[n]) {
         s->differs[n] = 1;
         s->differing[s->differing_count++] = n;
@@ -193,7 +268,8 @@ static void sweep(State *s, Trial *trial)
         while (s->pending[word]) {
             const int32_t n = word * 64 + __builtin_ctzll(s->pending[word]);
             s->pending[word] &= s->pending[word] - 1;
-            write_node(s, n, node_interval(s, s->of->nodes + n), trial);
+            const bool reaches = trial && trial->reaches;
+            write_node(s, n, reaches ? reached_interval(s, n) : node_interval(s, s->of->nodes + n), trial);
         }
     }
 }

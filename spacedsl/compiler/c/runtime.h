@@ -104,6 +104,7 @@ typedef struct {
     uint8_t *live; /* by node, twice */
     int32_t *stack;
     Undo *undo;
+    int32_t *undone_at; /* by node: 1 + its place in `undo`, 0: it is not there */
     uint8_t *is_tried; /* by cell */
     int32_t *tried;
 } State;
