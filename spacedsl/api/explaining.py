@@ -90,6 +90,8 @@ def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], tim
         case Statement(choice, objects, _, excluded):
             chain = explain_loss(instance, decisions, Decision(choice, objects, excluded))
     claim = " ".join(question.split())
+    if chain is None and instance.root() is None:
+        return _emptiness(problem, decisions, time_s)
     if chain is None:
         left = _left(problem, decisions, statement)
         return Answer(claim, holds=False, left=left, is_counter=isinstance(statement, Limit))
@@ -118,8 +120,8 @@ def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float
     if chain is not None:
         return _with_conflict(problem, claim, chain, decisions, time_s)
     root = problem.instance.root()
-    assert root is not None, "or there would be a chain"
-    is_solvable = _search(problem, decided(problem.instance, root, decisions), time_s)
+    # Without a root and without a chain, counters are compared in a circle: no propagator has a part in that.
+    is_solvable = root is not None and _search(problem, decided(problem.instance, root, decisions), time_s)
     if is_solvable:
         return Answer(claim, holds=False)
     conflict = _conflict(problem, decisions, None, time_s)

@@ -118,9 +118,17 @@ class _Meaning:
                 yield environment
 
     def cells(self) -> Iterator[int]:
-        for environment in self.environments():
-            for use in formula_uses(self.requirement.formula):
+        """Of what it reads; raises `_NotEnumsError` where that is not enums alone."""
+        for use in formula_uses(self.requirement.formula):
+            self._enum(use)
+            for environment in self.environments():
                 yield self._place(use, environment)[0]
+
+    def _enum(self, use: Use) -> EnumChoice:
+        choice = self.instance.compiled.complete.choices.get(use.choice)
+        if not isinstance(choice, EnumChoice):
+            raise _NotEnumsError
+        return choice
 
     def holds(self, values: Assignment) -> bool:
         return all(self._holds(self.requirement.formula, e, values) for e in self.environments())
@@ -134,9 +142,7 @@ class _Meaning:
 
     def _value(self, use: Use, environment: Environment, values: Assignment) -> int:
         cell, is_turned = self._place(use, environment)
-        choice = self.instance.compiled.complete.choices[use.choice]
-        if not isinstance(choice, EnumChoice):
-            raise _NotEnumsError
+        choice = self._enum(use)
         return choice.inverse[values[cell]] if is_turned else values[cell]
 
     def _position(

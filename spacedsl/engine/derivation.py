@@ -77,13 +77,15 @@ class _ReachedError(Contradiction):
 
 
 def derive(instance: Instance, decisions: Sequence[Restriction], goal: Goal) -> Derivation | None:
-    """Why the goal holds after the decisions; None where it does not."""
+    """Why the goal holds after the decisions; None where it does not, or not by calls of propagators."""
     needed = _needed_decisions(instance, decisions, goal)
     if needed is None:
         return None
     recorder = _Recorder(instance, goal)
-    parts = _smallest(recorder.record(needed), recorder.holds)
-    return recorder.derivation(parts)
+    recorded = recorder.record(needed)
+    if not recorder.holds(recorded):
+        return None
+    return recorder.derivation(_smallest(recorded, recorder.holds))
 
 
 def _needed_decisions(
@@ -151,7 +153,7 @@ class _Recorder:
     def record(self, decisions: Sequence[Restriction]) -> list[Part]:
         """All that narrows something, up to the goal."""
         self.is_recording = True
-        vector = self.propagation.root()
+        vector = self.propagation.root_by_propagators()
         for decision in decisions:
             if vector is not None:
                 self.parts.append(decision)

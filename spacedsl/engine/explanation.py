@@ -90,7 +90,7 @@ def explain_limit(
 
 
 def explain_contradiction(instance: Instance, decisions: Sequence[Decision]) -> Explanation | None:
-    """Why nothing is left after the decisions; None where propagation leaves something."""
+    """Why nothing is left after the decisions; None where propagators leave something."""
     return _explain(instance, decisions, lambda v: False)
 
 

@@ -91,6 +91,10 @@ class Propagation:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
         if contradict(self.compiled, self._statics):
             return None
+        return self.root_by_propagators()
+
+    def root_by_propagators(self) -> array[int] | None:
+        """The same where comparisons of counters do not contradict each other in a circle."""
         self._domains.v[:] = self.layout.initial
         if not self.compiled.space.quantities:
             return self._run(self._start_everywhere)

@@ -167,3 +167,22 @@ def test_values_of_an_ordered_enum_are_compared(tmp_path: Path) -> None:
     ran = run("explain", tmp_path / "pots.yaml", "heat(a) >= COLD | WARM")
     assert ran.code == 2
     assert "one value is compared with" in ran.err
+
+
+def test_counters_that_are_compared_in_a_circle_conflict_without_a_chain(tmp_path: Path) -> None:
+    (tmp_path / "pots.space").write_text(
+        'set Pots: iterator = "$kernel.pots" end\n'
+        "choice enum heat($p in Pots): value COLD: value HOT: end\n"
+        "choice counter hot(): forall $p in Pots: sum 1 when: heat($p) is HOT end\n"
+        "choice counter cold(): forall $p in Pots: sum 1 when: heat($p) is COLD end\n"
+        "require hot() + 1 <= cold()\n"
+        "require cold() <= hot()\n"
+    )
+    (tmp_path / "pots.yaml").write_text(
+        "kernel: pots\nbackbone: plain\nspace: pots.space\nobjects: {pots: [a, b]}\n"
+    )
+    for question in ((), ("heat(a) is HOT",)):
+        ran = run("explain", tmp_path / "pots.yaml", *question)
+        assert ran.code == 3
+        assert "pots.space:5: require hot() + 1 <= cold()" in ran.out
+        assert "pots.space:6: require cold() <= hot()" in ran.out
