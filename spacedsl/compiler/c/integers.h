@@ -9,7 +9,7 @@ static inline bool is_short(Wide a) { return a == (int64_t)a; }
 static inline Wide add(Wide a, Wide b)
 {
     Wide sum;
-    if (UNLIKELY(__builtin_add_overflow(a, b, &sum)))
+    if (UNLIKELY(__builtin_add_overflow(a, b, &sum) || sum < -WIDEST))
         return a > 0 ? WIDEST : -WIDEST;
     return sum;
 }
@@ -21,7 +21,7 @@ static inline Wide multiply(Wide a, Wide b)
     Wide product;
     if (is_short(a) && is_short(b))
         return (Wide)(int64_t)a * (int64_t)b;
-    if (UNLIKELY(__builtin_mul_overflow(a, b, &product)))
+    if (UNLIKELY(__builtin_mul_overflow(a, b, &product) || product < -WIDEST))
         return (a > 0) == (b > 0) ? WIDEST : -WIDEST;
     return product;
 }
@@ -31,7 +31,7 @@ static inline Wide divide(Wide a, Wide b)
 {
     if (a >= 0 && is_short(a) && is_short(b))
         return (Word)a / (Word)b;
-    return a >= 0 ? a / b : -((-a + b - 1) / b);
+    return a >= 0 ? a / b : -(-a / b) - (-a % b != 0);
 }
 
 static inline Wide divide_up(Wide a, Wide b) { return -divide(-a, b); }
