@@ -123,7 +123,7 @@ class Grounding:
 
     def _run(self, first: Building) -> int:
         """Builds what `first` needs, and what that needs, one after the other."""
-        path: list[Instance] = []
+        path: dict[Instance, None] = {}
         running = [first]
         value: int | None = None
         while True:
@@ -135,13 +135,14 @@ class Grounding:
                 value = int(stop.value)
                 if not running:
                     return value
-                self._instances[path.pop()] = value
+                self._instances[path.popitem()[0]] = value
                 continue
             value = self._instances.get(needed)
             if value is None:
                 if needed in path:
-                    raise self._cycle([*path[path.index(needed) :], needed])
-                path.append(needed)
+                    above = list(path)
+                    raise self._cycle([*above[above.index(needed) :], needed])
+                path[needed] = None
                 running.append(self._instance(needed))
 
     def _cycle(self, cycle: Sequence[Instance]) -> DiagnosticError:
