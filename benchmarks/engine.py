@@ -137,7 +137,7 @@ def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) 
         raise SystemExit(f"no {engine.value} engine here: {instance.no_native}")
     root = instance.root()
     assert root is not None
-    run = _batches(instance)
+    run = batches(instance)
     run(0, 1)
     counts = DescentCounts()
     started = time.thread_time()
@@ -160,7 +160,7 @@ def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) 
     )
 
 
-def _batches(instance: Instance) -> Callable[[int, int], DescentCounts]:
+def batches(instance: Instance) -> Callable[[int, int], DescentCounts]:
     """Runs descents number `first` .. of one seed."""
     root, rule = instance.root(), select_ordering(instance, instance.space)
     assert root is not None

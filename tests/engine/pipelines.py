@@ -1,30 +1,51 @@
-"""Image pipelines as plain objects, for `pipeline.space`: stages over two dimensions, stencils between them.
+"""Image pipelines as plain objects, for `tests/language/corpus/pipeline.space`: stages over two dimensions.
 
-In: for each stage, what it reads of which others. Out: a kernel: stages with their hosts, boxes for each slot
-and dimension, loops, and what each box has to cover.
+In: for each stage, what it reads of which others, with stencils, downsampling and upsampling. Out: a kernel:
+stages with their hosts, boxes for each slot and dimension, loops, and what each box has to cover. All graphs
+are sparse: what a stage is linked to are tuples on it. `benchmarks/pipelines.py` measures spaces of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from spacedsl.language.host import exposed
 
+SPACE = Path(__file__).parents[1] / "language" / "corpus" / "pipeline.space"
 FULL = 2**40
 SLOTS = ("ROOT", "TASK", "CHUNK", "LANE", "REG")
 DIMENSIONS = ("x", "y")
 
-Stencil = tuple[Sequence[int], Sequence[int]]
-"""The taps along each dimension."""
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Along each dimension, index i of a consumer reads (times * i + tap) // by for each tap."""
+
+    x: Sequence[int] = (0,)
+    y: Sequence[int] = (0,)
+    times: int = 1
+    by: int = 1
+
+    @property
+    def taps(self) -> tuple[Sequence[int], Sequence[int]]:
+        return self.x, self.y
 
 
-@exposed("name", "cap", "is_inner", "is_inlinable", "host", "guests", "between", "slots", "from_output")
+Graph = Mapping[str, Mapping[str, Access]]
+"""`graph[consumer][producer]`; the last stage is the output, and producers come first."""
+
+
+@exposed(
+    *("name", "cap", "inner", "inlinable", "host", "guests", "between", "from_output"),
+    *("task", "chunk", "lane", "reg"),
+)
 @dataclass(slots=True, eq=False, repr=False)
 class Stage:
     name: str
-    is_inner: bool
-    from_output: int = 0
+    inner: bool
+    from_output: int
     host: Stage | None = None
     guests: tuple[Stage, ...] = ()
     between: tuple[Stage, ...] = ()
@@ -32,17 +53,39 @@ class Stage:
     cap: str = "REG"
 
     @property
-    def is_inlinable(self) -> bool:
-        return self.is_inner
+    def inlinable(self) -> bool:
+        return self.inner
+
+    @property
+    def task(self) -> Slot:
+        return self.slots[0]
+
+    @property
+    def chunk(self) -> Slot:
+        return self.slots[1]
+
+    @property
+    def lane(self) -> Slot:
+        return self.slots[2]
+
+    @property
+    def reg(self) -> Slot:
+        return self.slots[3]
 
 
-@exposed("name", "boxes", "loops", "item_bytes")
+@exposed("name", "stage", "boxes", "loops", "item_bytes")
 @dataclass(slots=True, eq=False, repr=False)
 class Slot:
+    """One that a stage may own; each of its boxes may be a loop."""
+
     name: str
+    stage: Stage
     boxes: tuple[Box, ...]
-    loops: tuple[Box, ...]
     item_bytes: int = 4
+
+    @property
+    def loops(self) -> tuple[Box, ...]:
+        return self.boxes
 
 
 @exposed("name", "stage", "slot", "sizes", "outer", "reads")
@@ -59,6 +102,8 @@ class Box:
 @exposed("name", "terms", "c", "div", "slack")
 @dataclass(slots=True, eq=False, repr=False)
 class Read:
+    """What one consumer needs: from (sum + c) // div of the least indices to (sum + c + slack) // div."""
+
     name: str
     terms: tuple[Term, ...]
     c: int = 0
@@ -75,16 +120,17 @@ class Term:
     neg: int = 0
 
 
-@exposed("stages", "inner", "boxes", "loops", "slots", "full")
+@exposed("stages", "inner", "updates", "boxes", "loops", "slots", "full")
 @dataclass(slots=True, eq=False)
 class Pipeline:
     stages: tuple[Stage, ...]
     boxes: tuple[Box, ...]
+    updates: tuple[Stage, ...] = ()
     full: int = FULL
 
     @property
     def inner(self) -> tuple[Stage, ...]:
-        return tuple(stage for stage in self.stages if stage.is_inner)
+        return tuple(stage for stage in self.stages if stage.inner)
 
     @property
     def loops(self) -> tuple[Box, ...]:
@@ -102,57 +148,68 @@ class Gpu:
     max_threads: int = 1024
 
 
-def pipeline(
-    stages: Mapping[str, Mapping[str, Stencil]], extent: int = 1024, tiles: Sequence[int] = (4, 16, 64)
-) -> Pipeline:
-    """`stages[consumer][producer]` are the taps; the last stage is the output, and producers come first."""
-    *inner, output = stages
-    made = {name: Stage(name, name != output) for name in stages}
-    consumers = {name: [c for c, reads in stages.items() if name in reads] for name in stages}
-    for number, name in enumerate(reversed(list(stages))):
-        made[name].from_output = number
-    boxes: dict[tuple[str, str, str], Box] = {}
+def pipeline(graph: Graph, extent: int = 1024, tiles: Sequence[int] = (4, 16, 64)) -> Pipeline:
+    order = list(graph)
+    output = order[-1]
+    made = {name: Stage(name, name != output, len(order) - 1 - at) for at, name in enumerate(order)}
+    consumers: dict[str, list[str]] = {name: [] for name in order}
+    for consumer, reads in graph.items():
+        for producer in reads:
+            consumers[producer].append(consumer)
+    boxes = {
+        (name, dimension, box.slot): box
+        for name, stage in made.items()
+        for dimension in DIMENSIONS
+        for box in _boxes(stage, dimension, tiles)
+    }
     for name, stage in made.items():
-        for dimension in DIMENSIONS:
-            around: Box | None = None
-            for slot in SLOTS:
-                sizes = (FULL,) if slot == "ROOT" else (*tiles, FULL)
-                box = Box(f"{name}.{dimension}.{slot}", stage, slot, sizes, around)
-                boxes[name, dimension, slot] = around = box
         stage.slots = tuple(
-            Slot(
-                f"{name}.{slot}",
-                tuple(boxes[name, d, slot] for d in DIMENSIONS),
-                tuple(boxes[name, d, slot] for d in DIMENSIONS),
-            )
+            Slot(f"{name}.{slot}", stage, tuple(boxes[name, d, slot] for d in DIMENSIONS))
             for slot in SLOTS[1:]
         )
     for (name, dimension, slot), box in boxes.items():
-        reads = [
-            Read(
-                f"{box.name}<-{consumer}{tap:+}", (Term(f"{box.name}<-{consumer}{tap:+}.term", around),), tap
-            )
+        read = (
+            _read(box, boxes[consumer, dimension, slot], graph[consumer][name], DIMENSIONS.index(dimension))
             for consumer in consumers[name]
-            for around in (boxes[consumer, dimension, slot],)
-            for tap in stages[consumer][name][DIMENSIONS.index(dimension)]
-        ]
-        box.reads = tuple(reads) or (Read(f"{box.name}.all", (), slack=extent - 1),)
-    for name in inner:
-        host = _post_dominator(name, consumers, list(stages))
+        )
+        box.reads = tuple(read) or (Read(f"{box.name}.all", (), slack=extent - 1),)
+    hosts = _post_dominators(order, consumers)
+    for name, host in hosts.items():
         between = _between(name, host, consumers)
         made[name].host = made[host]
-        made[name].between = tuple(made[n] for n in stages if n in between)
+        made[name].between = tuple(made[n] for n in order if n in between)
         made[host].guests = (*made[host].guests, made[name])
     return Pipeline(tuple(made.values()), tuple(boxes.values()))
 
 
-def _post_dominator(name: str, consumers: Mapping[str, Sequence[str]], order: Sequence[str]) -> str:
-    """The first stage after this one that all paths to the output pass."""
-    above: dict[str, set[str]] = {}
-    for each in reversed(order):
-        sets = [above[c] for c in consumers[each]]
-        above[each] = {each} | (set.intersection(*sets) if sets else set())
-    return next(each for each in order if each != name and each in above[name])
+def _boxes(stage: Stage, dimension: str, tiles: Sequence[int]) -> Iterator[Box]:
+    around: Box | None = None
+    for slot in SLOTS:
+        sizes = (FULL,) if slot == "ROOT" else (*tiles, FULL)
+        around = Box(f"{stage.name}.{dimension}.{slot}", stage, slot, sizes, around)
+        yield around
+
+
+def _read(box: Box, consumer: Box, access: Access, dimension: int) -> Read:
+    """The hull of all taps; a box whose origin may lie anywhere covers one more element of a division."""
+    taps = access.taps[dimension]
+    name = f"{box.name}<-{consumer.name}"
+    unaligned = 0 if box.slot == "ROOT" else access.by - 1
+    term = Term(f"{name}.term", consumer, access.times)
+    return Read(name, (term,), min(taps), access.by, max(taps) - min(taps) + unaligned)
+
+
+def _post_dominators(order: Sequence[str], consumers: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """By stage: the first one after it that all paths to the output pass (Cooper, Harvey, Kennedy 2001)."""
+    place = {name: at for at, name in enumerate(order)}
+    found: dict[str, str] = {}
+    for name in reversed(order[:-1]):
+        met = set(consumers[name])
+        while len(met) > 1:
+            first = min(met, key=place.__getitem__)
+            met = met - {first} | {found[first]}
+        (found[name],) = met
+    return {name: found[name] for name in order[:-1]}
 
 
 def _between(name: str, host: str, consumers: Mapping[str, Sequence[str]]) -> set[str]:
@@ -166,14 +223,16 @@ def _between(name: str, host: str, consumers: Mapping[str, Sequence[str]]) -> se
     return found
 
 
-POINT: Stencil = ((0,), (0,))
-CROSS: Stencil = ((-1, 0, 1), (-1, 0, 1))
+POINT = Access()
+CROSS = Access((-1, 0, 1), (-1, 0, 1))
+DOWN_X, DOWN_Y = Access(x=(-1, 0, 1, 2), times=2), Access(y=(-1, 0, 1, 2), times=2)
+UP_X, UP_Y = Access(x=(-1, 0, 1), by=2), Access(y=(-1, 0, 1), by=2)
 
-BLUR: Mapping[str, Mapping[str, Stencil]] = {
+BLUR: Graph = {
     "blur_x": {},
-    "blur_y": {"blur_x": ((0,), (0, 1, 2))},
+    "blur_y": {"blur_x": Access(y=(0, 1, 2))},
 }
-HARRIS: Mapping[str, Mapping[str, Stencil]] = {
+HARRIS: Graph = {
     "gray": {},
     "ix": {"gray": CROSS},
     "iy": {"gray": CROSS},
@@ -187,3 +246,43 @@ HARRIS: Mapping[str, Mapping[str, Stencil]] = {
     "trace": {"sxx": POINT, "syy": POINT},
     "harris": {"det": POINT, "trace": POINT},
 }
+
+
+def local_laplacian(levels: int = 8) -> Graph:
+    """Pyramids of a grey image and of its remapped copy, their differences, and the way back up."""
+    graph: dict[str, Mapping[str, Access]] = {
+        "padded": {},
+        "floating": {"padded": POINT},
+        "gray": {"floating": POINT},
+        "table": {},
+        "g0": {"gray": POINT, "table": POINT},
+    }
+
+    def down(source: str, target: str) -> None:
+        graph[f"{target}_x"] = {source: DOWN_X}
+        graph[target] = {f"{target}_x": DOWN_Y}
+
+    def up(source: str, target: str, beside: str) -> None:
+        graph[f"{target}_x"] = {source: UP_X}
+        graph[f"{target}_y"] = {f"{target}_x": UP_Y}
+        graph[target] = {f"{target}_y": POINT, beside: POINT}
+
+    for level in range(1, levels):
+        down(f"g{level - 1}", f"g{level}")
+        down(f"in{level - 1}" if level > 1 else "gray", f"in{level}")
+    for level in range(levels - 1):
+        up(f"g{level + 1}", f"l{level}", f"g{level}")
+    for level in range(levels):
+        laplacian = f"l{level}" if level < levels - 1 else f"g{level}"
+        graph[f"mixed{level}"] = {laplacian: POINT, f"in{level}" if level else "gray": POINT}
+    for level in reversed(range(levels - 1)):
+        above = f"out{level + 1}" if level < levels - 2 else f"mixed{level + 1}"
+        up(above, f"out{level}", f"mixed{level}")
+    graph["color"] = {"out0": POINT, "floating": POINT, "gray": POINT}
+    graph["output"] = {"color": POINT}
+    return graph
+
+
+def chain(stages: int) -> Graph:
+    """Stencils of three by three, one after the other."""
+    return {f"s{n}": {f"s{n - 1}": CROSS} if n else {} for n in range(stages)}

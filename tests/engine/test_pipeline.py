@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,14 +16,29 @@ from spacedsl.engine.instance import Instance, Variable, instantiate
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from tests.engine.agreement import Agreement
-from tests.engine.pipelines import BLUR, FULL, HARRIS, POINT, SLOTS, Gpu, Pipeline, Stage, pipeline
+from tests.engine.pipelines import (
+    BLUR,
+    FULL,
+    HARRIS,
+    POINT,
+    SLOTS,
+    SPACE,
+    UP_X,
+    Access,
+    Box,
+    Gpu,
+    Graph,
+    Pipeline,
+    Stage,
+    pipeline,
+)
 
 SITES = ("ROOT", "TASK", "CHUNK", "LANE", "REG", "INLINE")
 
 
 @cache
 def space() -> Space:
-    return load_space(Path(__file__).parent / "pipeline.space")
+    return load_space(SPACE)
 
 
 def instance(kernel: Pipeline, device: Gpu | None = None) -> Instance:
@@ -58,30 +72,36 @@ class Schedule:
         self.leaf, self.kernel = leaf, kernel
         self.site = {s: SITES.index(str(leaf.value("site", s))) for s in kernel.stages}
 
-    def interval(self, box: object) -> tuple[int, int]:
-        assert hasattr(box, "slot")
-        if self.site[box.stage] < SLOTS.index(box.slot):  # type: ignore[attr-defined]
-            low, high = self.interval(box.outer)  # type: ignore[attr-defined]
-            return 0, min(int(self.leaf.value("tile", box)), max(1, high - low + 1)) - 1
+    def interval(self, box: Box) -> tuple[int, int]:
+        if self.site[box.stage] < SLOTS.index(box.slot):
+            assert box.outer is not None
+            return 0, min(int(self.leaf.value("tile", box)), self.extent(box.outer)) - 1
         ends = []
-        for read in box.reads:  # type: ignore[attr-defined]
-            if not read.terms:
-                ends.append((read.c, read.c + read.slack))
-            for term in read.terms:
-                low, high = self.interval(term.box)
-                ends.append((low + read.c, high + read.c))
+        for read in box.reads:
+            boxes = [(term.pos, self.interval(term.box)) for term in read.terms]
+            ends.append(
+                (
+                    (sum(pos * low for pos, (low, _) in boxes) + read.c) // read.div,
+                    (sum(pos * high for pos, (_, high) in boxes) + read.c + read.slack) // read.div,
+                )
+            )
         return min(low for low, _ in ends), max(high for _, high in ends)
 
-    def extent(self, box: object) -> int:
+    def extent(self, box: Box) -> int:
         low, high = self.interval(box)
         return max(1, high - low + 1)
 
 
-@pytest.mark.parametrize(("stages", "descents"), [(BLUR, 12), (HARRIS, 2)], ids=["blur", "harris"])
+SAMPLED: Graph = {"small": {}, "wide": {"small": UP_X}, "out": {"wide": Access(x=(-1, 0, 1), times=2)}}
+
+
+@pytest.mark.parametrize(
+    ("graph", "descents"), [(BLUR, 12), (SAMPLED, 8), (HARRIS, 2)], ids=["blur", "sampled", "harris"]
+)
 def test_descents_end_in_schedules_whose_sizes_are_those_of_the_decisions(
-    stages: dict[str, dict[str, object]], descents: int
+    graph: Graph, descents: int
 ) -> None:
-    kernel = pipeline(stages)  # type: ignore[arg-type]
+    kernel = pipeline(graph)
     here = instance(kernel)
     root = here.root()
     assert root is not None

@@ -1,0 +1,138 @@
+"""How fast a space of image pipelines is instantiated and descended, on graphs of 2 to 300 stages.
+
+    python -m benchmarks.pipelines [--seconds 2] [--case harris ..] [--engine native ..] [--json FILE]
+
+Each case runs in a process of its own, so that its peak of memory is its own. Times are processor time of one
+thread. Descents are random, with refutation, in the order `stagewise` of the space; a rate counts those that
+end in a complete candidate, and decisions, refutations and dead ends those of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.engine import batches
+from spacedsl.compiler import compile_space
+from spacedsl.engine.descent import DescentCounts
+from spacedsl.engine.instance import Engine, instantiate
+from spacedsl.language import load_space
+from tests.engine.pipelines import BLUR, HARRIS, SPACE, Gpu, chain, local_laplacian, pipeline
+
+KIBIBYTES_PER_MEGABYTE = 1e6 / 1024
+CASES = {
+    "blur": (lambda: BLUR, 10_000, 0.1),
+    "harris": (lambda: HARRIS, 5_000, 0.1),
+    "laplacian": (local_laplacian, 200, 0.7),
+    "chain": (lambda: chain(300), 20, 3.0),
+}
+"""Graphs, and what is aimed at: complete descents a second, and seconds for an instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    case: str
+    engine: str
+    stages: int
+    open_decisions: int
+    setup_s: float
+    """From the kernel to the propagated root, with the library in the cache."""
+    setup_target_s: float
+    added_mb: float
+    """Peak of memory over that before the instance was made."""
+    descents: int
+    descents_per_s: float
+    target_per_s: float
+    decisions_per_descent: float
+    refutations_per_descent: float
+    dead_end_rate: float
+
+
+def measure(case: str, engine: Engine, seconds: float) -> Measured:
+    graph, target_per_s, setup_target_s = CASES[case]
+    kernel, compiled = pipeline(graph()), compile_space(load_space(SPACE))
+    instantiate(compiled, pipeline(BLUR), Gpu(), engine)
+    before = _peak_mb()
+    started = time.process_time()
+    instance = instantiate(compiled, kernel, Gpu(), engine)
+    root = instance.root()
+    setup_s = time.process_time() - started
+    added_mb = _peak_mb() - before
+    if instance.engine is not engine:
+        raise SystemExit(f"no {engine.value} engine here: {instance.no_native}")
+    assert root is not None
+    counts = _descents(batches(instance), seconds)
+    return Measured(
+        case=case,
+        engine=engine.value,
+        stages=len(kernel.stages),
+        open_decisions=sum(root.is_open(v) for v in instance.variables),
+        setup_s=setup_s,
+        setup_target_s=setup_target_s,
+        added_mb=added_mb,
+        descents=counts[0].descents,
+        descents_per_s=counts[0].complete / counts[1],
+        target_per_s=target_per_s,
+        decisions_per_descent=counts[0].decisions / counts[0].descents,
+        refutations_per_descent=counts[0].refutations / counts[0].descents,
+        dead_end_rate=counts[0].dead_end_rate,
+    )
+
+
+def _descents(run: Callable[[int, int], DescentCounts], seconds: float) -> tuple[DescentCounts, float]:
+    """Batches that double, and the seconds that they took."""
+    counts, size = DescentCounts(), 1
+    started = time.thread_time()
+    while (spent_s := time.thread_time() - started) < seconds or not counts.descents:
+        counts.add(run(counts.descents, size))
+        size = min(2 * size, 1 + counts.descents)
+    return counts, spent_s
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTES_PER_MEGABYTE
+
+
+def table(rows: Sequence[Measured]) -> str:
+    head = (
+        f"{'case':<10} {'engine':<7} {'stages':>6} {'open':>6} {'set-up':>8} {'target':>7} {'memory':>7} "
+        f"{'complete/s':>10} {'target':>7} {'decisions':>9} {'refuted':>8} {'dead ends':>9}"
+    )
+    lines = [
+        f"{row.case:<10} {row.engine:<7} {row.stages:>6} {row.open_decisions:>6} {row.setup_s:>6.2f} s "
+        f"{row.setup_target_s:>5.1f} s {row.added_mb:>4.0f} MB {row.descents_per_s:>10,.1f} "
+        f"{row.target_per_s:>7,} {row.decisions_per_descent:>9.1f} {row.refutations_per_descent:>8.2f} "
+        f"{row.dead_end_rate:>9.2%}"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How fast spaces of image pipelines are propagated.")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--case", action="append", choices=CASES)
+    parser.add_argument("--engine", action="append", choices=[e.value for e in Engine])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    tasks = [
+        (case, Engine(engine), options.seconds)
+        for case in options.case or CASES
+        for engine in options.engine or [Engine.NATIVE.value]
+    ]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        rows = pool.starmap(measure, tasks, chunksize=1)
+    print(table(rows))
+    if options.json is not None:
+        document = {"schema": 1, "cases": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
