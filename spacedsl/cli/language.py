@@ -61,15 +61,25 @@ def compile_file(
         Path | None,
         typer.Option("--output", "-o", metavar="OUT.py", help="Write there instead of to stdout."),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="python|native", help="Print Python, or the C that searches run."),
+    ] = "python",
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> ExitCode:
     """Show the propagators that a `.space` file compiles to, each under the line that it comes from."""
     from spacedsl.compiler import compile_space
+    from spacedsl.compiler.c import print_c
+    from spacedsl.engine.instance import Engine
     from spacedsl.language import load_space
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    source = compile_space(load_space(file)).python_source
+    if engine not in {e.value for e in Engine}:
+        raise CommandError(f"there is no engine `{engine}`", hint="python or native")
+    compiled = compile_space(load_space(file))
+    is_native = Engine(engine) is Engine.NATIVE
+    source = print_c(compiled.module, compiled.complete).source if is_native else compiled.python_source
     if output is None:
         console.data(source)
     else:

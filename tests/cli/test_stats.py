@@ -58,3 +58,11 @@ def test_a_space_without_solutions_has_dead_ends_only() -> None:
     kernel = LIBRARY / "plain" / "registers.yaml"
     ran = run("stats", kernel, "--size", "most_spilled=0", "--time", "0.02", "--json")
     assert (ran.code, json.loads(ran.out)["dead_end_rate"]) == (0, 1.0)
+
+
+def test_the_propagators_are_shown_as_the_engine_that_is_asked_for_has_them() -> None:
+    space = LIBRARY.parent / "spaces" / "linalg.space"
+    assert "def keep_order(" in run("compile", space).out
+    text = run("compile", space, "--engine", "native").out
+    assert "static bool run_keep_order(State *s" in text and "linalg.space:" in text
+    assert run("compile", space, "--engine", "quick").code == 2

@@ -14,8 +14,6 @@ from spacedsl.compiler.formulas import complement
 from spacedsl.compiler.ir import (
     AllOf,
     AnyOf,
-    EnumEquality,
-    EnumOrder,
     For,
     If,
     InMask,
@@ -23,8 +21,10 @@ from spacedsl.compiler.ir import (
     Make,
     MayHold,
     MustHold,
+    Named,
     Project,
     Propagator,
+    Satisfies,
     Statement,
     Table,
     Test,
@@ -44,7 +44,9 @@ def signatures(propagator: Propagator, use: Use, tables: Sequence[Table], space:
                     parts += _of_test(literal, use, size)
             case Project(_, table, inputs) if use in inputs:
                 parts.append([_slice(tables[table], inputs.index(use), mask) for mask in range(size)])
-            case Make(EnumEquality() | EnumOrder() as literal) if use in literal_uses(literal):
+            case Make(InMask() | Named() | Satisfies()):
+                pass  # restricts the use itself
+            case Make(literal) if use in literal_uses(literal):
                 parts.append(list(range(size)))
     return [tuple(part[mask] for part in parts) for mask in range(size)]
 
