@@ -24,7 +24,7 @@ from tests.engine.agreement import Agreement, Tally
 from tests.engine.examples import example_of
 from tests.engine.generated_objects import Backbone, Machine
 from tests.engine.generated_spaces import GeneratedSpace, generate_space
-from tests.engine.test_native import Both
+from tests.engine.native import Both
 
 DESCENTS = 6
 NATIVE_EVERY = 4

@@ -11,9 +11,9 @@ from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Variable
 from spacedsl.engine.native.descents import native_ordering, random_descents
 from spacedsl.engine.streams import Stream
+from tests.engine.native import Both, both, needs_compiler, places, single_values
 from tests.engine.pipelines import BLUR, HARRIS, Graph, pipeline
 from tests.engine.small import Things, things, world
-from tests.engine.test_native import Both, both, needs_compiler, places, single_values
 from tests.engine.test_pipeline import instance
 from tests.engine.test_quantities import CHOICES, TRIGGERED, chain
 

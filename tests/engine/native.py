@@ -1,0 +1,89 @@
+"""Both engines side by side: every vector that one makes is compared with the other's, word for word."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from spacedsl.compiler import compile_space
+from spacedsl.compiler.c import build as building
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance, Variable, instantiate
+from spacedsl.engine.native.descents import Place
+from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.language import load_space
+from tests.engine.agreement import random_step
+from tests.engine.test_linalg_against_oracles import MATMUL, SmallCpu
+
+
+def has_compiler() -> bool:
+    try:
+        building.find_compiler()
+    except building.NoCompilerError:
+        return False
+    return True
+
+
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="this machine has no C compiler")
+
+
+def native_of(instance: Instance) -> NativePropagation:
+    native, reason = native_or_reason(
+        instance.compiled, instance.objects, instance.expansion, instance.layout
+    )
+    assert native is not None, reason
+    return native
+
+
+@dataclass(slots=True)
+class Both:
+    """An instance on the reference engine, and the native engine of the same one."""
+
+    instance: Instance
+    native: NativePropagation
+    compared: int = 0
+
+    def root(self) -> Candidate | None:
+        root = self.instance.root()
+        assert self.native.root() == (None if root is None else root.vector)
+        return root
+
+    def restrict(self, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
+        child = self.instance.restrict(candidate, variable, mask)
+        found = self.native.restrict(candidate.vector, variable.offset, mask)
+        self.compared += 1
+        assert found == (None if child is None else child.vector), (variable.choice, variable.names, mask)
+        return child
+
+    def descend(self, rng: random.Random) -> None:
+        candidate = self.root()
+        while candidate is not None and not candidate.is_complete:
+            variable, mask = random_step(candidate, rng)
+            child = self.restrict(candidate, variable, mask)
+            if child is None:
+                child = self.restrict(candidate, variable, candidate.mask(variable) & ~mask)
+            candidate = child
+
+
+def both(instance: Instance) -> Both:
+    return Both(instance, native_of(instance))
+
+
+def matmul_in(folder: Path) -> Both:
+    """A matrix product tiled once under the rules of linear algebra."""
+    path = folder / "matmul.yaml"
+    path.write_text(MATMUL)
+    space = load_space(Path("kernels/spaces/linalg.space"))
+    return both(instantiate(compile_space(space), load_kernel(path).backbone, SmallCpu()))
+
+
+def single_values(mask: int) -> list[int]:
+    return [1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+def places(instance: Instance) -> list[Place]:
+    return [Place(v.offset, len(v.universe)) for v in instance.variables]
