@@ -23,10 +23,10 @@ from spacedsl.compiler import compile_space
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.language import load_space
-from tests.engine.pipelines import BLUR, HARRIS, SPACE, Gpu, chain, local_laplacian, pipeline
+from tests.engine.pipelines import BLUR, HARRIS, SPACE, Gpu, Graph, chain, local_laplacian, pipeline
 
 KIBIBYTES_PER_MEGABYTE = 1e6 / 1024
-CASES = {
+CASES: dict[str, tuple[Callable[[], Graph], int, float]] = {
     "blur": (lambda: BLUR, 10_000, 0.1),
     "harris": (lambda: HARRIS, 5_000, 0.1),
     "laplacian": (local_laplacian, 200, 0.7),

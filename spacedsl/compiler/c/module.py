@@ -21,7 +21,7 @@ from spacedsl.compiler.c.expressions import Translations
 from spacedsl.compiler.c.filtered import LoopPrinter
 from spacedsl.compiler.c.names import array, function_name, indent, variable_name
 from spacedsl.compiler.c.statements import Body
-from spacedsl.compiler.c.tables import StaticTables, Table, TableKind
+from spacedsl.compiler.c.tables import DENSE_WORDS, StaticTables, Table, TableKind
 from spacedsl.compiler.c.wakes import Source, WakePrinter, call, counter_of, sources
 from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Module, Propagator, Statement
 from spacedsl.compiler.ir import Table as Projection
@@ -51,7 +51,7 @@ class CModule:
     @property
     def source(self) -> str:
         """The whole translation unit."""
-        head = f"#define FOLLOWED_BITS {FOLLOWED_BITS}"
+        head = f"#define FOLLOWED_BITS {FOLLOWED_BITS}\n#define DENSE_WORDS {DENSE_WORDS}"
         return "\n\n".join((head, *map(_runtime, BEFORE), self.generated, *map(_runtime, AFTER)))
 
 

@@ -2,7 +2,7 @@
  *
  * Whoever compiles it defines OBJECT_WORDS (words of a set of objects), ROW_WORDS (those of them that hold the
  * objects of bit rows, which have the least numbers) and MASK_WORDS (words of an integer's mask
- * that are in use); FOLLOWED_BITS stands before this text. Every operation returns false for a contradiction. All
+ * that are in use); FOLLOWED_BITS and DENSE_WORDS stand before this text. Every operation returns false for a contradiction. All
  * vectors are laid out as spacedsl/engine/layout.py says. */
 
 #include <stdbool.h>
@@ -130,6 +130,28 @@ static inline Word all_but(int32_t object, int32_t word)
 
 /* Value number `value` of bit rows, in the word at work: for which objects the domain still has it. */
 #define ROW(number, value) row##number[(value) * ROW_WORDS + word]
+
+/* The place of a pair: `pairs` has by first object where its row begins, 0: it has none. A row: how many, where the
+ * first one is, then the second objects in order. Place 0 is that of all others. */
+static inline int64_t place_in_row(const int32_t *pairs, int32_t a, int32_t b)
+{
+    const int32_t *const row = pairs + pairs[a];
+    int32_t from = 0, to = pairs[a] ? row[0] : 0;
+    while (from < to) {
+        const int32_t middle = (from + to) / 2;
+        if (row[2 + middle] < b)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return pairs[a] && from < row[0] && row[2 + from] == b ? row[1] + from : 0;
+}
+
+#if OBJECT_WORDS > DENSE_WORDS
+#define PAIR(pairs, a, b) place_in_row(pairs, a, b)
+#else
+#define PAIR(pairs, a, b) ((a) * OBJECTS + (b))
+#endif
 
 /* The place of a key of more than two objects: `ranks` holds a size for each position, then ranks by object. */
 static inline int64_t place(const int32_t *ranks, int32_t arity, const int32_t *key)

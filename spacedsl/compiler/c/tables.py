@@ -1,7 +1,8 @@
 """The static tables that generated C reads: what an instance has to supply, in which form.
 
 In: what the printers ask for. Out: `Table` requests in order of their numbers, and the C text of an access.
-A table of up to two objects is dense over object ids, one of more over their ranks at each position.
+A table of one object is dense over object ids, and so is one of two where there are few objects; where there
+are many, it is a relation of sorted rows. A table of more is dense over their ranks at each position.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from spacedsl.compiler.ir import Check, HostCall, Limit, Named, Satisfies, Stati
 from spacedsl.compiler.python import HostTable, StaticTable, host_table, static_table
 from spacedsl.language.space import SetRef, Space
 
-DENSE_OBJECTS = 2
+PAIR = 2
+DENSE_WORDS = 16
+"""Tables of two objects are dense where a set of objects takes so many words or fewer."""
 
 
 class TableKind(enum.Enum):
@@ -36,6 +39,7 @@ class TableKind(enum.Enum):
     COMPARISON = "holds"  # the truth of a static comparison
     LIMIT = "limit"  # the node of a comparison with a quantity, -1: none
     RANKS = "ranks"  # of the objects of another table of many
+    PAIRS = "pairs"  # where the entries of another table of two objects are, if it is not dense
 
 
 ENTRY_TYPES = {TableKind.INTEGER: "int64_t", TableKind.TRUTH: "uint8_t", TableKind.COMPARISON: "uint8_t"}
@@ -136,8 +140,11 @@ class StaticTables:
     def _index(self, table: Table, names: Sequence[str]) -> str:
         if not names:
             return "0"
-        if len(names) <= DENSE_OBJECTS:
-            return " * OBJECTS + ".join(names)
+        if len(names) == 1:
+            return names[0]
+        if len(names) == PAIR:
+            pairs = self._table(TableKind.PAIRS, table.name, PAIR)
+            return f"PAIR({pairs.name}, {', '.join(names)})"
         ranks = self._table(TableKind.RANKS, table.name, table.arity)
         return f"place({ranks.name}, {table.arity}, (const int32_t[]){{{', '.join(names)}}})"
 

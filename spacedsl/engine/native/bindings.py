@@ -30,6 +30,61 @@ Ids = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 Bindings = dict[str, Ids]
 """Arrays of equal length by variable; without variables there is one binding."""
+MOST_CODES = 2**62
+
+
+class NativeLimitError(Exception):
+    """This instance does not fit the tables of the native engine; the Python engine has no such limits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A sparse relation: for each of `codes`, in order, the objects from one of `starts` to the next."""
+
+    codes: Ids
+    starts: Ids
+    objects: Ids
+
+    def of(self, codes: Ids) -> tuple[Ids, Ids]:
+        """All pairs of a place in `codes` and an object of its row."""
+        if not len(self.codes):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        at, known = self._find(codes)
+        lengths = np.where(known, self.starts[at + 1] - self.starts[at], 0)
+        places = np.repeat(np.arange(len(codes)), lengths)
+        first = np.cumsum(lengths) - lengths
+        within = np.arange(len(places)) - first[places]
+        return places, self.objects[self.starts[at][places] + within]
+
+    def holds(self, codes: Ids, objects: Ids) -> Truths:
+        """Whether each object lies in the row of the code beside it."""
+        at, known = self._find(codes)
+        pairs = np.repeat(np.arange(len(self.codes)), np.diff(self.starts)) * self._width + self.objects
+        asked = at * self._width + objects
+        found = np.isin(asked, pairs) & (objects < self._width)
+        return known & found
+
+    @property
+    def inverted(self) -> Rows:
+        return rows(self.objects, np.repeat(self.codes, np.diff(self.starts)))
+
+    @property
+    def _width(self) -> int:
+        return int(self.objects.max(initial=0)) + 1
+
+    def _find(self, codes: Ids) -> tuple[Ids, Truths]:
+        """The place of each code, and whether it is there; where it is not, some place."""
+        if not len(self.codes):
+            return np.zeros(len(codes), np.int64), np.zeros(len(codes), np.bool_)
+        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        return at, self.codes[at] == codes
+
+
+def rows(codes: Ids, objects: Ids) -> Rows:
+    """The relation of these pairs."""
+    order = np.lexsort((objects, codes))
+    found, starts = np.unique(codes[order], return_index=True)
+    return Rows(found, np.append(starts, len(codes)), objects[order])
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +92,7 @@ class Relations:
     """The sets of an instance as arrays over object ids, made as they are asked for."""
 
     statics: Statics
-    _truths: dict[object, Truths] = field(default_factory=dict)
+    _rows: dict[object, Rows] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -50,15 +105,34 @@ class Relations:
             return objects.members[ref.name]
         return {(): dict.fromkeys(objects.of(SetRef(ref.name), {}))}
 
-    def members(self, ref: SetRef) -> Truths:
-        """Whether the last object is a member of the set of the others: a dimension for each."""
+    def members(self, ref: SetRef) -> Rows:
+        """By code of the arguments, the members in order of their ids."""
         key = (ref.name, len(ref.args))
-        if key not in self._truths:
-            truths = np.zeros((self.count,) * (len(ref.args) + 1), np.bool_)
-            for owner, members in self.instances(ref).items():
-                truths[owner][list(members)] = True
-            self._truths[key] = truths
-        return self._truths[key]
+        if key not in self._rows:
+            instances = self.instances(ref)
+            owners = np.array(list(instances), np.int64).reshape(len(instances), len(ref.args))
+            sizes = [len(members) for members in instances.values()]
+            flat = (member for members in instances.values() for member in members)
+            self._rows[key] = rows(
+                np.repeat(self.codes(list(owners.T), len(owners)), sizes), np.fromiter(flat, np.int64)
+            )
+        return self._rows[key]
+
+    def owners(self, name: str) -> Rows:
+        """By member of a set of one argument, the arguments in order of their ids."""
+        key = (name, None)
+        if key not in self._rows:
+            self._rows[key] = self.members(SetRef(name, ("owner",))).inverted
+        return self._rows[key]
+
+    def codes(self, columns: Sequence[Ids], length: int) -> Ids:
+        """Of tuples of objects, one number each; a column for each position."""
+        if self.count ** len(columns) > MOST_CODES:
+            raise NativeLimitError(f"sets with {len(columns)} arguments, over {self.count} objects")
+        codes = np.zeros(length, np.int64)
+        for column in columns:
+            codes = codes * self.count + column
+        return codes
 
     def enumerate(self, loops: Iterable[Loop], bindings: Bindings) -> Bindings:
         """All bindings that extend these."""
@@ -68,17 +142,12 @@ class Relations:
         return bindings
 
     def _extended(self, loop: Loop, bindings: Bindings) -> Bindings:
-        rows = len(next(iter(bindings.values()))) if bindings else 1
+        length = len(next(iter(bindings.values()))) if bindings else 1
         if loop.member is not None:
-            source = SetRef(loop.source.name, ("owner",))
-            truths = self.members(source).T[bindings[loop.member]]
-        elif len(loop.source.args) > 1:
-            truths = self.members(loop.source)[tuple(bindings[a] for a in loop.source.args)]
-        elif loop.source.args:
-            truths = self.members(loop.source)[bindings[loop.source.args[0]]]
+            places, objects = self.owners(loop.source.name).of(bindings[loop.member])
         else:
-            truths = np.broadcast_to(self.members(loop.source), (rows, self.count))
-        places, objects = np.nonzero(truths)
+            codes = self.codes([bindings[a] for a in loop.source.args], length)
+            places, objects = self.members(loop.source).of(codes)
         found = {name: ids[places] for name, ids in bindings.items()}
         found[loop.variable] = objects
         return found
@@ -95,8 +164,9 @@ class Relations:
         """Of each binding."""
         match test:
             case Member(variable, ref):
-                found: Truths = self.members(ref)[*(bindings[a] for a in ref.args), bindings[variable]]
-                return found
+                members = bindings[variable]
+                codes = self.codes([bindings[a] for a in ref.args], len(members))
+                return self.members(ref).holds(codes, members)
             case Distinct(left, right):
                 return np.not_equal(bindings[left], bindings[right])
             case Ascending(left, right):

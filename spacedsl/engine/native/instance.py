@@ -22,17 +22,17 @@ from spacedsl.compiler.c.build import build
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check, Limit
 from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
-from spacedsl.engine.native.bindings import Relations
+from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.keys import Keys
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, decisions, ground
-from spacedsl.engine.native.tables import WORD_BITS, NativeLimitError, Pool, TableBuilder, words
+from spacedsl.engine.native.tables import WORD_BITS, Pool, TableBuilder, words
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion
 from spacedsl.language.space import Space, Use
 
-MOST_OBJECTS = 1024
+MOST_OBJECTS = 1 << 15
 Array = NDArray[Any]
 
 

@@ -17,9 +17,9 @@ from spacedsl.compiler.c import UnprintableError
 from spacedsl.compiler.c.build import NoCompilerError
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
+from spacedsl.engine.native.bindings import NativeLimitError
 from spacedsl.engine.native.instance import NativeInstance, build_native
 from spacedsl.engine.native.library import CONTRADICTION, FAULT
-from spacedsl.engine.native.tables import NativeLimitError
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.triggers import Expansion
 from spacedsl.language.host_runtime import describe

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.compiler.c import Table, TableKind
-from spacedsl.compiler.c.tables import DENSE_OBJECTS
+from spacedsl.compiler.c.tables import DENSE_WORDS, PAIR
 from spacedsl.compiler.ir import Limit
 from spacedsl.compiler.python import HostTable, StaticTable
 from spacedsl.engine.layout import CERTAIN, Layout
-from spacedsl.engine.native.bindings import Relations
+from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.keys import Asked, Key
+from spacedsl.engine.native.places import Dense, Places, pairs, ranks
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.static import Statics
 from spacedsl.language.space import SetRef
@@ -34,10 +36,6 @@ DTYPES = {TableKind.INTEGER: np.int64, TableKind.TRUTH: np.uint8, TableKind.COMP
 
 NO_NODE = -1
 DEFAULTS = {TableKind.PRESENCE: CERTAIN, TableKind.FIRING: CERTAIN, TableKind.LIMIT: NO_NODE}
-
-
-class NativeLimitError(Exception):
-    """This instance does not fit the tables of the native engine; the Python engine has no such limits."""
 
 
 @dataclass(slots=True)
@@ -83,17 +81,14 @@ class TableBuilder:
         self.masks.add((0,) * self.mask_words)
 
     def build(self, tables: Sequence[Table]) -> list[NDArray[Any]]:
-        """In order; the ranks of a table of many objects stand behind it or before it."""
-        values = {table.name: self._values(table) for table in tables if table.kind is not TableKind.RANKS}
-        ranks = {
-            table.name: self._ranks(values[table.name], table.arity)
-            for table in tables
-            if table.arity > DENSE_OBJECTS and table.kind is not TableKind.RANKS
-        }
+        """In order; the places of a table of several objects stand behind it or before it."""
+        entries = [table for table in tables if table.kind not in (TableKind.RANKS, TableKind.PAIRS)]
+        values = {table.name: self._values(table) for table in entries}
+        places = {table.name: self._places(values[table.name], table.arity) for table in entries}
         return [
-            ranks[str(table.subject)].array
-            if table.kind is TableKind.RANKS
-            else self._array(table, values[table.name], ranks.get(table.name))
+            self._array(table, values[table.name], places[table.name])
+            if table.name in places
+            else places[str(table.subject)].array
             for table in tables
         ]
 
@@ -153,16 +148,22 @@ class TableBuilder:
 
     def _list(self, members: Iterable[int]) -> int:
         numbers = self.numbered(members)
-        return self.lists.add((len(numbers), *numbers))
+        return self._kept(self.lists, (len(numbers), *numbers))
 
     def _set(self, members: Iterable[int]) -> int:
-        return self.sets.add(words(sum(1 << n for n in self.numbered(members)), self.object_words))
+        mask = sum(1 << n for n in self.numbered(members))
+        return self._kept(self.sets, words(mask, self.object_words))
 
     def _rank(self, members: Iterable[int]) -> int:
         ranks = [0] * (WORD_BITS * self.object_words)
         for rank, number in enumerate(self.numbered(members)):
             ranks[number] = rank
-        return self.lists.add(ranks)
+        return self._kept(self.lists, ranks)
+
+    def _kept(self, pool: Pool, row: Sequence[int]) -> int:
+        if len(pool.items) > MOST_ENTRIES:
+            raise NativeLimitError(f"the sets of {len(self.objects.objects)} objects take too much memory")
+        return pool.add(row)
 
     def _owners(self, name: str, row: Callable[[Iterable[int]], int]) -> Mapping[Key, int]:
         owners: dict[int, list[int]] = {}
@@ -173,56 +174,29 @@ class TableBuilder:
 
     # ---- Arrays --------------------------------------------------------------------------------------------
 
-    def _array(self, table: Table, values: Mapping[Key, int], ranks: Ranks | None) -> NDArray[Any]:
-        width = WORD_BITS * self.object_words
-        shape = (width,) * table.arity if ranks is None else ranks.shape
-        if prod(shape) > MOST_ENTRIES:
-            raise NativeLimitError(f"{table.name} would have {prod(shape)} entries")
+    def _array(self, table: Table, values: Mapping[Key, int], places: Places) -> NDArray[Any]:
+        if prod(places.shape) > MOST_ENTRIES:
+            raise NativeLimitError(f"{table.name} would have {prod(places.shape)} entries")
         default = DEFAULTS.get(table.kind, 0)
-        array = np.full(shape, default, DTYPES.get(table.kind, np.int32))
-        if not table.arity:
-            array[()] = values.get((), default)
-        elif values:
-            array[self._columns(values, ranks)] = list(values.values())
+        array = np.full(places.shape, default, DTYPES.get(table.kind, np.int32))
         if isinstance(table.subject, Limit):
-            self.limit_tables[table.subject] = lambda nodes: self._fill(array, nodes, ranks)
+            self.limit_tables[table.subject] = partial(self._fill, array, places)
+        self._fill(array, places, values)
         return array
 
-    def _columns(self, keys: Iterable[Key], ranks: Ranks | None) -> tuple[NDArray[np.int32], ...]:
-        numbers = self.numbers[np.array(list(keys), np.int32)]
-        return tuple(numbers.T) if ranks is None else ranks.of(numbers)
+    def _fill(self, array: NDArray[Any], places: Places, values: Mapping[Key, int]) -> None:
+        if not array.ndim:
+            array[()] = values.get((), array[()])
+        elif values:
+            numbers = self.numbers[np.array(list(values), np.int32)]
+            array[places.of(numbers)] = list(values.values())
 
-    def _fill(self, array: NDArray[Any], values: Mapping[Key, int], ranks: Ranks | None) -> None:
-        if array.ndim:
-            array[self._columns(values, ranks)] = list(values.values())
-        else:
-            array[()] = values[()]
-
-    def _ranks(self, values: Mapping[Key, int], arity: int) -> Ranks:
-        """Objects that occur at a position have a rank there, all others share the last one."""
+    def _places(self, values: Mapping[Key, int], arity: int) -> Places:
         width = WORD_BITS * self.object_words
+        if arity < PAIR or (arity == PAIR and self.object_words <= DENSE_WORDS):
+            return Dense((width,) * arity)
         keys = self.numbers[np.array(list(values), np.int32).reshape(-1, arity)]
-        ranks = np.zeros((arity, width), np.int32)
-        shape: list[int] = []
-        for place in range(arity):
-            occurring = np.unique(keys[:, place])
-            ranks[place] = len(occurring)
-            ranks[place, occurring] = np.arange(len(occurring))
-            shape.append(len(occurring) + 1)
-        return Ranks(tuple(shape), ranks)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranks:
-    shape: tuple[int, ...]
-    by_object: NDArray[np.int32]
-
-    @property
-    def array(self) -> NDArray[np.int32]:
-        return np.concatenate([np.array(self.shape, np.int32), self.by_object.reshape(-1)])
-
-    def of(self, keys: NDArray[np.int32]) -> tuple[NDArray[np.int32], ...]:
-        return tuple(self.by_object[place][keys[:, place]] for place in range(len(self.shape)))
+        return pairs(keys, width) if arity == PAIR else ranks(keys, width)
 
 
 def words(mask: int, count: int) -> tuple[int, ...]:
