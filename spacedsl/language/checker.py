@@ -342,6 +342,8 @@ class _Checker:
             # A quantity that nothing limits may still be what generated code computes with.
             if isinstance(declaration, syntax.Quantity) or choice is None:
                 continue
+            if isinstance(declaration, syntax.Quotient) and declaration.name.text in self.names.used_sets:
+                continue
             if choice.text not in self.names.used_choices:
                 is_map = isinstance(declaration, syntax.Map)
                 message = (

@@ -100,7 +100,10 @@ class Conditions:
                     example = "is VALUE" if isinstance(found[1], space.EnumChoice) else "<= 4"
                     hint = f"say what must hold of it: `{expression.span.text} {example}`"
                     self.report.error("SP050", "a choice is not a condition", expression.span, hint)
-            case syntax.Conditional() | syntax.Application() | syntax.Aggregate() | syntax.Case():
+            case syntax.Conditional():
+                hint = "of conditions, write `(a => b) && (a || c)` for `a ? b : c`"
+                self.report.error("SP050", "a value is not a condition", expression.span, hint)
+            case syntax.Application() | syntax.Aggregate() | syntax.Case():
                 hint = "compare its value with something, in a quantity"
                 self.report.error("SP050", "a value is not a condition", expression.span, hint)
             case syntax.ValueUse():
@@ -191,6 +194,11 @@ class Conditions:
     ) -> None:
         for side, other in ((left, right), (right, left)):
             if isinstance(side, syntax.Use) and isinstance(other, syntax.ValueUse):
+                if test.operator.text not in ("==", "!="):
+                    message = f"the values of `{side.name.text}` have no order"
+                    hint = f"declare `choice ordered enum {side.name.text}`"
+                    self.report.error("SP052", message, test.operator.span, hint)
+                    return
                 word = "is not" if test.operator.text == "!=" else "is"
                 hint = f"write `{side.span.text} {word} {other.name.text}`"
                 self.report.error("SP052", "a choice is compared with a value by `is`", test.span, hint)
@@ -234,9 +242,8 @@ class Conditions:
             elif scaled.use is None:
                 offsets.append((sign, scaled.factor))
             elif use is not None:
-                self.report.error(
-                    "SP055", "a second choice on this side", term.span, "move it to the other side"
-                )
+                hint = "move it to the other side, or declare a `quantity` for the sum and compare that"
+                self.report.error("SP055", "a second choice on this side", term.span, hint)
                 ok = False
             elif sign < 0:
                 hint = "move it to the other side of the comparison"
@@ -272,7 +279,9 @@ class Conditions:
         if len(uses) > 1 or len(hosts) > 1 or (hosts and number != 1):
             hint = 'write numbers and objects\' attributes in one string: `"2 * $x.size" * choice($y)`'
             message = "a product of two choices" if len(uses) > 1 else "a product of two constants"
-            self.report.error("SP055", message, term.span, None if len(uses) > 1 else hint)
+            if len(uses) > 1:
+                hint = "declare a `quantity` for the product, and compare that"
+            self.report.error("SP055", message, term.span, hint)
             return None
         return _Scaled(uses[0] if uses else None, hosts[0] if hosts else number)
 

@@ -29,6 +29,9 @@ _GUARDED = {
 }
 """Operators that can cost much, and the guards that limit them."""
 
+_FOREIGN = {"&&": "and", "||": "or", "=>": "not .. or", "!(": "not (", "?": "a if condition else b"}
+"""What is written outside of host expressions, and what Python has for it."""
+
 _UNARY = (ast.Not, ast.USub, ast.UAdd)
 
 _WORDS: dict[type[ast.AST], str] = {
@@ -120,7 +123,9 @@ def _parse(text: str) -> ast.expr | Problem:
     except SyntaxError as error:
         # Python gives no column for what is missing at the end.
         start = min(blanks + error.offset - 1, len(text)) if error.offset else len(text)
-        return Problem(f"not a Python expression: {error.msg}", start, min(start + 1, len(text)))
+        word = next((w for w in _FOREIGN if w in text), None)
+        hint = f"Python writes `{_FOREIGN[word]}` for `{word}`" if word else None
+        return Problem(f"not a Python expression: {error.msg}", start, min(start + 1, len(text)), hint)
     except (ValueError, MemoryError, RecursionError):
         return Problem("not a Python expression", 0, len(text))
     _move(tree, len(text[:blanks].encode()))
@@ -206,6 +211,8 @@ class _Rewriter:
             return "the kernel is `$kernel`"
         if name in ("true", "false"):
             return f"in Python it is `{name.capitalize()}`"
+        if name.isupper():
+            return f"a text stands in single quotes: `'{name}'`"
         return f"variables begin with `$`; functions are {', '.join(sorted(BUILTINS))}"
 
     def _Tuple(self, node: ast.Tuple | ast.List | ast.Set) -> ast.expr:  # noqa: N802

@@ -15,6 +15,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, 
 from spacedsl.language import space, syntax
 from spacedsl.language.checker import check
 from spacedsl.language.parser import parse
+from spacedsl.language.remarks import commented_divisions
 
 SUFFIX = ".space"
 MOST_OPEN_FILES = 60
@@ -123,7 +124,9 @@ class _Reader:
             # The length in front keeps the border between two files part of what is hashed.
             text = source.text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(text)}\n".encode() + text)
-        return check(name, self.declarations, digest.hexdigest(), tuple(s.name for s in self.sources))
+        names = tuple(s.name for s in self.sources)
+        checked, problems = check(name, self.declarations, digest.hexdigest(), names)
+        return checked, (*self.problems, *problems)
 
     def read(self, source: Source, path: Path) -> None:
         """Adds the declarations of a file, with those of the files that it includes in their place."""
@@ -138,6 +141,7 @@ class _Reader:
             self.problems.extend(error.diagnostics)
             return
         self.parsed.append(source)
+        self.problems.extend(commented_divisions(source))
         self.open_files.append(resolved)
         for declaration in file.declarations:
             if isinstance(declaration, syntax.Include):

@@ -7,11 +7,12 @@ variables, and whether one set lies in another by what the file claims. Conditio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from spacedsl.diagnostics import DiagnosticError, Span
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import space, syntax
 from spacedsl.language.host import AMBIENT, HostExpression, HostKind, host_expression
+from spacedsl.language.host_runtime import BUILTINS
 from spacedsl.language.report import Report, did_you_mean
 
 RESERVED_VARIABLES = (*AMBIENT, "fun")
@@ -277,14 +278,16 @@ class Names:
 
     def _unknown_variable(self, name: str, known: Iterable[str], span: Span) -> None:
         names = [f"${n}" for n in known]
-        hint = did_you_mean(f"${name}", names, f"in scope: {', '.join(names)}" if names else None)
+        otherwise = f"in scope: {', '.join(names)}" if names else f"bind it: `forall ${name} in SET:`"
+        hint = did_you_mean(f"${name}", names, otherwise)
         self.report.error("SP015", f"unknown variable `${name}`", span, hint)
 
     # Choices
 
     def find_choice(self, name: syntax.Name) -> Named | None:
         if name.text not in self.choices:
-            hint = did_you_mean(name.text, self.choices)
+            operators = "quantities have min, max, floor, ceil; Python stands in double quotes"
+            hint = did_you_mean(name.text, self.choices, operators if name.text in BUILTINS else None)
             self.report.error("SP013", f"unknown choice `{name.text}`", name.span, hint)
             return None
         self.used_choices.add(name.text)
@@ -357,12 +360,18 @@ class Names:
         try:
             expression = host_expression(host.text, host.span, kind)
         except DiagnosticError as error:
-            self.report.problems.extend(error.diagnostics)
+            self.report.problems.extend(map(self._explained, error.diagnostics))
             return None
         unknown = [(name, span) for name, span in expression.uses if name not in known]
         for name, span in unknown:
             self._unknown_variable(name, known, span)
         return None if unknown else expression
+
+    def _explained(self, problem: Diagnostic) -> Diagnostic:
+        """With another hint where a host expression speaks of what is decided."""
+        if problem.span.text not in self.choices:
+            return problem
+        return replace(problem, hint="what is decided is not known yet: ask for it outside of the quotes")
 
 
 def show(ref: space.SetRef, scope: Mapping[str, space.Binder] = {}) -> str:

@@ -1,14 +1,38 @@
-"""Conditions that say nothing, or cannot hold, whatever the kernel.
+"""What is right by the rules and hardly meant.
 
 In: formulas of the typed space. Out: whether one is always true or always false for what stands in it alone;
-host expressions and comparisons of integers count as open.
+host expressions and comparisons of integers count as open. In: a text. Out: divisions that became comments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
+from spacedsl.diagnostics import Diagnostic, Severity, Source, Span
 from spacedsl.language import space
+
+_SPOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|/\*(?:[^*]|\*(?!/))*\*/|(?P<comment>//[^\n]*)', re.DOTALL)
+"""Strings and comments, so that neither is looked for in the other."""
+
+_DIVISOR = re.compile(r'//\s*(?:\d+|"[^"]*"|[a-z_]\w*\(\$[^)]*\))\s*(?:[-+*/<>=&|?:,)}].*)?')
+
+_NEAR = 20
+"""Blanks, at most, between a dividend and the comment."""
+
+
+def commented_divisions(source: Source) -> Iterator[Diagnostic]:
+    """Comments behind a value that hold a divisor, as in Python, and maybe the rest of a formula."""
+    for match in _SPOKEN.finditer(source.text):
+        start, end = match.span()
+        comment = match["comment"]
+        dividend = source.text[max(0, start - _NEAR) : start].rstrip(" \t")[-1:]
+        if comment is None or not (dividend.isdigit() or dividend in (")", '"')):
+            continue
+        if _DIVISOR.fullmatch(comment.rstrip()):
+            hint = "write `floor(a, b)` or `ceil(a, b)`, in a quantity; Python's `//` stands in double quotes"
+            span = Span(source, start, end)
+            yield Diagnostic("SP106", "`//` begins a comment", span, hint, Severity.WARNING)
 
 
 def truth(formula: space.Formula, full: Mapping[str, int]) -> bool | None:

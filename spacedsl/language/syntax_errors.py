@@ -15,31 +15,18 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from spacedsl.diagnostics import Diagnostic, Source, Span
+from spacedsl.language.slips import CHARACTERS, INSERTED, PYTHON, REMOVED, REPLACED, SLIPS, Words
 
 _READ_ON = 60
 """Tokens that the parser must accept after an edit, or all that are left."""
 
-_INSERTED = (":", "in", "=", ")", "(", ",", "when", "is", "end", "->", "}", "forall")
-"""What a person leaves out, the likeliest first."""
+_REPEATED = 2
+"""Tokens that the parser must accept after a colon that is put in, where the same mistake follows."""
 
-_REMOVED = frozenset({":", ",", ";", ")", "end"})
-"""What a person writes too often."""
+_DECLARING = (("choice",), ("require",))
 
-_REPLACED = {
-    "=": "==",
-    "not": "!",
-    "|": "||",
-    "==": "=",
-    ";": ":",
-    "->": "=>",
-    "=>": "->",
-    "requires": "require",
-    "require": "requires",
-}
-"""What a person writes for something else."""
-
-_PYTHON = {"and": "&&", "or": "||"}
-"""Names to the parser, which stumbles over what follows them."""
+_REST = re.compile(r"\$?\w+(?:\.\w+|\([^()\n]*\)|\.\.\w*|\s*[=!<>]=\s*\$?\w+)*|\S+")
+"""What a person would have put in quotes."""
 
 _OPENERS = frozenset({"set", "choice", "define", "quotient", "ordering", "view"})
 
@@ -73,22 +60,6 @@ _NAMES = {
     "HOST": "a quoted expression",
     "$END": "the end of the file",
 }
-
-_CHARACTERS = (
-    (
-        re.compile(r'"'),
-        "this string is not closed",
-        'close it with `"` on its line, or end the line with `\\`',
-    ),
-    (re.compile(r"'"), "strings stand between double quotes", "write the expression in double quotes"),
-    (re.compile(r"\.\.\."), "`...` stands for text that is left out", "write it out"),
-    (re.compile(r"#"), "unexpected `#`", "a comment begins with `//`"),
-    (re.compile(r"&"), "unexpected `&`", "conjunction is `&&`"),
-    (re.compile(r"\$"), "a variable without a name", "write `$name`; a digit cannot come first"),
-    (re.compile(r"[0-9]+\w"), "a number with letters in it", "put a blank or a sign between them"),
-    (re.compile(r"[0-9]*\.[0-9]"), "numbers are integers", None),
-    (re.compile(r"/"), "a stray `/`", "a comment begins with `//`"),
-)
 
 
 def explain(grammar: Lark, source: Source) -> Diagnostic:
@@ -142,7 +113,7 @@ def _tokens(grammar: Lark, source: Source) -> tuple[list[Token], int | None]:
 
 def _character(source: Source, offset: int) -> Diagnostic:
     rest = source.text[offset:]
-    for pattern, message, hint in _CHARACTERS:
+    for pattern, message, hint in CHARACTERS:
         match = pattern.match(rest)
         if match:
             return Diagnostic("SP003", message, Span(source, offset, offset + match.end()), hint)
@@ -176,6 +147,7 @@ class _Mistake:
         message = f"expected {_listed(_words(accepted))}, found {self._found()}"
         return (
             self._replaced(message)
+            or self._slip(message, accepted)
             or self._inserted()
             or self._removed(message)
             or self._plain(message, accepted)
@@ -228,30 +200,56 @@ class _Mistake:
 
     def _replaced(self, message: str) -> Diagnostic | None:
         previous = self.tokens[self.position - 1] if self.position else None
-        if previous is not None and str(previous) in _PYTHON:
-            sign = _PYTHON[str(previous)]
+        if previous is not None and str(previous) in PYTHON:
+            sign = PYTHON[str(previous)]
             if self._reads_on([self._terminal(sign), *self._following(self.position)], self.earlier):
                 span = Span(self.source, *_place(previous))
                 return Diagnostic(
                     "SP002", f"`{previous}` is Python", span, f"write `{sign}` for `{previous}`"
                 )
-        other = _REPLACED.get(str(self.token))
-        if other is None or not self._reads_on([self._terminal(other), *self._following(self.position + 1)]):
-            return None
-        return Diagnostic("SP002", message, self._here(), f"write `{other}` for `{self.token}`")
+        for found, words in REPLACED:
+            if found == str(self.token):
+                edited = [*map(self._terminal, words), *self._following(self.position + 1)]
+                if self._reads_on(edited):
+                    return Diagnostic(
+                        "SP002", message, self._here(), f"write `{_spelled(words)}` for `{self.token}`"
+                    )
+        return None
+
+    def _slip(self, message: str, accepted: set[str]) -> Diagnostic | None:
+        """What a person means who writes this here."""
+        shown = ['""' if t.type == "HOST" else str(t) for t in self.tokens]
+        before, here = shown[max(self.position - 2, 0) : self.position], shown[self.position :][:2]
+        around = " ".join([*before, "@", *here])
+        for slip in SLIPS:
+            match = slip.around.search(around)
+            if match and (slip.expected == accepted if slip.alone else slip.expected <= accepted):
+                start = _place(self.token)[0]
+                rest = _REST.match(self.source.text, start)
+                hint = slip.hint.format(**match.groupdict(), rest=rest.group() if rest else "")
+                return Diagnostic("SP002", message, self._here(), hint)
+        return None
 
     def _inserted(self) -> Diagnostic | None:
-        for text in _INSERTED:
-            if self._reads_on([self._terminal(text), *self._following(self.position)]):
+        following = self._following(self.position)
+        for words in INSERTED:
+            if self._reads_on([*map(self._terminal, words), *following]):
                 break
         else:
-            return None
-        message = f"expected `{text}`, found {self._found()}"
-        if text == "end":
+            # Whoever leaves out one colon leaves out the next one, too.
+            words = (":",)
+            if len(following) < _REPEATED or not self._reads_on(
+                [self._terminal(":"), *following[:_REPEATED]]
+            ):
+                return None
+        message = f"expected `{_spelled(words)}`, found {self._found()}"
+        if words == ("end",):
             return Diagnostic(
                 "SP002", message, self._here(), "put `end` in front of it", related=self._opener()
             )
-        return Diagnostic("SP002", message, self._gap(), f"put `{text}` here")
+        if words in _DECLARING:
+            return Diagnostic("SP002", message, self._here(), f"put `{words[0]}` in front of it")
+        return Diagnostic("SP002", message, self._gap(), f"put `{_spelled(words)}` here")
 
     def _gap(self) -> Span:
         """The token; where it begins a line, the end of what stands in front of it."""
@@ -272,7 +270,7 @@ class _Mistake:
         return ()
 
     def _removed(self, message: str) -> Diagnostic | None:
-        removable = str(self.token) in _REMOVED or self.token.type == "DOC"
+        removable = str(self.token) in REMOVED or self.token.type == "DOC"
         if not removable or not self._reads_on(self._following(self.position + 1)):
             return None
         hint = f"remove `{self.token}`"
@@ -299,7 +297,9 @@ class _Mistake:
             hint = f"sets are written in CamelCase: `{''.join(w.capitalize() for w in word.split('_'))}`"
         elif self.token.type == "NAME" and "VARIABLE" in accepted:
             hint = f"variables begin with `$`: `${word}`"
-        elif "NAME" in accepted and word.isalpha() and word.islower() and "HOST" not in accepted:
+        elif "NAME" in accepted and self._reads_on(
+            [Token("NAME", word), *self._following(self.position + 1)]
+        ):
             hint = f"`{word}` is a word of the language: choose another name"
         return Diagnostic("SP002", message, self._here(), hint)
 
@@ -324,6 +324,10 @@ def _words(accepted: set[str]) -> list[str]:
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _spelled(words: Words) -> str:
+    return " ".join(words).replace(" :", ":")
 
 
 def _snake_case(name: str) -> str:

@@ -93,8 +93,8 @@ ORDERED = [
          "`cap` is a quantity: `is` asks for values of an enum", "compare it: == != < <= > >="),
     Case("require forall $x in Items: 1 + cap($x) < 3", "SP052", 1, 33,
          "`cap` is a quantity: it has no number"),
-    Case("require forall $x in Items: kind($x) < A", "SP052", 1, 29,
-         "a choice is compared with a value by `is`"),
+    Case("require forall $x in Items: kind($x) < A", "SP052", 1, 38,
+         "the values of `kind` have no order"),
 ]  # fmt: skip
 
 QUANTITIES = [
