@@ -12,16 +12,13 @@ import ctypes
 import errno
 import functools
 import hashlib
-import importlib.util
 import os
-import shlex
-import shutil
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from spacedsl import c_compilers
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.scratch import no_room, scratch_folder, writing_to
 
@@ -71,21 +68,18 @@ class Compiler:
 
 @functools.cache
 def find_compiler() -> Compiler:
-    """`$CC`, else cc, gcc or clang, else the compiler of the ziglang package; raises `EnvironmentLack`.
+    """The first compiler that does; raises `EnvironmentLack`.
 
     Whatever is found has built a library that this process can load.
     """
-    chosen = os.environ.get("CC")
-    if chosen:
+    chosen = c_compilers.chosen()
+    if chosen is not None:
         try:
-            return _tried(tuple(shlex.split(chosen)))
+            return _tried(*c_compilers.commands())
         except (BuildError, ValueError) as error:
             raise EnvironmentLack(f"the C compiler that CC names, `{chosen}`, {error}") from None
-    commands: list[tuple[str, ...]] = [(n,) for n in ("cc", "gcc", "clang") if shutil.which(n)]
-    if importlib.util.find_spec("ziglang"):
-        commands.append((sys.executable, "-m", "ziglang", "cc"))
     faults = []
-    for command in commands:
+    for command in c_compilers.commands():
         try:
             return _tried(command)
         except BuildError as error:
@@ -115,15 +109,8 @@ def _first_error(messages: str) -> str:
 
 
 def _ask(command: tuple[str, ...]) -> Compiler | None:
-    try:
-        answer = subprocess.run(
-            [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if answer.returncode != 0 or not answer.stdout.strip():
-        return None
-    return Compiler(command, answer.stdout.splitlines()[0], "clang" in answer.stdout)
+    answer = c_compilers.version(command)
+    return None if answer is None else Compiler(command, answer.splitlines()[0], "clang" in answer)
 
 
 def build_library(

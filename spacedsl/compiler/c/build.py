@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import os
-import shlex
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from spacedsl import c_compilers
 
 FLAGS = ("-O2", "-std=gnu11", "-fvisibility=hidden", "-fno-sanitize=all", "-w", "-shared", "-fPIC")
 TIMEOUT_S = 300.0
@@ -41,23 +39,16 @@ class Compiler:
 
 @functools.cache
 def find_compiler() -> Compiler:
-    """`$CC`, else cc, gcc or clang, else the compiler of the ziglang package."""
-    chosen = os.environ.get("CC")
-    if chosen:
-        commands = [tuple(shlex.split(chosen))]
-    else:
-        commands = [(name,) for name in ("cc", "gcc", "clang") if shutil.which(name)]
-        if importlib.util.find_spec("ziglang"):
-            commands.append((sys.executable, "-m", "ziglang", "cc"))
+    """The first that answers."""
+    try:
+        commands = c_compilers.commands()
+    except ValueError as error:
+        raise NoCompilerError(f"CC names `{c_compilers.chosen()}`, which is no command: {error}") from None
     for command in commands:
-        try:
-            answer = subprocess.run(
-                [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if answer.returncode == 0 and answer.stdout.strip():
-            return Compiler(command, answer.stdout)
+        version = c_compilers.version(command)
+        if version is not None:
+            return Compiler(command, version)
+    chosen = c_compilers.chosen()
     raise NoCompilerError(f"CC names `{chosen}`, which does not run" if chosen else "no C compiler was found")
 
 
