@@ -46,10 +46,11 @@ class Unmeasured:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The decisions of a complete candidate, and the counters that follow: (choice, objects, value)."""
+    """The decisions of a complete candidate, and what follows from them: (choice, objects, value)."""
 
     decisions: tuple[tuple[str, tuple[str, ...], str | int], ...]
     counters: tuple[tuple[str, tuple[str, ...], int], ...]
+    quantities: tuple[tuple[str, tuple[str, ...], str | int], ...]
 
 
 def pose_unmeasured(
@@ -132,4 +133,9 @@ def _solution(problem: Unmeasured, leaf: Candidate) -> Solution:
         for key, cell in instance.layout.cells[choice.name].items()
         if leaf.vector[cell] == leaf.vector[cell + 1]
     )
-    return Solution(decisions, counters)
+    quantities = tuple(
+        (quantity.name, objects, low if quantity.values is None else quantity.values[low])
+        for quantity, objects, (low, high) in instance.quantities(leaf.vector)
+        if low == high
+    )
+    return Solution(decisions, counters, quantities)

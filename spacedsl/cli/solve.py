@@ -84,12 +84,13 @@ def solve(
 
 
 def text(solution: Solution, number: int) -> str:
-    """One line for each decision, then one for each counter that follows."""
+    """One line for each decision, then one for each counter and quantity that follows."""
     lines = [f"solution {number}"]
     lines += [f"  {_use(choice, objects)} = {value}" for choice, objects, value in solution.decisions]
     lines += [
         f"  {_use(choice, objects)} = {value} (counter)" for choice, objects, value in solution.counters
     ]
+    lines += [f"  {_use(name, objects)} = {value} (quantity)" for name, objects, value in solution.quantities]
     return "\n".join(lines) + "\n"
 
 
@@ -115,6 +116,10 @@ def _document(kernel: str, found: list[Solution], *, is_all: bool) -> dict[str, 
                 "counters": [
                     {"choice": choice, "objects": list(objects), "value": value}
                     for choice, objects, value in solution.counters
+                ],
+                "quantities": [
+                    {"quantity": name, "objects": list(objects), "value": value}
+                    for name, objects, value in solution.quantities
                 ],
             }
             for solution in found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion, expand
-from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Space
+from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Quantity, Space
 
 
 class Engine(enum.Enum):
@@ -113,6 +113,20 @@ class Instance:
     def offset(self, choice: str, *objects: object) -> int:
         """First word of the domain (or counter) in the orientation asked for. For fast readers."""
         return self.layout.cells[choice][self._key(objects)]
+
+    def quantities(self, vector: array[int]) -> Iterator[tuple[Quantity, tuple[str, ...], tuple[int, int]]]:
+        """Every quantity with the names of its objects and its interval, where they are present for certain.
+
+        In the order of declaration.
+        """
+        if not self.space.quantities:
+            return
+        names, declared = self.objects.names, list(self.space.quantities)
+        for name, key in sorted(self.propagation.quantities(), key=lambda i: (declared.index(i[0]), i[1])):
+            quantity = self.space.quantities[name]
+            cells = presence_cells(self.layout, self.objects, quantity.params, key)
+            if all(vector[cell] == PRESENT for cell in cells):
+                yield quantity, tuple(names[k] for k in key), self.propagation.quantity(vector, name, key)
 
     def quantity(self, vector: array[int], name: str, *objects: object) -> tuple[int, int]:
         """Least and greatest value of a quantity in a candidate with this vector."""

@@ -109,18 +109,25 @@ class Propagation:
         self._graph.differing = None  # this vector has not met any limit yet
         return self._run(self._start_limited)
 
+    def quantities(self) -> Iterable[tuple[str, tuple[int, ...]]]:
+        """All that exist here: name and ids of objects."""
+        return self._grounded().graph.instances
+
     def quantity(self, vector: array[int], name: str, key: tuple[int, ...]) -> tuple[int, int]:
         """The interval of a quantity on objects, of their ids, in a vector."""
-        if self._graph is None:
-            self.root()
-        graph = self._graph
-        if graph is None:
-            raise ValueError("the space is empty")
+        graph = self._grounded()
         self._load(vector)
         graph.load()
         graph.refresh()
         node = graph.graph.instances[name, key]
         return graph.low[node], graph.high[node]
+
+    def _grounded(self) -> Evaluation:
+        if self._graph is None:
+            self.root()
+        if self._graph is None:
+            raise ValueError("the space is empty")
+        return self._graph
 
     def _ground(self) -> None:
         """Makes the graph of quantities for the working vector, and the tables of comparisons with them."""

@@ -38,6 +38,35 @@ def test_all_colourings_of_a_map_are_found() -> None:
         assert c["poland"] not in (c["czechia"], c["germany"], c["slovakia"])
 
 
+def test_quantities_follow_the_counters_of_a_solution(tmp_path: Path) -> None:
+    (tmp_path / "boil.space").write_text(
+        """
+set Tasks: iterator = "$kernel.tasks" end
+set Before($task in Tasks) subsetof Tasks: iterator = "$task.after" end
+choice integer cooks($task in Tasks): "range(1, 4)" end
+choice ordered enum heat($task in Tasks): LOW < MIDDLE < HIGH end
+quantity done($task in Tasks) =
+  max(0, max $b in Before($task): (done($b))) + ceil("$task.minutes", cooks($task))
+quantity hottest() = max $task in Tasks: (heat($task))
+require forall $task in Tasks: cooks($task) == 2
+require forall $task in Tasks: heat($task) is MIDDLE
+"""
+    )
+    kernel = tmp_path / "boil.yaml"
+    kernel.write_text(
+        "kernel: boil\nbackbone: plain\nspace: boil.space\nobjects:\n  tasks:\n"
+        "    - {name: peel, minutes: 5, after: []}\n    - {name: cook, minutes: 20, after: [peel]}\n"
+    )
+    ran = run("solve", kernel)
+    assert ran.out.splitlines()[-3:] == [
+        "  done(peel) = 3 (quantity)",
+        "  done(cook) = 13 (quantity)",
+        "  hottest() = MIDDLE (quantity)",
+    ], ran.err
+    (solution,) = json.loads(run("solve", kernel, "--all", "--json").out)["solutions"]
+    assert solution["quantities"][1] == {"quantity": "done", "objects": ["cook"], "value": 13}
+
+
 def test_so_many_solutions_are_found_as_are_asked_for_and_they_differ() -> None:
     document = json.loads(run("solve", COLOURING, "--limit", 7, "--seed", 3, "--json").out)
     assert document["complete"] is False
