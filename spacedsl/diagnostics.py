@@ -7,6 +7,8 @@ Every stage that reads a user's file reports through this module; nothing here p
 from __future__ import annotations
 
 import enum
+import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -119,10 +121,11 @@ class DiagnosticError(Exception):
 
 def render(diagnostic: Diagnostic) -> str:
     """The diagnostic as plain text: location, message, source line, caret, hint, related places."""
-    lines = [f"{diagnostic.span}: {diagnostic.severity} {diagnostic.code}: {diagnostic.message}"]
+    message = _shortened(diagnostic.message)
+    lines = [f"{diagnostic.span}: {diagnostic.severity} {diagnostic.code}: {message}"]
     lines += _excerpt(diagnostic.span)
     if diagnostic.hint is not None:
-        lines.append(f"  = {diagnostic.hint}")
+        lines.append(f"  = {_shortened(diagnostic.hint)}")
     for span, words in diagnostic.related:
         lines.append(f"{span}: {words}")
         lines += _excerpt(span)
@@ -130,6 +133,8 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 _EXCERPT_CHARACTERS = 160
+
+_LONG_NAME = re.compile(r"(\w{60})\w{60,}(\w{20})")
 
 
 def _excerpt(span: Span) -> Sequence[str]:
@@ -141,8 +146,20 @@ def _excerpt(span: Span) -> Sequence[str]:
         c if c.isprintable() or c == "\t" else "\ufffd" for c in line[first:][:_EXCERPT_CHARACTERS]
     )
     before = text[: column - 1 - first]
-    width = max(1, min(span.end - span.start, len(text) - len(before)))
+    width = max(1, sum(map(_columns, text[len(before) :][: span.end - span.start])))
     margin = " " * len(str(number))
     # Tabs are kept in front of the caret, so that it stands under the right character.
-    lead = "".join(c if c == "\t" else " " for c in before)
+    lead = "".join(c if c == "\t" else " " * _columns(c) for c in before)
     return [f" {number} | {text}", f" {margin} | {lead}{'^' * width}"]
+
+
+def _columns(character: str) -> int:
+    """How many columns of a terminal the character takes."""
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _shortened(words: str) -> str:
+    """Without the middle of very long names."""
+    return _LONG_NAME.sub(r"\1...\2", words)

@@ -32,6 +32,27 @@ def test_tabs_before_the_span_are_kept_so_that_the_caret_lines_up() -> None:
     assert shown("\tx\ty", "y")[-1] == "   | \t \t^"
 
 
+@pytest.mark.parametrize(
+    ("text", "caret"),
+    [("/* 世界 */ x", "           ^"), ("/* e\u0301 */ x", "        ^"), ("世界 x", "     ^")],
+    ids=["wide", "combining", "wide first"],
+)
+def test_the_caret_counts_the_columns_that_characters_take(text: str, caret: str) -> None:
+    assert shown(text, "x")[-1] == f"   | {caret}"
+
+
+def test_what_is_wide_is_underlined_as_wide() -> None:
+    assert shown("a 世界 b", "世界")[-1] == "   |   ^^^^"
+
+
+def test_of_a_very_long_name_the_middle_is_left_out() -> None:
+    name = "a" * 3000
+    (line, *_) = render(
+        Diagnostic("SP999", f"unknown choice `{name}`", Span(Source("a", name), 0, 3000))
+    ).splitlines()
+    assert len(line) < 200
+
+
 def test_a_span_over_several_lines_is_underlined_to_the_end_of_its_first() -> None:
     assert shown("ab cd\nef", "cd\nef")[-1] == "   |    ^^"
 

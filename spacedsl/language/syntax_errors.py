@@ -143,6 +143,8 @@ class _Mistake:
         if comment is not None:
             span = Span(self.source, comment, comment + 2)
             return Diagnostic("SP003", "this comment is not closed", span, "close it with `*/`")
+        if self.token.type != "DOC" and self.position and self.tokens[self.position - 1].type == "DOC":
+            return self._stray_documentation()
         accepted = {self._text(name) for name in _accepted(self.parser)}
         message = f"expected {_listed(_words(accepted))}, found {self._found()}"
         return (
@@ -152,6 +154,11 @@ class _Mistake:
             or self._removed(message)
             or self._plain(message, accepted)
         )
+
+    def _stray_documentation(self) -> Diagnostic:
+        message = f"a `///` comment documents a declaration or a value, and {self._found()} is none"
+        span = Span(self.source, *_place(self.tokens[self.position - 1]))
+        return Diagnostic("SP002", message, span, "write `//`")
 
     def _text(self, terminal: str) -> str:
         """A keyword or sign as it is written; the name of the terminal where it stands for many words."""

@@ -174,6 +174,13 @@ UNREADABLE = [
      "`set` is a word of the language: choose another name"),
     ("choice enum value($x in Items):\n  value A:\nend", 1, 13,
      "`value` is a word of the language: choose another name"),
+    ("set Foo: iterator = \u201c$kernel.foo\u201d end", 1, 21, "write `\"` around host expressions, `'` in them"),
+    ("set\u00a0Foo: end", 1, 4, "write a plain blank"),
+    ("require total() \u2264 4", 1, 17, "write `<=`"),
+    ("choice enum k($x in Items):\n  value A:\n    /// why\n    requires true\nend", 3, 5, "write `//`"),
+    ("quantity q() = 1 /// why\n  + 2", 1, 18, "write `//`"),
+    ("/// at the end", 1, 1, "write `//`"),
+    ('/// other things\ninclude "other.space"', 1, 1, "write `//`"),
 ]  # fmt: skip
 """A text, the line and column of the mistake, the repair."""
 
