@@ -157,7 +157,10 @@ class _Lowering:
                 self._wake(name, clause.variables, clause.tests, use, True, gate)
                 for use in literal_uses(literal)
             ]
-        doc = "Unit propagation: once all conditions but one are impossible, the last one is made to hold."
+        doc = (
+            "Unit propagation: once all conditions but one are impossible, the last one is made to hold. "
+            "While two of them are open, nothing is inferred."
+        )
         if any(isinstance(x, Limit) for x in clause.literals):
             doc += " A limit on a quantity removes each value of a choice with which it would be false."
         body = unit_propagation(clause.literals)
@@ -175,7 +178,8 @@ class _Lowering:
         entries = self._entries(name, variables, count.tests, certain=False)
         doc = (
             f"{'Multiplies' if count.product else 'Adds up'} what is certain and what is possible. Where a "
-            "limit on the result leaves no choice, turns contributions on or off, or bounds their values."
+            "limit on the result leaves no choice, turns contributions on or off, or bounds their values: "
+            "one at a time, so that what several of them exclude together is not seen."
         )
         self._append(
             Propagator(
@@ -200,7 +204,10 @@ class _Lowering:
         wakes = tuple(self._wake(name, firing.variables, firing.tests, use, True, None) for use in uses)
         entries = self._entries(name, firing.variables, firing.tests, certain=False)
         _, loops = plan(self.space, firing.variables, firing.tests, ())
-        doc = "Fires once its condition is certain on present objects, never once it is impossible."
+        doc = (
+            "Fires once its condition is certain on present objects, never once it is impossible. "
+            "Removes no value."
+        )
         self._append(Propagator(name, doc, (firing.span,), arguments, loops, (body,), wakes, entries))
 
     # ---- Names, loops ------------------------------------------------------------------------------------

@@ -24,11 +24,13 @@ from pathlib import Path
 
 from spacedsl.compiler.ir import SATURATED, Check, Limit, Loop, Module, Propagator, Table
 from spacedsl.compiler.python.bindings import print_loops
-from spacedsl.compiler.python.names import indent, variable_name
+from spacedsl.compiler.python.names import indent, indexed, variable_name
+from spacedsl.compiler.python.quoting import quoted
 from spacedsl.compiler.python.statements import Body
 from spacedsl.compiler.python.tables import HostTable, StaticTable, Tables
-from spacedsl.diagnostics import Span
-from spacedsl.language.space import Space
+from spacedsl.language.space import EnumChoice, Space
+
+_LONGEST_ROW = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +49,22 @@ class PythonModule:
 def print_python(module: Module, space: Space) -> PythonModule:
     """The module's text; the space is the one that `lower` returned with it."""
     tables = Tables(space)
-    lines = [
-        f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
-        "",
-        f"SATURATED = {SATURATED}",
-    ]
+    lines: list[str] = []
     for propagator in module.propagators:
         lines += ["", "", *_propagator(propagator, space, tables)]
     if module.tables:
         lines += ["", ""]
     for number, table in enumerate(module.tables):
         lines += _table(number, table)
+    head = [
+        f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
+        "",
+        *_legend(space, tables),
+        "",
+        f"SATURATED = {SATURATED}",
+    ]
     return PythonModule(
-        "\n".join(lines) + "\n",
+        "\n".join([*head, *lines]) + "\n",
         tuple(tables.hosts),
         tuple(tables.masks.values()),
         tuple(tables.checks),
@@ -102,15 +107,26 @@ def _docstring(propagator: Propagator) -> list[str]:
     for span in propagator.spans:
         text += [
             f"{Path(span.source.name).name}:{span.line}",
-            *(f"    {line.strip()}" for line in _source(span)),
+            *(f"    {line}" for line in quoted(span)),
         ]
     text += ["", *textwrap.wrap(propagator.doc, 100)]
     escaped = [line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') for line in text]
     return ["    " + line if line else "" for line in (f'"""{escaped[0]}', *escaped[1:], '"""')]
 
 
-def _source(span: Span) -> list[str]:
-    """The lines that the span touches."""
-    last = span.source.location(max(span.start, span.end - 1))[0]
-    lines = (span.source.line(number) for number in range(span.line, last + 1))
-    return [line for line in lines if line.strip()]
+def _legend(space: Space, tables: Tables) -> list[str]:
+    """What bits of domains and numbers of tables stand for, in the words of the space."""
+    enums = [choice for choice in space.choices.values() if isinstance(choice, EnumChoice)]
+    bits = [(e.name, ", ".join(f"{v} {1 << bit:#b}" for bit, v in enumerate(e.values))) for e in enums]
+    hosts = [
+        (f"host_{number}{indexed(table.call.args)}", table.call.text)
+        for number, table in enumerate(tables.hosts)
+    ]
+    limits = [
+        (f"limit_{number}{indexed(limit.names)}", limit.formula.span.text)
+        for number, limit in enumerate(tables.limits)
+    ]
+    rows = [*bits, *hosts, *limits]
+    width = max((len(name) for name, _ in rows), default=0)
+    lines = (f"# {name:<{width}}  {' '.join(text.split())}" for name, text in rows)
+    return [line if len(line) <= _LONGEST_ROW else f"{line[: _LONGEST_ROW - 3]}..." for line in lines]
