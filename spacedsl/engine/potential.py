@@ -49,6 +49,8 @@ class PotentialSets:
         self._instances: dict[str, dict[tuple[int, ...], dict[int, Membership]]] = {
             name: {} for name in (*space.sets, *space.quotients)
         }
+        self._unions: dict[str, dict[int, Membership]] = {name: {} for name in self._instances}
+        """Their reasons are added to as long as there are new ones: what relies on a member sees them all."""
         self._fired: set[tuple[int, ...]] = set()
         for _ in range(_ROUNDS):
             # Parameters of a set may be members of one that is declared later: repeat until nothing changes.
@@ -86,12 +88,8 @@ class PotentialSets:
         instances = self._instances[ref.name]
         if ref.args or not self._definition(ref.name).params:
             return tuple(instances.get(tuple(id(binding[v]) for v in ref.args), {}).values())
-        union: dict[int, Membership] = {}
-        for members in instances.values():
-            for number, member in members.items():
-                anywhere = union.setdefault(number, Membership(ref.name, (), member.object))
-                anywhere.reasons.append(Reason((member,)))
-        return tuple(union.values())
+        union = self._unions[ref.name]
+        return tuple(union[n] for n in dict.fromkeys(n for members in instances.values() for n in members))
 
     def image(self, application: SetRef, binding: Binding) -> Membership:
         """The value of a map on bound objects, as a member of the set that its values lie in."""
@@ -134,7 +132,9 @@ class PotentialSets:
         instance = self._instances[name].setdefault(tuple(id(x) for x in args), {})
         is_new = id(item) not in instance
         if is_new:
-            instance[id(item)] = Membership(name, tuple(args), item)
+            member = instance[id(item)] = Membership(name, tuple(args), item)
+            anywhere = self._unions[name].setdefault(id(item), Membership(name, (), item))
+            anywhere.reasons.append(Reason((member,)))
         # What is a member already, or there would be no such reason, needs no further reason.
         if reason is not None and instance[id(item)] not in reason.memberships:
             instance[id(item)].reasons.append(reason)

@@ -1,8 +1,8 @@
 """Why a space has no solution on a kernel: constraints and decisions that conflict, none of them in vain.
 
-In: a space without triggers, a kernel, a device, decisions. Out: a `Conflict`, which CP-SAT has proved to
-have no solution, and each part of which has been taken away in turn and found to be needed; or None where
-there are solutions. Knows nothing of propagation.
+In: a space, a kernel, a device, decisions. Out: a `Conflict`, which CP-SAT has proved to have no solution,
+and each part of which has been taken away in turn and found to be needed; or None where there are solutions.
+Knows nothing of propagation.
 """
 
 from __future__ import annotations

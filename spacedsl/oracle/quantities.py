@@ -3,6 +3,7 @@
 In: the model under construction, and what translates conditions, choices and sets. Out: a variable and bounds
 on it. In a branch that cannot be read (a map without a value, objects outside of their sets) nothing is
 built, and its condition is made false: the engine has seen to it that such branches are impossible.
+Beside triggers that is not translated: on absent objects decisions have values that mean nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
-
-from ortools.sat.python import cp_model
 
 from spacedsl.language.space import (
     Aggregate,
@@ -29,7 +28,11 @@ from spacedsl.language.space import (
     Term,
 )
 from spacedsl.language.space import Literal as Number
-from spacedsl.oracle.readers import Bounded, LazyBinding, Literal, NotTranslatedError, Readers, UnbuiltError
+from spacedsl.oracle.logic import Bounded, Literal, Logic, NotTranslatedError, negated
+from spacedsl.oracle.readers import LazyBinding, Readers, UnbuiltError
+
+_Operand = tuple[Bounded, Literal | None]
+"""A value, and what says that it is there: None where it always is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,8 @@ class _Scope:
 @dataclass(slots=True, eq=False)
 class QuantityModel:
     space: Space
-    model: cp_model.CpModel
-    translation: Readers
-    largest: int
+    logic: Logic
+    readers: Readers
     _known: dict[tuple[object, ...], Bounded | None] = field(default_factory=dict)
     """None: under construction."""
 
@@ -60,7 +62,7 @@ class QuantityModel:
         quantity = self.space.quantities[name]
         maps = {binder.name: binder for binder in quantity.maps}
         bound = {p.name: x for p, x in zip(quantity.params, objects, strict=True)}
-        scope = _Scope(LazyBinding(bound, maps, self.translation.image), objects, quantity.values or ())
+        scope = _Scope(LazyBinding(bound, maps, self.readers.image), objects, quantity.values or ())
         try:
             found = self._term(quantity.body, scope)
         except BaseException:
@@ -74,12 +76,12 @@ class QuantityModel:
     def _term(self, term: Term, scope: _Scope) -> Bounded:
         match term:
             case Number(value):
-                return self._constant(value)
+                return self.logic.constant(value)
             case HostTerm(expression):
-                found: Any = self.translation.evaluate(expression, scope.binding)
-                return self._constant(scope.order.index(found) if isinstance(found, str) else int(found))
+                found: Any = self.readers.sets.evaluate(expression, scope.binding)
+                return self.logic.constant(scope.order.index(found) if isinstance(found, str) else int(found))
             case Reading(use):
-                return self.translation.choice(use, scope.binding)
+                return self.readers.choice(use, scope.binding)
             case Sum(terms):
                 return self._sum([(sign, self._term(each, scope)) for sign, each in terms])
             case Product(factors):
@@ -87,17 +89,18 @@ class QuantityModel:
             case Division(up, dividend, divisor):
                 return self._division(self._term(dividend, scope), self._term(divisor, scope), up)
             case Extremum(greatest, operands):
-                return self._extremum(greatest, [x for each in operands for x in self._operand(each, scope)])
+                parts = [x for each in operands for x in self._operand(each, scope)]
+                return self._certain(self._extremum(greatest, parts))
             case Aggregate():
                 return self._aggregate(term, scope)
             case Conditional(condition, then, otherwise):
-                holds = self.translation.literal(condition, scope.binding)
-                return self._select([(holds, then), (_negated(holds), otherwise)], scope)
+                holds = self.readers.literal(condition, scope.binding)
+                return self._select([(holds, then), (negated(holds), otherwise)], scope)
             case Case(use, branches):
-                literals = self.translation.value_literals(use, scope.binding)
+                literals = self.readers.value_literals(use, scope.binding)
                 return self._select(
                     [
-                        (self._one_of([x for v, x in enumerate(literals) if mask >> v & 1]), branch)
+                        (self.logic.disjunction([x for v, x in enumerate(literals) if mask >> v & 1]), branch)
                         for mask, branch in branches
                     ],
                     scope,
@@ -108,90 +111,95 @@ class QuantityModel:
         for holds, branch in branches:
             try:
                 built.append((holds, self._term(branch, scope)))
-            except UnbuiltError:
-                self.model.add_bool_and([_negated(holds)])
+            except UnbuiltError as error:
+                if self.space.triggers:
+                    raise NotTranslatedError(
+                        "impossible branches beside triggers are not translated"
+                    ) from error
+                self.logic.model.add_bool_and([negated(holds)])
         if not built:
             raise UnbuiltError("no branch can be read")
         low, high = min(x[1] for _, x in built), max(x[2] for _, x in built)
-        result = self._variable(low, high)
+        result = self.logic.variable(low, high)
         for holds, (value, _, _) in built:
-            self.model.add(result == value).only_enforce_if(holds)
+            self.logic.model.add(result == value).only_enforce_if(holds)
         return result, low, high
 
-    def _one_of(self, literals: Sequence[Literal]) -> Literal:
-        return _negated(self.translation.conjunction([_negated(x) for x in literals]))
+    def _operand(self, term: Term, scope: _Scope) -> list[_Operand]:
+        """Of the least or greatest of some members: nothing where there are none."""
+        if isinstance(term, Aggregate) and term.function in (Aggregation.MIN, Aggregation.MAX):
+            members = self._members(term, scope)
+            return [self._extremum(term.function is Aggregation.MAX, members)] if members else []
+        return [(self._term(term, scope), None)]
 
-    def _operand(self, term: Term, scope: _Scope) -> list[Bounded]:
-        """Nothing of the least or greatest of nothing."""
-        extreme = isinstance(term, Aggregate) and term.function in (Aggregation.MIN, Aggregation.MAX)
-        if extreme and isinstance(term, Aggregate) and not self._members(term, scope):
-            return []
-        return [self._term(term, scope)]
-
-    def _members(self, aggregate: Aggregate, scope: _Scope) -> Sequence[tuple[object, Sequence[Literal]]]:
+    def _members(self, aggregate: Aggregate, scope: _Scope) -> list[_Operand]:
+        """The values of the members that there may be."""
         outer = scope.binding
+        maps = {**outer.maps, **{binder.name: binder for binder in aggregate.maps}}
         arguments = {a: outer[a] for a in aggregate.binder.set.args}
-        return self.translation.members(aggregate.binder, {**outer, **arguments}, scope.taken)
+        found: list[_Operand] = []
+        for item, guards in self.readers.members(aggregate.binder, {**outer, **arguments}, scope.taken):
+            binding = LazyBinding({**outer, aggregate.binder.name: item}, maps, self.readers.image)
+            value = self._term(aggregate.body, _Scope(binding, (*scope.taken, item), scope.order))
+            found.append((value, self.logic.conjunction(guards) if guards else None))
+        return found
 
     def _aggregate(self, aggregate: Aggregate, scope: _Scope) -> Bounded:
-        outer = scope.binding
-        values: list[Bounded] = []
-        extreme = aggregate.function in (Aggregation.MIN, Aggregation.MAX)
-        neutral = 1 if aggregate.function is Aggregation.PROD else 0
-        for item, guards in self._members(aggregate, scope):
-            maps = {**outer.maps, **{binder.name: binder for binder in aggregate.maps}}
-            binding = LazyBinding({**outer, aggregate.binder.name: item}, maps, self.translation.image)
-            value = self._term(aggregate.body, _Scope(binding, (*scope.taken, item), scope.order))
-            if guards:
-                if extreme:
-                    raise NotTranslatedError("the least or greatest of what may be absent is not translated")
-                value = self._guarded(value, self.translation.conjunction(list(guards)), neutral)
-            values.append(value)
+        members = self._members(aggregate, scope)
         match aggregate.function:
             case Aggregation.SUM:
-                return self._sum([(1, value) for value in values])
+                return self._sum([(1, self._or_neutral(member, 0)) for member in members])
             case Aggregation.PROD:
-                return self._product(values)
+                return self._product([self._or_neutral(member, 1) for member in members])
             case _:
-                return self._extremum(aggregate.function is Aggregation.MAX, values)
+                return self._certain(self._extremum(aggregate.function is Aggregation.MAX, members))
 
     # ---- Operations ----
 
-    def _guarded(self, value: Bounded, holds: Literal, neutral: int) -> Bounded:
-        low, high = min(neutral, value[1]), max(neutral, value[2])
-        result = self._variable(low, high)
-        self.model.add(result == value[0]).only_enforce_if(holds)
-        self.model.add(result == neutral).only_enforce_if(_negated(holds))
-        return result, low, high
+    def _or_neutral(self, operand: _Operand, neutral: int) -> Bounded:
+        value, holds = operand
+        return value if holds is None else self.logic.select(value, holds, neutral)
+
+    @staticmethod
+    def _certain(operand: _Operand) -> Bounded:
+        value, holds = operand
+        if holds is not None:
+            raise NotTranslatedError("the least or greatest of what may be nothing is not translated")
+        return value
 
     def _sum(self, terms: Sequence[tuple[int, Bounded]]) -> Bounded:
         low = sum(x[1] if sign > 0 else -x[2] for sign, x in terms)
         high = sum(x[2] if sign > 0 else -x[1] for sign, x in terms)
-        result = self._variable(low, high)
-        self.model.add(result == sum(sign * x[0] for sign, x in terms))
+        result = self.logic.variable(low, high)
+        self.logic.model.add(result == sum(sign * x[0] for sign, x in terms))
         return result, low, high
 
     def _product(self, factors: Sequence[Bounded]) -> Bounded:
-        total = self._constant(1)
+        total = self.logic.constant(1)
         for factor in factors:
             corners = [a * b for a, b in product(total[1:], factor[1:])]
-            result = self._variable(min(corners), max(corners))
-            self.model.add_multiplication_equality(result, [total[0], factor[0]])
+            result = self.logic.variable(min(corners), max(corners))
+            self.logic.model.add_multiplication_equality(result, [total[0], factor[0]])
             total = result, min(corners), max(corners)
         return total
 
-    def _extremum(self, greatest: bool, operands: Sequence[Bounded]) -> Bounded:
+    def _extremum(self, greatest: bool, operands: Sequence[_Operand]) -> _Operand:
+        """Of those that are there; it is there itself where any of them is."""
         if not operands:
             raise UnbuiltError("nothing to take the least or greatest of")
+        # What is absent counts as a value that all others are at least as good as.
+        worst = min(x[1] for x, _ in operands) if greatest else max(x[2] for x, _ in operands)
+        values = [self._or_neutral(operand, worst) for operand in operands]
         choose = max if greatest else min
-        low, high = choose(x[1] for x in operands), choose(x[2] for x in operands)
-        result = self._variable(low, high)
-        values = [x[0] for x in operands]
+        low, high = choose(x[1] for x in values), choose(x[2] for x in values)
+        result = self.logic.variable(low, high)
         if greatest:
-            self.model.add_max_equality(result, values)
+            self.logic.model.add_max_equality(result, [x[0] for x in values])
         else:
-            self.model.add_min_equality(result, values)
-        return result, low, high
+            self.logic.model.add_min_equality(result, [x[0] for x in values])
+        conditions = [holds for _, holds in operands if holds is not None]
+        is_certain = len(conditions) < len(operands)
+        return (result, low, high), None if is_certain else self.logic.disjunction(conditions)
 
     def _division(self, dividend: Bounded, divisor: Bounded, up: bool) -> Bounded:
         """The quotient is what times the divisor lies less than one divisor away, on the right side."""
@@ -199,25 +207,11 @@ class QuantityModel:
             raise NotTranslatedError("a divisor that is at least 1 for a reason that is not seen here")
         corners = [-(-a // b) if up else a // b for a, b in product(dividend[1:], divisor[1:])]
         low, high = min(corners), max(corners)
-        result = self._variable(low, high)
+        result = self.logic.variable(low, high)
         multiples = [a * b for a, b in product((low, high), divisor[1:])]
-        multiple = self._variable(min(multiples), max(multiples))
-        self.model.add_multiplication_equality(multiple, [result, divisor[0]])
+        multiple = self.logic.variable(min(multiples), max(multiples))
+        self.logic.model.add_multiplication_equality(multiple, [result, divisor[0]])
         rest = multiple - dividend[0] if up else dividend[0] - multiple
-        self.model.add(rest >= 0)
-        self.model.add(rest < divisor[0])
+        self.logic.model.add(rest >= 0)
+        self.logic.model.add(rest < divisor[0])
         return result, low, high
-
-    def _constant(self, value: int) -> Bounded:
-        if abs(value) > self.largest:
-            raise NotTranslatedError(f"{value} is too large for this translation")
-        return self.model.new_constant(value), value, value
-
-    def _variable(self, low: int, high: int) -> cp_model.IntVar:
-        if max(abs(low), abs(high)) > self.largest:
-            raise NotTranslatedError("a quantity grows too large for this translation")
-        return self.model.new_int_var(low, high, "")
-
-
-def _negated(literal: Literal) -> Literal:
-    return literal.negated()  # type: ignore[union-attr]

@@ -134,7 +134,7 @@ def test_wrong_questions_are_refused_in_words(arguments: tuple[str, ...], words:
     assert words in ran.err
 
 
-def test_triggers_leave_the_chain_without_a_minimal_set(tmp_path: Path) -> None:
+def test_beside_triggers_a_conflict_has_its_lines_and_its_chain(tmp_path: Path) -> None:
     (tmp_path / "shop.space").write_text(
         'set Tasks: iterator = "$kernel.tasks" end\n'
         "choice enum done($t in Tasks): value EARLY: value LATE: end\n"
@@ -148,7 +148,7 @@ def test_triggers_leave_the_chain_without_a_minimal_set(tmp_path: Path) -> None:
     )
     ran = run("explain", tmp_path / "shop.yaml")
     assert ran.code == 3
-    assert "no minimal set of lines: objects that triggers add are not translated" in ran.out
+    assert "shop.space:4: require" in ran.out and "shop.space:5: require" in ran.out
     assert "nothing is left" in ran.out
 
 

@@ -6,17 +6,15 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import pytest
-
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import EnumerationLimitError, enumerate_solutions
 from spacedsl.language.space import Host, Or, Requirement, Space
 from spacedsl.oracle.conflict import Conflict, find_conflict
-from spacedsl.oracle.cp_sat import Binding, Narrowed, NotTranslatedError
+from spacedsl.oracle.cp_sat import Binding, Narrowed
 from tests.engine.examples import example_of
 from tests.engine.generated_objects import Machine as GeneratedMachine
 from tests.engine.generated_spaces import generate_space
-from tests.engine.small import Machine, World, world
+from tests.engine.small import Machine, World, things, world
 
 PIGEONS = """\
 choice enum hole($x in Things): value A: value B: value C: end
@@ -47,7 +45,7 @@ def has_solution(space: Space, kernel: object, device: object, decisions: Iterab
     """By trying everything."""
     wanted = {(choice, tuple(str(o) for o in objects)): set(values) for choice, objects, values in decisions}
     return any(
-        all(s.decisions[key] in values for key, values in wanted.items())
+        all(s.decisions.get(key) in values for key, values in wanted.items())
         for s in enumerate_solutions(space, kernel, device)
     )
 
@@ -144,18 +142,28 @@ def test_only_the_bindings_that_are_known_to_take_part_are_looked_at() -> None:
     assert only_second is None
 
 
-def test_spaces_with_triggers_are_refused_in_words() -> None:
+def test_objects_that_triggers_add_take_part() -> None:
     text = """\
 choice enum kept($x in Things): value YES: value NO: end
 trigger forall $x in Things: "$kernel.add_spare($x)" when kept($x) is YES
+require forall $x in Things: "$x.weight < 5" || kept($x) is NO
+require forall $x in Things: "$x.weight < 4" || kept($x) is YES
 """
-    with pytest.raises(NotTranslatedError, match="triggers"):
-        find(world(text, 2))
+    small = world(text, 2)
+    assert find(small) is None
+    first, _ = small.things
+    first.spare = things(9, weight=7)[8]
+    small = world(text, small.kernel)
+    conflict = find(small, [("kept", (first,), ("YES",))])
+    assert conflict is not None
+    check_minimal(small.instance.space, small.kernel, Machine(), conflict, conflict.decisions)
+    assert len(conflict.decisions) == 1
+    assert [clash.bindings for clash in conflict.clashes] == [({"x": first.spare},)] * 2
 
 
 def test_conflicts_of_random_spaces_are_minimal() -> None:
     """Generated spaces that are empty, or become so by a decision that no solution takes."""
-    found = 0
+    found = triggered = 0
     for seed in range(60):
         rng = random.Random(seed)
         try:
@@ -163,28 +171,28 @@ def test_conflicts_of_random_spaces_are_minimal() -> None:
         except (DiagnosticError, EnumerationLimitError):
             continue
         space, kernel, device = example.space, example.kernel, GeneratedMachine()
-        if space.triggers or not space.requirements:
+        if not space.requirements:
             continue
         decisions: list[Narrowed] = []
         if example.solutions:
             lost = [
                 (choice, names, value)
                 for (choice, names), value in _values_of_relaxed(space, kernel, device)
-                if not any(s.decisions[choice, names] == value for s in example.solutions)
+                if not any(s.decisions.get((choice, names)) == value for s in example.solutions)
             ]
             if not lost:
                 continue
             choice, names, value = lost[rng.randrange(len(lost))]
-            by_name = {item.name: item for item in kernel.items}
+            copies = [item.copy for item in kernel.items if item.copy is not None]
+            by_name = {item.name: item for item in (*kernel.items, *copies)}
             decisions = [(choice, tuple(by_name[n] for n in names), (value,))]
-        try:
-            conflict = find_conflict(space, kernel, device, decisions)
-        except NotTranslatedError:
-            continue
+        conflict = find_conflict(space, kernel, device, decisions)
         assert conflict is not None, f"seed {seed}: there is no such solution, and no conflict"
         check_minimal(space, kernel, device, conflict, decisions)
         found += 1
+        triggered += bool(space.triggers)
     assert found >= 10
+    assert triggered >= 3
 
 
 def _values_of_relaxed(

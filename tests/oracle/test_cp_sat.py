@@ -65,3 +65,28 @@ def test_quantities_that_grow_too_large_are_refused_in_words() -> None:
     here = world(text, 2)
     with pytest.raises(NotTranslatedError, match="too large"):
         CpSatModel(here.instance.space, here.kernel, Machine())
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        # Each of two things has a spare that is there, and decided too, where it is kept: 1 + 2 ways.
+        ("", 9),
+        ("choice counter all(): forall $x in Things: sum 1 when: end\nrequire all() <= 3", 5),
+        ('quantity least() = max(2, min $x in Some: ("$x.weight"))\nrequire least() == 2', 9),
+        ("require forall $x in Things: forall $y in Things: kept($x) is NO || kept($y) is NO", 3),
+    ],
+)
+def test_objects_that_triggers_may_add_count_where_they_are_there(rules: str, expected: int) -> None:
+    kept = """\
+choice enum kept($x in Things): value YES: value NO: end
+trigger forall $x in Things: "$kernel.add_spare($x)" when kept($x) is YES
+trigger forall $x in Things: "$kernel.add_to_some($x)" when kept($x) is NO
+"""
+    nodes = things(2)
+    for number, node in enumerate(nodes):
+        node.spare = things(6)[4 + number]
+    here = world(kept + rules, Things(nodes))
+    space = here.instance.space
+    assert len(list(enumerate_solutions(space, here.kernel, Machine()))) == expected
+    assert CpSatModel(space, here.kernel, Machine()).count() == expected
