@@ -11,7 +11,8 @@ does not depend on the order.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,8 +131,20 @@ class Propagation:
         return self._graph
 
     def _ground(self) -> None:
-        """Makes the graph of quantities for the working vector, and the tables of comparisons with them."""
-        builder = Builder(self._domains.v, self.layout.universes)
+        """Makes the graph of quantities, in which what is settled at the root is constant, without a reason.
+
+        Explanations need reasons: there, only what is settled before any propagation is constant.
+        """
+        if self.around is not None:
+            # A branch that propagation rules out may read what does not exist; it needs the root.
+            with suppress(DiagnosticError):
+                self._ground_on(list(self.layout.initial))
+                return
+        self._ground_on(self._domains.v)
+
+    def _ground_on(self, vector: Sequence[int]) -> None:
+        """The graph for a vector, and the tables of comparisons with quantities."""
+        builder = Builder(vector, self.layout.universes)
         grounding = Grounding(self.objects, self.layout, builder)
         grounding.all_instances()
         calls: dict[int, dict[Call, None]] = {}

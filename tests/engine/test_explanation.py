@@ -166,6 +166,17 @@ def test_quantities_are_read_anew_at_each_step() -> None:
     assert explain_loss(small.instance, decisions[:1], Decision("size", ("t1",), (4,))) is None
 
 
+def test_what_a_quantity_is_settled_by_at_the_root_is_a_step_too() -> None:
+    text = """\
+choice enum kind($x in Things): value A: value B: end
+quantity followers($x in Things) = sum $y in Near($x): (kind($y) is B ? 1 : 0)
+require forall $x in Things: followers($x) <= 0 || kind($x) is B
+require forall $x in Things where "$x.id == 1": kind($x) is B
+"""
+    explanation = explain_loss(world(text, line(2)).instance, (), Decision("kind", ("t0",), ("A",)))
+    assert spelled(explanation) == [("kind(t1): B", ()), ("kind(t0): B", (0,))]
+
+
 def test_a_contradiction_is_explained_by_the_decisions_that_it_needs() -> None:
     small = world(ORDER, 4)
     decisions = [
