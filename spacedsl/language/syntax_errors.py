@@ -304,8 +304,10 @@ class _Mistake:
             hint = f"sets are written in CamelCase: `{''.join(w.capitalize() for w in word.split('_'))}`"
         elif self.token.type == "NAME" and "VARIABLE" in accepted:
             hint = f"variables begin with `$`: `${word}`"
-        elif "NAME" in accepted and self._reads_on(
-            [Token("NAME", word), *self._following(self.position + 1)]
+        elif (
+            "NAME" in accepted
+            and word.isidentifier()
+            and self._reads_on([Token("NAME", word), *self._following(self.position + 1)])
         ):
             hint = f"`{word}` is a word of the language: choose another name"
         return Diagnostic("SP002", message, self._here(), hint)

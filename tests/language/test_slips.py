@@ -227,6 +227,12 @@ def test_what_cannot_be_read_is_answered_with_its_repair(
     assert (found.span.line, found.span.column, found.hint) == (line, column, hint)
 
 
+@pytest.mark.parametrize("text", ["require (", "require total() ==", "ordering d: size by A,"])
+def test_of_a_text_that_ends_too_early_nothing_is_guessed(text: str) -> None:
+    (found,) = check_source(Source("test.space", text))[1]
+    assert found.message.endswith("found the end of the file") and found.hint is None
+
+
 def test_every_slip_that_is_known_is_tried() -> None:
     hints = [hint for *_, hint in UNREADABLE]
     patterns = [re.sub(r"\\\{\w+\\\}", ".*", re.escape(slip.hint)) for slip in SLIPS]
