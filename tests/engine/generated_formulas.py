@@ -86,7 +86,7 @@ class Formulas:
     def _literal(self, variables: dict[str, str], limits: bool) -> str:
         allowed = [c for c in self.choices if c.visible or limits]
         usable = [(c, u) for c in allowed for u in [self._use(c, variables)] if u is not None]
-        if not usable or self._chance(8):
+        if not usable or self._chance(4):
             variable = self._one(sorted(variables))
             tests = [
                 f'"${variable}.is_odd"',
@@ -101,21 +101,30 @@ class Formulas:
             return self._comparison(choice, use, variables)
         if choice.is_ordered and (choice.is_quantity or self._chance(60)):
             return self._order(choice, use, variables)
-        same = [u for c, u in usable if c.values == choice.values and not c.is_quantity and self._chance(30)]
-        if same:
+        again = [(c, self._use(c, variables)) for c, _ in usable if c.values == choice.values]
+        same = [u for c, u in again if u and not c.is_quantity and self._is_other(u, use)]
+        if same and self._chance(40):
             return f"{use} {self._one(['==', '!='])} {self._one(same)}"
         return self._test(choice, use)
 
     def _order(self, choice: Declared, use: str, variables: dict[str, str]) -> str:
         """Against a value, a string that names one, or something of the same order."""
         others = [
-            u for c in self.choices if c.values == choice.values for u in [self._use(c, variables)] if u
+            u
+            for c in self.choices
+            if c.values == choice.values
+            for u in [self._use(c, variables)]
+            if u and self._is_other(u, use)
         ]
         value = self._one(choice.values)
         variable = self._one(sorted(variables))
         named = f"\"'{value}' if ${variable}.is_odd else '{self._one(choice.values)}'\""
         operator = self._one(["==", "!=", "<", "<=", ">", ">="])
         return f"{use} {operator} {self._one([value, named, *others])}"
+
+    def _is_other(self, use: str, compared: str) -> bool:
+        """Comparing something with itself decides nothing, and is rarely wanted."""
+        return use != compared or self._chance(5)
 
     def _test(self, choice: Declared, use: str) -> str:
         values = self._one(choice.values)
@@ -128,7 +137,11 @@ class Formulas:
             return f"{use} {self._one(['<', '<='])} {self._between(1, 5)}"
         operator = self._one(["==", "!=", "<", "<=", ">", ">="])
         others = [
-            u for c in self.choices if not c.values and c.visible for u in [self._use(c, variables)] if u
+            u
+            for c in self.choices
+            if not c.values and c.visible
+            for u in [self._use(c, variables)]
+            if u and self._is_other(u, use)
         ]
         left = f"{self._between(2, 3)} * {use}" if self._chance(20) else use
         if self._chance(20):

@@ -57,15 +57,16 @@ class _Author(Terms):
         self.backbone = self._backbone(triggers)
         if triggers:
             self.room = math.log(MOST_ASSIGNMENTS) / 2
+            self._unary(over="Items")
         for _ in range(self._between(1, 4)):
             kinds = [self._unary, self._unary, self._binary, self._binary, self._integer, self._integer]
             self._pick([*kinds, self._ordered])()
         if not self.choices:
-            self._unary(sure=True)
+            self._unary(over=self._set())
         for _ in range(triggers):
             self._trigger()
-        for _ in range(self._between(0, 3)):
-            self._pick([self._counter, self._quotient, self._quantity])()
+        for _ in range(self._between(0, 4)):
+            self._pick([self._counter, self._counter, self._quotient, self._quotient, self._quantity])()
         for _ in range(self._between(0, 3)):
             self._requirement()
         return GeneratedSpace(SETS + "\n" + "\n\n".join(self.lines) + "\n", self.backbone)
@@ -103,7 +104,7 @@ class _Author(Terms):
         around = [v for v in variables if self._chance(30)]
         if around:
             return self._one([f"Near(${around[0]})", *(f"{q}(${around[0]})" for q in self.local_quotients)])
-        return self._one(["Items", "Items", "Items", "Reds", "Blues", "Near", *self.quotients])
+        return self._one(["Items", "Items", "Items", "Reds", "Blues", "Near", *self.quotients * 4])
 
     # ---- Choices ----
 
@@ -117,8 +118,10 @@ class _Author(Terms):
     def _values(self, count: int) -> tuple[str, ...]:
         return ("P", "Q", "R", "S", "T")[:count]
 
-    def _unary(self, sure: bool = False) -> None:
-        over = self._set()
+    def _unary(self, over: str = "") -> None:
+        """`over`: a set that there has to be such a choice over."""
+        sure = bool(over)
+        over = over or self._set()
         values = self._values(self._between(2, 3))
         if not sure and not self._fits(float(len(values)) ** len(self._members(over))):
             return
@@ -251,7 +254,7 @@ class _Author(Terms):
                 continue
             if product and not choice.is_product and self._may_be_zero(choice):
                 continue
-            options += [u for u in [self._use(choice, variables)] if u is not None] * 2
+            options += [u for u in [self._use(choice, variables)] if u is not None] * 4
         return self._one(options)
 
     def _may_be_zero(self, choice: Declared) -> bool:
@@ -260,6 +263,7 @@ class _Author(Terms):
     def _quotient(self) -> None:
         relations = [c for c in self.choices if c.symmetry == "symmetric" and len(c.values) > 1]
         if not relations:
+            self._counter()
             return
         relation = relations[self.rng.randrange(len(relations))]
         over = relation.params[0]
@@ -284,7 +288,7 @@ class _Author(Terms):
 
     def _trigger(self) -> None:
         """Its condition speaks of decisions alone, so that it depends on nothing that it adds to."""
-        over = self._set()
+        over = self._one(["Items", "Items", self._set()])
         variables = {"t": over}
         prefix = f"forall $t in {over}: "
         if self._chance(30):
@@ -292,7 +296,9 @@ class _Author(Terms):
             prefix += "forall $u in Items: "
         actions = ["add_copy($t)", "add_copy($t)", "add_red_copy($t)", "paint_blue($t)"]
         action = "add_near($t, $u)" if "u" in variables else self._one(actions)
-        condition = self._formula(variables, depth=2)
+        condition = self._formula(variables, depth=self._between(1, 2))
+        if not any(f"{choice.name}(" in condition for choice in self.choices):
+            condition += f" && {self._literal(variables, limits=False)}"
         self.lines.append(f'trigger {prefix}\n  "$kernel.{action}" when {condition}')
 
     # ---- Requirements ----
@@ -305,10 +311,11 @@ class _Author(Terms):
             over = (
                 f"Near(${near[0]})"
                 if near
-                else self._one(["Items", "Items", "Reds", "Blues", *self.quotients])
+                else self._one(["Items", "Items", "Reds", "Blues", *self.quotients * 2])
             )
             variables[f"a{index}"] = over.split("(")[0]
             where = f' where "$a{index}.weight > 1"' if self._chance(8) else ""
             prefix += f"forall $a{index} in {over}{where}: "
-        formulas = [self._formula(variables, depth=3, limits=True) for _ in range(1 + self._chance(20))]
+        depth = 3 if self._chance(30) else 2
+        formulas = [self._formula(variables, depth, limits=True) for _ in range(1 + self._chance(20))]
         self.lines.append(f"require {prefix}\n  " + "\n  ".join(formulas))

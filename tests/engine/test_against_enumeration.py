@@ -6,6 +6,7 @@ Everything is derandomised: the same spaces in every run. `python -m tests.engin
 from __future__ import annotations
 
 import random
+import re
 from contextlib import suppress
 
 from hypothesis import HealthCheck, assume, given, note, settings
@@ -113,6 +114,9 @@ def test_the_spaces_that_are_tried_use_every_construct_and_mostly_have_solutions
     derived = "ordered quantity next( case floor( ceil( prod min max( ?"
     for word in f"{constructs} {operators} {derived}".split():
         assert word in text.replace("2 * ", "2*"), word
+    assert sum(len({len(s.decisions) for s in e.solutions}) > 1 for e in examples) >= 4, "presence"
+    assert len(re.findall(r"  (?:sum|mul) count\d", text)) >= 5, "counters of counters"
+    assert len(re.findall(r" in Classes\d", text)) >= 5, "loops over quotients"
 
 
 def test_comparing_a_counter_with_itself_is_a_contradiction_and_not_an_endless_climb() -> None:
