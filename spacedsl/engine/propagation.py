@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spacedsl.compiler import CompiledSpace
-from spacedsl.compiler.ir import InMask, Limit, Make, Propagator, Settle, Wake
+from spacedsl.compiler.ir import InMask, Limit, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.differences import contradict
 from spacedsl.engine.domains import Contradiction, Domains, Inverses
@@ -106,8 +106,6 @@ class Propagation:
         if self._graph is None:
             self._ground()
         self._load(plain)
-        assert self._graph is not None
-        self._graph.differing = None  # this vector has not met any limit yet
         return self._run(self._start_limited)
 
     def quantities(self) -> Iterable[tuple[str, tuple[int, ...]]]:
@@ -148,7 +146,6 @@ class Propagation:
         grounding = Grounding(self.objects, self.layout, builder)
         grounding.all_instances()
         calls: dict[int, dict[Call, None]] = {}
-        standing: set[int] = set()
         numbers = {limit: number for number, limit in enumerate(self.compiled.python.limits)}
         for propagator in self.compiled.module.propagators:
             for site in sites(propagator, self._statics):
@@ -158,11 +155,8 @@ class Propagation:
                 table[site.key[0] if len(site.key) == 1 else site.key] = node
                 call = self._namespace[propagator.name], site.arguments
                 calls.setdefault(node, {})[call] = None
-                if propagator.body == (Make(site.limit),):
-                    standing.add(node)
         self._graph = Evaluation(grounding.graph(), self._domains.v, self.layout.universes)
         self._limits.calls = {node: tuple(each) for node, each in calls.items()}
-        self._limits.standing = frozenset(standing)
 
     def _start_limited(self) -> None:
         for propagator in self.compiled.module.propagators:

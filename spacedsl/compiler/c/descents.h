@@ -160,10 +160,16 @@ static inline void copy_all(const State *s, Word *to, const Word *from)
     memcpy(to, from, block_words(s->of) * sizeof(Word));
 }
 
-static inline void restore(State *s, const Word *from)
+/* Back to an earlier vector of the same path, at which so many limits were known to be required. */
+static void restore(State *s, const Word *from, int32_t required)
 {
+    if (s->of->node_count)
+        for (int32_t cell = 0; cell < s->of->words; cell++)
+            if (s->v[cell] != from[cell])
+                touch(s, cell);
     copy_all(s, s->v, from);
-    s->is_stale = false;
+    forget_required(s, required);
+    refresh(s);
 }
 
 /* From the vector in the state to a complete one; false: a decision has no part left, or a fault. */
@@ -178,6 +184,7 @@ static bool descend(State *s, const Ordering *o, bool refutes, Word stream, Coun
         Word drawn[INTEGER_WORDS], rest[INTEGER_WORDS], left = 0;
         part_mask(s, o, next.split, below(&stream, (Word)next.parts), drawn);
         copy_all(s, s->saved, s->v);
+        const int32_t required = s->required_count;
         if (narrow_domain(s, cell, drawn) && to_fixpoint(s)) {
             counts->decisions++;
             continue;
@@ -186,7 +193,7 @@ static bool descend(State *s, const Ordering *o, bool refutes, Word stream, Coun
         counts->refutations++;
         if (s->fault || !refutes)
             return false;
-        restore(s, s->saved);
+        restore(s, s->saved, required);
         for (int32_t i = 0; i < next.split->words; i++)
             left |= rest[i] = s->v[cell + i] & ~drawn[i];
         if (!left || !narrow_domain(s, cell, rest) || !to_fixpoint(s)) {
@@ -219,10 +226,14 @@ EXPORT int32_t random_descents(State *s, const Word *vector, const Ordering *o, 
     Word *const start_of_all = malloc(block_words(s->of) * sizeof(Word));
     if (!start_of_all)
         return FAULT;
+    /* What has to hold of the vector that all start from is found out once. */
+    if (!to_fixpoint(s))
+        give_up(s);
     copy_all(s, start_of_all, s->v);
+    const int32_t required = s->required_count;
     for (Word i = 0; i < count && !s->fault; i++) {
         if (i)
-            restore(s, start_of_all);
+            restore(s, start_of_all, required);
         counts->descents++;
         const bool is_complete = descend(s, o, refutes, stream_of(seed, first + i), counts);
         counts->complete += is_complete;

@@ -1,207 +1,207 @@
 /* Limits on quantities: comparisons that must hold, and the values that cannot meet them.
  *
- * Stands after quantities.h; what follows from limits is said in spacedsl/engine/quantities/limits.py. */
+ * Stands after inverse.h; what follows from limits is said in spacedsl/engine/quantities/limits.py. A limit is walked
+ * down again only when one of the intervals has changed that its last walk read: it watches these. */
 
 /* Runs the propagator of a call, which generated code below defines. */
 static bool ask(State *s, int32_t call);
 static bool narrow_domain(State *s, int32_t cell, const Word *mask);
 
+static inline void ask_call(State *s, int32_t call)
+{
+    if (!s->asked[call]) {
+        s->asked[call] = 1;
+        s->asks[s->ask_count++] = call;
+    }
+}
+
 static void ask_later(State *s, int32_t calls)
 {
     const int32_t *const list = links_at(s, calls);
-    for (int32_t i = 1; i <= list[0]; i++) {
-        if (!s->asked[list[i]]) {
-            s->asked[list[i]] = 1;
-            s->asks[s->ask_count++] = list[i];
-        }
-    }
+    for (int32_t i = 1; i <= list[0]; i++)
+        ask_call(s, list[i]);
 }
 
 /* A domain has changed. */
 static inline void notice(State *s, int32_t cell)
 {
-    if (!s->of->node_count)
-        return;
-    touch(s, cell);
-    ask_later(s, s->of->cells[cell].asks);
+    if (s->of->node_count)
+        touch(s, cell);
 }
+
+/* ---- What propagators ask; intervals may be those from before a change, and are wider then ---- */
 
 /* Whether a comparison may hold; before there is a graph, any may. */
 static inline bool possible(State *s, int32_t n)
 {
     if (n < 0 || !s->of->node_count)
         return true;
-    refresh(s);
-    return s->high[n] != 0;
+    if (s->ends[n].high && !s->is_collecting)
+        ask_later(s, s->of->nodes[n].calls);
+    return s->ends[n].high != 0;
+}
+
+static void walk_later(State *s, int32_t limit)
+{
+    if (!s->is_due[limit]) {
+        s->is_due[limit] = 1;
+        s->due[s->due_count++] = limit;
+    }
 }
 
 /* The comparison must hold. */
 static bool require(State *s, int32_t n)
 {
-    if (n < 0 || !s->of->node_count)
+    if (n < 0 || !s->of->node_count || s->ends[n].low || s->is_required[n])
         return true;
-    refresh(s);
-    if (!s->high[n])
+    if (!s->ends[n].high)
         return false;
-    if (s->low[n])
-        return true;
-    if (!s->is_collecting)
+    if (!s->is_collecting) {
         ask_later(s, s->of->nodes[n].calls);
-    else if (!s->is_required[n]) {
-        s->is_required[n] = 1;
-        s->required[s->required_count++] = n;
+        return true;
     }
+    s->is_required[n] = 1;
+    s->required[s->required_count++] = n;
+    walk_later(s, n);
     return true;
 }
 
-static void forget_required(State *s)
+/* All but the first `count` limits are no longer known to be required. */
+static void forget_required(State *s, int32_t count)
 {
-    while (s->required_count)
+    while (s->required_count > count)
         s->is_required[s->required[--s->required_count]] = 0;
 }
 
-/* Adds to `seen` what the nodes of the stack depend on as far as it is open. */
-static void add_below(State *s, int32_t *stack, int32_t height, uint8_t *seen, const uint8_t *within)
+/* ---- Watches ---- */
+
+static inline bool is_current(const State *s, const Watch *watch) { return watch->walk == s->walks[watch->limit]; }
+
+static void call_watchers(State *s, int32_t n)
 {
-    while (height) {
-        const Node *const node = s->of->nodes + stack[--height];
-        const int32_t *const operands = links_at(s, node->operands);
-        for (int32_t i = 0; i < node->count; i++) {
-            const int32_t n = operands[i];
-            if (node->op == SELECT_NODE && !s->high[operands[i & ~1]])
+    int32_t last = 0;
+    for (int32_t at = s->watched[n]; at; at = s->watches[at].next) {
+        const Watch *const watch = s->watches + at;
+        if (is_current(s, watch) && s->is_required[watch->limit])
+            walk_later(s, watch->limit);
+        last = at;
+    }
+    s->watches[last].next = s->spare_watch;
+    s->spare_watch = s->watched[n];
+    s->watched[n] = 0;
+}
+
+/* Room for more watches: that of those which are out of date, or new one. */
+static bool add_watches(State *s)
+{
+    int32_t spare = 0;
+    for (int32_t n = 0; n < s->of->node_count; n++) {
+        for (int32_t *at = s->watched + n; *at;) {
+            Watch *const watch = s->watches + *at;
+            if (is_current(s, watch)) {
+                at = &watch->next;
                 continue;
-            if (s->low[n] != s->high[n] && !seen[n] && (!within || within[n])) {
-                seen[n] = 1;
-                stack[height++] = n;
+            }
+            const int32_t number = *at;
+            *at = watch->next;
+            watch->next = s->spare_watch;
+            s->spare_watch = number;
+            spare++;
+        }
+    }
+    if (spare > s->watch_room / 2)
+        return true;
+    Watch *const watches = realloc(s->watches, 2 * (size_t)s->watch_room * sizeof *watches);
+    if (!watches)
+        return spare > 0;
+    s->watches = watches;
+    for (int32_t at = s->watch_room; at < 2 * s->watch_room; at++) {
+        watches[at].next = s->spare_watch;
+        s->spare_watch = at;
+    }
+    s->watch_room *= 2;
+    return true;
+}
+
+static bool watch(State *s, int32_t n, int32_t limit)
+{
+    int32_t at = s->watched[n];
+    for (int32_t near = 0; at && near < NEAR_WATCHES; near++, at = s->watches[at].next) {
+        if (s->watches[at].limit == limit || !is_current(s, s->watches + at)) {
+            s->watches[at].limit = limit;
+            s->watches[at].walk = s->walks[limit];
+            return true;
+        }
+    }
+    if (!s->spare_watch && !add_watches(s))
+        return false;
+    at = s->spare_watch;
+    s->spare_watch = s->watches[at].next;
+    s->watches[at] = (Watch){limit, s->walks[limit], s->watched[n]};
+    s->watched[n] = at;
+    return true;
+}
+
+/* ---- Walks ---- */
+
+/* Keeps the values with which the leaf lies in `need`. */
+static bool keep_values(State *s, const Node *leaf, Interval need)
+{
+    const int32_t cell = leaf->cell;
+    Word kept[INTEGER_WORDS] = {s->v[cell]};
+    if (!s->of->cells[cell].is_decision)
+        return true;
+    switch (leaf->op) {
+    case POSITION_NODE:
+        kept[0] &= up_to_last((Word)1 << need.high, 0) & from_first((Word)1 << need.low, 0);
+        break;
+    case IN_MASK_NODE: {
+        const Word mask = (Word)s->of->node_data[leaf->data];
+        kept[0] &= need.low ? mask : ~mask;
+        break;
+    }
+    default: {
+        const int64_t *const values = universe_of(s, cell) + 1;
+        memcpy(kept, s->v + cell, MASK_WORDS * sizeof(Word));
+        for (int32_t i = 0; i < MASK_WORDS; i++) {
+            for (Word rest = kept[i]; rest; rest &= rest - 1) {
+                const int64_t value = clamped(values[64 * i + __builtin_ctzll(rest)]);
+                if (value < need.low || value > need.high)
+                    kept[i] &= ~(rest & -rest);
             }
         }
     }
-}
-
-static inline int32_t push_new(int32_t *stack, int32_t height, uint8_t *seen, int32_t n)
-{
-    if (!seen[n]) {
-        seen[n] = 1;
-        stack[height++] = n;
     }
-    return height;
+    return narrow_domain(s, cell, kept);
 }
 
-/* Marks in `live` all that required limits depend on, in `suspects` those leaves of which a value might fail now. */
-static void find_suspects(State *s, uint8_t *live, uint8_t *suspects)
+/* Takes away the values that are outside of what the limit asks of the leaves below it. */
+static bool walk_down(State *s, int32_t limit)
 {
-    const size_t count = (size_t)s->of->node_count;
-    int32_t height = 0;
-    memset(live, 0, count);
-    for (int32_t i = 0; i < s->required_count; i++)
-        height = push_new(s->stack, height, live, s->required[i]);
-    add_below(s, s->stack, height, live, NULL);
-    if (s->any_differs) {
-        memcpy(suspects, live, count);
-        return;
-    }
-    memset(suspects, 0, count);
-    height = 0;
-    for (int32_t i = 0; i < s->required_count; i++)
-        if (!s->of->nodes[s->required[i]].is_standing)
-            height = push_new(s->stack, height, suspects, s->required[i]);
-    for (int32_t i = 0; i < s->differing_count; i++) {
-        const int32_t n = s->differing[i];
-        const int32_t *const users = links_at(s, s->of->nodes[n].users);
-        if (live[n])
-            height = push_new(s->stack, height, suspects, n);
-        for (int32_t u = 1; u <= users[0]; u++)
-            if (live[users[u]])
-                height = push_new(s->stack, height, suspects, users[u]);
-    }
-    add_below(s, s->stack, height, suspects, live);
-}
-
-/* Computes what follows from the leaves that a trial has written; whether a required limit is false then. */
-static bool ends_false(State *s, Trial *trial)
-{
-    bool is_false = false;
-    sweep(s, trial);
-    for (int32_t i = 0; i < s->required_count && !is_false; i++)
-        is_false = !s->high[s->required[i]];
-    while (trial->count) {
-        const Undo *const undo = s->undo + --trial->count;
-        s->low[undo->node] = undo->low;
-        s->high[undo->node] = undo->high;
-        s->undone_at[undo->node] = 0;
-    }
-    return is_false;
-}
-
-/* Whether a required limit is false if the domain at the cell is `mask`. */
-static bool fails(State *s, int32_t cell, const Word *mask, const uint8_t *live)
-{
-    Trial trial = {0, live, false};
-    const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
-    for (int32_t i = 1; i <= leaves[0]; i++)
-        write_node(s, leaves[i], leaf_interval(s, s->of->nodes + leaves[i], mask), &trial);
-    return ends_false(s, &trial);
-}
-
-/* Whether some value at the cell could make a required limit false, as far as one pass can tell. */
-static bool may_fail(State *s, int32_t cell, const uint8_t *live)
-{
-    Trial trial = {0, live, true};
-    const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
-    for (int32_t i = 1; i <= leaves[0]; i++)
-        write_node(s, leaves[i], (Interval){s->high[leaves[i]], s->low[leaves[i]]}, &trial);
-    return ends_false(s, &trial);
-}
-
-/* Removes the values at the cell that no required limit can bear. */
-static bool shave_domain(State *s, int32_t cell, const uint8_t *live)
-{
-    const int32_t words = s->of->cells[cell].universe >= 0 ? MASK_WORDS : 1;
-    Word kept[INTEGER_WORDS] = {0}, value[INTEGER_WORDS] = {0};
-    bool is_narrower = false;
-    if (!may_fail(s, cell, live))
-        return true;
-    for (int32_t i = 0; i < words; i++) {
-        for (Word rest = s->v[cell + i]; rest; rest &= rest - 1) {
-            value[i] = rest & -rest;
-            if (fails(s, cell, value, live))
-                is_narrower = true;
-            else
-                kept[i] |= value[i];
-        }
-        value[i] = 0;
-    }
-    return !is_narrower || narrow_domain(s, cell, kept);
-}
-
-static bool is_undecided(const State *s, int32_t cell)
-{
-    const int32_t words = s->of->cells[cell].universe >= 0 ? MASK_WORDS : 1;
-    int32_t values = 0;
-    for (int32_t i = 0; i < words; i++)
-        values += __builtin_popcountll(s->v[cell + i]);
-    return values > 1;
-}
-
-static bool shave(State *s)
-{
-    uint8_t *const live = s->live, *const suspects = s->live + s->of->node_count;
-    refresh(s);
-    find_suspects(s, live, suspects);
-    int32_t count = 0;
-    for (int32_t n = 0; n < s->of->node_count; n++) {
-        const Node *const node = s->of->nodes + n;
-        if (!suspects[n] || !is_leaf(node) || node->op == COUNTER_NODE || !s->of->cells[node->cell].is_decision)
-            continue;
-        if (!s->is_tried[node->cell] && is_undecided(s, node->cell)) {
-            s->is_tried[node->cell] = 1;
-            s->tried[count++] = node->cell;
-        }
-    }
     bool is_consistent = true;
-    for (int32_t i = 0; i < count; i++) {
-        s->is_tried[s->tried[i]] = 0;
-        is_consistent = is_consistent && shave_domain(s, s->tried[i], live);
+    s->walks[limit]++;
+    if (!watch(s, limit, limit))
+        return out_of_memory(s);
+    ask_of(s, limit, 1, 1);
+    while (s->need_count) {
+        const int32_t n = next_needed(s);
+        const Node *const node = s->of->nodes + n;
+        const Interval now = s->ends[n];
+        Interval need = s->needs[n];
+        need.low = need.low > now.low ? need.low : now.low;
+        need.high = need.high < now.high ? need.high : now.high;
+        is_consistent = is_consistent && need.low <= need.high;
+        if (!is_consistent)
+            continue;
+        if (is_leaf(node)) {
+            is_consistent = keep_values(s, node, need);
+            continue;
+        }
+        const int32_t *const operands = links_at(s, node->operands);
+        for (int32_t i = 0; i < node->count; i++)
+            if (s->of->nodes[operands[i]].op != CONSTANT_NODE && !watch(s, operands[i], limit))
+                is_consistent = out_of_memory(s);
+        ask_of_operands(s, node, need);
     }
     return is_consistent;
 }
@@ -210,6 +210,7 @@ static bool shave(State *s)
 static bool run_limits(State *s)
 {
     bool is_consistent = true;
+    refresh(s);
     s->is_collecting = true;
     while (s->ask_count && is_consistent) {
         const int32_t call = s->asks[--s->ask_count];
@@ -217,13 +218,10 @@ static bool run_limits(State *s)
         is_consistent = ask(s, call);
     }
     s->is_collecting = false;
-    if (is_consistent && s->queued) {
-        /* What has changed meanwhile comes first: trying values is dear. */
-        for (int32_t i = 0; i < s->required_count; i++)
-            ask_later(s, s->of->nodes[s->required[i]].calls);
-    } else if (is_consistent && s->required_count) {
-        is_consistent = shave(s);
+    while (s->due_count && is_consistent) {
+        const int32_t limit = s->due[--s->due_count];
+        s->is_due[limit] = 0;
+        is_consistent = !s->is_required[limit] || walk_down(s, limit);
     }
-    forget_required(s);
     return is_consistent;
 }

@@ -27,7 +27,7 @@ from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Module, Propagato
 from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
-BEFORE = ("runtime.h", "integers.h", "quantities.h", "limits.h")
+BEFORE = ("runtime.h", "integers.h", "quantities.h", "inverse.h", "limits.h")
 AFTER = ("propagation.h", "descents.h")
 MOST_INVERTED_BITS = 12
 """Pairs of more values are inverted value by value."""

@@ -20,48 +20,48 @@ EXPORT void free_state(State *s)
     free(s->dirty);
     free(s->queue);
     free(s->later);
+    free(s->ends);
     free(s->pending);
-    free(s->differs);
-    free(s->differing);
+    free(s->pending_words);
     free(s->asked);
     free(s->asks);
     free(s->is_required);
     free(s->required);
-    free(s->live);
-    free(s->stack);
-    free(s->undo);
-    free(s->undone_at);
-    free(s->is_tried);
-    free(s->tried);
+    free(s->is_due);
+    free(s->due);
+    free(s->walks);
+    free(s->watched);
+    free(s->watches);
+    free(s->is_needed);
+    free(s->needs);
+    free(s->need_heap);
     free(s);
 }
 
-static size_t block_words(const Instance *of)
-{
-    return (size_t)of->words + (size_t)of->row_words + 2 * (size_t)of->node_count;
-}
+static size_t block_words(const Instance *of) { return (size_t)of->words + (size_t)of->row_words; }
 
 /* Memory for the graph; false: there is none. */
 static bool add_graph(State *s)
 {
-    const size_t nodes = (size_t)s->of->node_count, calls = (size_t)s->of->call_count, words = (size_t)s->of->words;
-    s->low = (int64_t *)(s->rows + s->of->row_words);
-    s->high = s->low + nodes;
+    const size_t nodes = (size_t)s->of->node_count, calls = (size_t)s->of->call_count;
+    s->ends = malloc(nodes * sizeof *s->ends);
     s->pending = calloc(nodes / 64 + 1, sizeof(Word));
-    s->differs = calloc(nodes, 1);
-    s->differing = malloc(nodes * sizeof(int32_t));
+    s->pending_words = calloc(nodes / 4096 + 1, sizeof(Word));
     s->asked = calloc(calls + 1, 1);
-    s->asks = malloc((calls + 1) * sizeof(int32_t));
+    s->asks = malloc((calls + 1) * sizeof *s->asks);
     s->is_required = calloc(nodes, 1);
-    s->required = malloc(nodes * sizeof(int32_t));
-    s->live = malloc(2 * nodes);
-    s->stack = malloc(nodes * sizeof(int32_t));
-    s->undo = malloc(nodes * sizeof(Undo));
-    s->undone_at = calloc(nodes, sizeof(int32_t));
-    s->is_tried = calloc(words, 1);
-    s->tried = malloc(words * sizeof(int32_t));
-    return s->pending && s->differs && s->differing && s->asked && s->asks && s->is_required && s->required &&
-           s->live && s->stack && s->undo && s->undone_at && s->is_tried && s->tried;
+    s->required = malloc(nodes * sizeof *s->required);
+    s->is_due = calloc(nodes, 1);
+    s->due = malloc(nodes * sizeof *s->due);
+    s->walks = calloc(nodes, sizeof *s->walks);
+    s->watched = calloc(nodes, sizeof *s->watched);
+    s->watch_room = 1;
+    s->watches = calloc(1, sizeof *s->watches);
+    s->is_needed = calloc(nodes, 1);
+    s->needs = malloc(nodes * sizeof *s->needs);
+    s->need_heap = malloc(nodes * sizeof *s->need_heap);
+    return s->ends && s->pending && s->pending_words && s->asked && s->asks && s->is_required && s->required &&
+           s->is_due && s->due && s->walks && s->watched && s->watches && s->is_needed && s->needs && s->need_heap;
 }
 
 /* A state that holds the vector before any propagation; NULL: no memory. */
@@ -107,9 +107,18 @@ EXPORT int32_t fault_of(const State *s, Word *value)
     return s->fault;
 }
 
+/* The state holds a vector whose limits have not been looked at. */
+static void ask_everything(State *s)
+{
+    forget_required(s, 0);
+    for (int32_t call = 0; call < s->of->call_count; call++)
+        ask_call(s, call);
+}
+
 /* Makes the state hold a vector; bit rows and nodes follow the words that differ. */
 static void load(State *s, const Word *vector)
 {
+    bool is_same = s->is_at_rest;
     if (!s->of->row_words && !s->of->node_count) {
         memcpy(s->v, vector, (size_t)s->of->words * sizeof(Word));
         return;
@@ -118,6 +127,7 @@ static void load(State *s, const Word *vector)
         const Word had = s->v[cell], has_now = vector[cell];
         if (had == has_now)
             continue;
+        is_same = false;
         s->v[cell] = has_now;
         if (s->of->node_count)
             touch(s, cell);
@@ -128,11 +138,10 @@ static void load(State *s, const Word *vector)
         for (Word more = has_now & ~had; more; more &= more - 1)
             s->rows[c->row + (c->bit >> 6) + __builtin_ctzll(more) * ROW_WORDS] |= (Word)1 << (c->bit & 63);
     }
-    if (s->of->node_count) {
-        if (s->is_stale)
-            compute_all_nodes(s);
+    s->is_at_rest = false;
+    if (s->of->node_count && !is_same) {
         refresh(s);
-        forget_differing(s);
+        ask_everything(s);
     }
 }
 
@@ -153,34 +162,29 @@ static bool to_fixpoint(State *s)
             s->dirty[cell] = 0;
             if (!compute(s, cell))
                 return false;
-        } else if (s->ask_count) {
+        } else if (s->is_dirty || s->ask_count || s->due_count) {
             if (!run_limits(s))
                 return false;
         } else {
-            if (s->of->node_count) {
-                refresh(s);
-                forget_differing(s);
-            }
+            s->is_at_rest = true;
             return true;
         }
     }
 }
 
-/* Empties the queues after a contradiction. */
+/* Empties the queues after a contradiction. Limits that are due stay so: they may have to be walked down again. */
 static void give_up(State *s)
 {
-    while (s->queued)
-        s->waiting[s->queue[(s->first + --s->queued) & s->ring]] = 0;
+    while (s->queued) {
+        const int32_t cell = s->queue[(s->first + --s->queued) & s->ring];
+        s->waiting[cell] = 0;
+        notice(s, cell);
+    }
     while (s->latest)
         s->dirty[s->later[--s->latest]] = 0;
-    if (s->of->node_count) {
-        while (s->ask_count)
-            s->asked[s->asks[--s->ask_count]] = 0;
-        memset(s->pending, 0, (size_t)(s->of->node_count + 63) / 64 * sizeof(Word));
-        forget_differing(s);
-        s->is_dirty = false;
-        s->is_stale = true;
-    }
+    while (s->ask_count)
+        s->asked[s->asks[--s->ask_count]] = 0;
+    s->is_at_rest = false;
 }
 
 static bool narrow_domain(State *s, int32_t cell, const Word *mask)
@@ -217,7 +221,6 @@ EXPORT int32_t propagate_limits(State *s, Word *vector)
 {
     s->fault = 0;
     load(s, vector);
-    s->any_differs = true;
     const int32_t end = ended(s, start_limited(s) && to_fixpoint(s));
     memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
     return end;

@@ -10,10 +10,6 @@ enum {
     MAXIMUM_NODE, FLOOR_NODE, CEIL_NODE, SELECT_NODE, NOT_NODE, AT_MOST_NODE, EQUAL_NODE
 };
 
-typedef struct {
-    int64_t low, high;
-} Interval;
-
 static inline int64_t clamped(Wide value)
 {
     return value > INFINITE ? INFINITE : value < -INFINITE ? -INFINITE : (int64_t)value;
@@ -54,7 +50,7 @@ static Interval sum_interval(const State *s, const Node *node, const int32_t *op
     Wide low = 0, high = 0;
     bool infinite_low = false, negative_low = false, infinite_high = false, negative_high = false;
     for (int32_t i = 0; i < node->count; i++) {
-        const int64_t a = s->low[operands[i]], b = s->high[operands[i]];
+        const int64_t a = s->ends[operands[i]].low, b = s->ends[operands[i]].high;
         const int64_t least = signs[i] > 0 ? a : -b, most = signs[i] > 0 ? b : -a;
         infinite_low |= least == INFINITE;
         negative_low |= least == -INFINITE;
@@ -70,7 +66,7 @@ static Interval product_interval(const State *s, const Node *node, const int32_t
 {
     int64_t low = 1, high = 1;
     for (int32_t i = 0; i < node->count; i++) {
-        const Wide a = s->low[operands[i]], b = s->high[operands[i]];
+        const Wide a = s->ends[operands[i]].low, b = s->ends[operands[i]].high;
         const Wide corners[4] = {low * a, low * b, high * a, high * b};
         Wide least = corners[0], most = corners[0];
         for (int32_t c = 1; c < 4; c++) {
@@ -97,8 +93,8 @@ static int64_t divided(int64_t dividend, int64_t divisor, bool up)
 
 static Interval division_interval(const State *s, const Node *node, const int32_t *operands)
 {
-    const int64_t a[2] = {s->low[operands[0]], s->high[operands[0]]};
-    const int64_t b[2] = {s->low[operands[1]], s->high[operands[1]]};
+    const int64_t a[2] = {s->ends[operands[0]].low, s->ends[operands[0]].high};
+    const int64_t b[2] = {s->ends[operands[1]].low, s->ends[operands[1]].high};
     Interval found = {INFINITE, -INFINITE};
     for (int32_t i = 0; i < 4; i++) {
         const int64_t corner = divided(a[i >> 1], b[i & 1], node->op == CEIL_NODE);
@@ -122,9 +118,9 @@ static Interval node_interval(const State *s, const Node *node)
     case MINIMUM_NODE:
     case MAXIMUM_NODE: {
         const bool is_least = node->op == MINIMUM_NODE;
-        found = (Interval){s->low[operands[0]], s->high[operands[0]]};
+        found = (Interval){s->ends[operands[0]].low, s->ends[operands[0]].high};
         for (int32_t i = 1; i < node->count; i++) {
-            const int64_t a = s->low[operands[i]], b = s->high[operands[i]];
+            const int64_t a = s->ends[operands[i]].low, b = s->ends[operands[i]].high;
             found.low = (a < found.low) == is_least ? a : found.low;
             found.high = (b < found.high) == is_least ? b : found.high;
         }
@@ -135,20 +131,20 @@ static Interval node_interval(const State *s, const Node *node)
         return division_interval(s, node, operands);
     case SELECT_NODE:
         for (int32_t i = 0; i < node->count; i += 2) {
-            if (s->high[operands[i]]) {
-                const int64_t a = s->low[operands[i + 1]], b = s->high[operands[i + 1]];
+            if (s->ends[operands[i]].high) {
+                const int64_t a = s->ends[operands[i + 1]].low, b = s->ends[operands[i + 1]].high;
                 found.low = a < found.low ? a : found.low;
                 found.high = b > found.high ? b : found.high;
             }
         }
         return found;
     case NOT_NODE:
-        return (Interval){1 - s->high[operands[0]], 1 - s->low[operands[0]]};
+        return (Interval){1 - s->ends[operands[0]].high, 1 - s->ends[operands[0]].low};
     case AT_MOST_NODE:
-        return (Interval){s->high[operands[0]] <= s->low[operands[1]], s->low[operands[0]] <= s->high[operands[1]]};
+        return (Interval){s->ends[operands[0]].high <= s->ends[operands[1]].low, s->ends[operands[0]].low <= s->ends[operands[1]].high};
     case EQUAL_NODE: {
-        const int64_t a = s->low[operands[0]], b = s->high[operands[0]];
-        const int64_t c = s->low[operands[1]], d = s->high[operands[1]];
+        const int64_t a = s->ends[operands[0]].low, b = s->ends[operands[0]].high;
+        const int64_t c = s->ends[operands[1]].low, d = s->ends[operands[1]].high;
         return (Interval){a == b && b == c && c == d, a <= d && c <= b};
     }
     default:
@@ -156,154 +152,62 @@ static Interval node_interval(const State *s, const Node *node)
     }
 }
 
-/* ---- How far one choice can move a node ---- */
-
-/* While one choice is bounded: for each node in `low`, at least the greatest low end, and in `high`, at most the least
- * high end, that it has when the choice has any one of its values. See spacedsl/engine/quantities/reach.py. */
-static Interval reached_product(const State *s, int32_t n, const int32_t *operands)
-{
-    const Node *const node = s->of->nodes + n;
-    Wide most = 1, fewest = 1;
-    for (int32_t i = 0; i < node->count; i++) {
-        const int32_t at = s->undone_at[operands[i]];
-        if ((at ? s->undo[at - 1].low : s->low[operands[i]]) < 0)
-            return (Interval){s->high[n], s->low[n]};
-        most = clamped(most * s->low[operands[i]]);
-        fewest = clamped(fewest * s->high[operands[i]]);
-    }
-    return (Interval){(int64_t)most, (int64_t)fewest};
-}
-
-static Interval reached_division(const State *s, int32_t n, const int32_t *operands)
-{
-    const int64_t most = s->low[operands[0]], fewest = s->high[operands[0]];
-    const int64_t most_by = s->low[operands[1]], fewest_by = s->high[operands[1]];
-    const bool up = s->of->nodes[n].op == CEIL_NODE;
-    if (most_by < 1 || fewest_by < 1)
-        return (Interval){s->high[n], s->low[n]};
-    return (Interval){divided(most, most >= 0 ? fewest_by : most_by, up),
-                      divided(fewest, fewest >= 0 ? most_by : fewest_by, up)};
-}
-
-static Interval reached_selection(const State *s, int32_t n, const int32_t *operands)
-{
-    const Node *const node = s->of->nodes + n;
-    Interval always = {INFINITE, -INFINITE}, some = {-INFINITE, INFINITE};
-    bool is_always = false, is_some = false;
-    for (int32_t i = 0; i < node->count; i += 2) {
-        const int64_t most = s->low[operands[i + 1]], fewest = s->high[operands[i + 1]];
-        if (s->high[operands[i]]) {
-            is_always = true;
-            always.low = most < always.low ? most : always.low;
-            always.high = fewest > always.high ? fewest : always.high;
-        }
-        if (s->undone_at[operands[i]]) {
-            is_some = true;
-            some.low = most > some.low ? most : some.low;
-            some.high = fewest < some.high ? fewest : some.high;
-        }
-    }
-    return is_always ? always : is_some ? some : (Interval){s->high[n], s->low[n]};
-}
-
-static Interval reached_interval(const State *s, int32_t n)
-{
-    const Node *const node = s->of->nodes + n;
-    const int32_t *const operands = links_at(s, node->operands);
-    switch (node->op) {
-    case PRODUCT_NODE:
-        return reached_product(s, n, operands);
-    case FLOOR_NODE:
-    case CEIL_NODE:
-        return reached_division(s, n, operands);
-    case SELECT_NODE:
-        return reached_selection(s, n, operands);
-    case EQUAL_NODE: {
-        const int64_t most_a = s->low[operands[0]], fewest_a = s->high[operands[0]];
-        const int64_t most_b = s->low[operands[1]], fewest_b = s->high[operands[1]];
-        return (Interval){fewest_a <= most_b && fewest_b <= most_a, most_a <= fewest_b && most_b <= fewest_a};
-    }
-    default:
-        /* Of the others, the function of both ends is the same. */
-        return node_interval(s, node);
-    }
-}
-
 /* ---- Changes ---- */
 
-static inline void mark(Word *set, int32_t n) { set[n >> 6] |= (Word)1 << (n & 63); }
-
-/* The nodes that have been written since they were last restored, in a trial. */
-typedef struct {
-    int32_t count;
-    const uint8_t *within; /* only these are computed */
-    bool reaches;          /* whether it bounds all values of a choice at once */
-} Trial;
-
-static void write_node(State *s, int32_t n, Interval now, Trial *trial)
+static void mark(State *s, int32_t n)
 {
-    if (s->low[n] == now.low && s->high[n] == now.high)
-        return;
-    if (trial) {
-        s->undo[trial->count].node = n;
-        s->undo[trial->count].low = s->low[n];
-        s->undo[trial->count++].high = s->high[n];
-        s->undone_at[n] = trial->count;
-    } else if (!s->differs[n]) {
-        s->differs[n] = 1;
-        s->differing[s->differing_count++] = n;
-    }
-    s->low[n] = now.low;
-    s->high[n] = now.high;
-    const int32_t *const users = links_at(s, s->of->nodes[n].users);
-    for (int32_t i = 1; i <= users[0]; i++)
-        if (!trial || trial->within[users[i]])
-            mark(s->pending, users[i]);
+    s->pending[n >> 6] |= (Word)1 << (n & 63);
+    s->pending_words[n >> 12] |= (Word)1 << (n >> 6 & 63);
 }
 
-static void sweep(State *s, Trial *trial)
+static void call_watchers(State *s, int32_t n);
+static void ask_later(State *s, int32_t calls);
+
+static inline void write_node(State *s, int32_t n, Interval now)
 {
-    const int32_t words = (s->of->node_count + 63) / 64;
-    for (int32_t word = 0; word < words; word++) {
-        while (s->pending[word]) {
-            const int32_t n = word * 64 + __builtin_ctzll(s->pending[word]);
-            s->pending[word] &= s->pending[word] - 1;
-            const bool reaches = trial && trial->reaches;
-            write_node(s, n, reaches ? reached_interval(s, n) : node_interval(s, s->of->nodes + n), trial);
+    const Node *const node = s->of->nodes + n;
+    if (s->ends[n].low == now.low && s->ends[n].high == now.high)
+        return;
+    s->ends[n] = now;
+    const int32_t *const users = links_at(s, node->users);
+    for (int32_t i = 1; i <= users[0]; i++)
+        mark(s, users[i]);
+    if (s->watched[n])
+        call_watchers(s, n);
+    if (!now.high && links_at(s, node->calls)[0])
+        ask_later(s, node->calls);
+}
+
+/* Brings all intervals up to date. */
+static void refresh(State *s)
+{
+    if (!s->is_dirty)
+        return;
+    s->is_dirty = false;
+    for (int32_t block = 0; block <= s->of->node_count >> 12; block++) {
+        while (s->pending_words[block]) {
+            const int32_t bit = __builtin_ctzll(s->pending_words[block]), word = block * 64 + bit;
+            while (s->pending[word]) {
+                const int32_t n = word * 64 + __builtin_ctzll(s->pending[word]);
+                s->pending[word] &= s->pending[word] - 1;
+                write_node(s, n, node_interval(s, s->of->nodes + n));
+            }
+            s->pending_words[block] &= ~((Word)1 << bit);
         }
     }
 }
 
-static inline void refresh(State *s)
-{
-    if (s->is_dirty) {
-        s->is_dirty = false;
-        sweep(s, NULL);
-    }
-}
-
-static void touch(State *s, int32_t cell)
+/* A word of the vector has changed. */
+static inline void touch(State *s, int32_t cell)
 {
     const int32_t *const leaves = links_at(s, s->of->cells[cell].leaves);
     for (int32_t i = 1; i <= leaves[0]; i++)
-        mark(s->pending, leaves[i]);
+        mark(s, leaves[i]);
     s->is_dirty |= leaves[0] > 0;
-}
-
-static void forget_differing(State *s)
-{
-    while (s->differing_count)
-        s->differs[s->differing[--s->differing_count]] = 0;
-    s->any_differs = false;
 }
 
 static void compute_all_nodes(State *s)
 {
-    for (int32_t n = 0; n < s->of->node_count; n++) {
-        const Interval now = node_interval(s, s->of->nodes + n);
-        s->low[n] = now.low;
-        s->high[n] = now.high;
-    }
-    memset(s->pending, 0, (size_t)(s->of->node_count + 63) / 64 * sizeof(Word));
-    s->is_dirty = s->is_stale = false;
+    for (int32_t n = 0; n < s->of->node_count; n++)
+        s->ends[n] = node_interval(s, s->of->nodes + n);
 }

@@ -19,6 +19,8 @@ typedef __int128 Wide; /* exact integers; beyond 126 bits they saturate */
 #define WIDEST ((Wide)((~(unsigned __int128)0) >> 1))
 #define ABSENT 1
 #define PRESENT 2
+#define NO_MEMORY -1
+#define NEAR_WATCHES 4 /* of a node: those that are looked through for one to use again */
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* What is known of the word at which a domain begins. */
@@ -32,7 +34,6 @@ typedef struct {
     int32_t universe; /* where its universe begins in `universes` */
     int32_t updates;  /* where the memberships that it is a reason for begin in `reasons`, 0: none */
     int32_t leaves;   /* where the leaves that read it begin in `links` */
-    int32_t asks;     /* where the calls that a change of it may concern begin in `links` */
     int32_t is_decision;
 } Cell;
 
@@ -42,7 +43,6 @@ typedef struct {
     int32_t operands, count; /* where they begin, and how many */
     int32_t data;            /* where it begins in `node_data` */
     int32_t users, calls;    /* each list: how many, then those */
-    int32_t is_standing;     /* whether it must hold whatever is decided */
 } Node;
 
 /* A space on a kernel and a device: filled once, then only read, by any number of threads. */
@@ -69,17 +69,22 @@ typedef struct {
 } Instance;
 
 typedef struct {
-    int32_t node;
     int64_t low, high;
-} Undo;
+} Interval;
+
+/* That a limit is to be walked down again when the node changes, if its last walk is still the one of this number. */
+typedef struct {
+    int32_t limit;
+    uint32_t walk;
+    int32_t next; /* of the same node, 0: none */
+} Watch;
 
 /* One vector at work, and what waits to be propagated. */
 typedef struct {
     const Instance *of;
     Word *v;    /* the vector, and behind it the bit rows */
     Word *rows;
-    int64_t *low, *high; /* behind those, the intervals of nodes */
-    Word *saved; /* a copy of all of them */
+    Word *saved; /* a copy of both */
     Word *before;     /* by cell that waits: its value when it was queued; of a counter, whether it was limited */
     uint8_t *waiting; /* by cell: whether it is in the queue */
     uint8_t *dirty;   /* by counter's cell: whether it is to be computed */
@@ -87,27 +92,37 @@ typedef struct {
     int32_t first, queued, ring;
     int32_t *later;
     int32_t latest;
-    int32_t fault; /* 1 + the number of the check that failed, 0: none */
+    int32_t fault; /* 1 + the number of the check that failed, 0: none, or NO_MEMORY */
     Word fault_value[2];
     /* Of the graph, if there is one. */
-    Word *pending;    /* nodes to compute */
-    uint8_t *differs; /* by node: whether it differs from that of the vector that was loaded, or last at rest */
-    int32_t *differing;
-    int32_t differing_count;
-    bool any_differs, is_dirty, is_stale, is_collecting;
+    Interval *ends;      /* by node */
+    Word *pending;       /* nodes to compute */
+    Word *pending_words; /* the words of `pending` that are not 0 */
+    bool is_dirty, is_collecting, is_at_rest;
     uint8_t *asked; /* by call: whether it waits */
     int32_t *asks;
     int32_t ask_count;
-    uint8_t *is_required; /* by node */
+    uint8_t *is_required; /* by node: whether it is known to have to hold */
     int32_t *required;
     int32_t required_count;
-    uint8_t *live; /* by node, twice */
-    int32_t *stack;
-    Undo *undo;
-    int32_t *undone_at; /* by node: 1 + its place in `undo`, 0: it is not there */
-    uint8_t *is_tried; /* by cell */
-    int32_t *tried;
+    uint8_t *is_due; /* by node: whether it is to be walked down */
+    int32_t *due;
+    int32_t due_count;
+    uint32_t *walks;  /* by node: how many there have been */
+    int32_t *watched; /* by node: the first of its watches, 0: none */
+    Watch *watches;
+    int32_t watch_room, spare_watch;
+    uint8_t *is_needed; /* by node: whether something is asked of it in this walk */
+    Interval *needs;    /* what */
+    int32_t *need_heap;
+    int32_t need_count;
 } State;
+
+static inline bool out_of_memory(State *s)
+{
+    s->fault = NO_MEMORY;
+    return false;
+}
 
 static inline const int32_t *key_of(const State *s, int32_t cell) { return s->of->keys + s->of->cells[cell].key; }
 

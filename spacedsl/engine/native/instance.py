@@ -189,8 +189,7 @@ class _Filler:
             graph = ground(asked, self.objects, self.layout, root, self.numbers)
             for template, nodes in graph.nodes.items():
                 builder.limit_tables[template](nodes)
-            for name, places in (("leaves", graph.leaves), ("asks", graph.asks)):
-                cells[list(places), CELL_FIELDS.index(name)] = list(places.values())
+            cells[list(graph.leaves), CELL_FIELDS.index("leaves")] = list(graph.leaves.values())
             for name, pool in graph.arrays.items():
                 setattr(structure, name, pool.ctypes.data)
             kept.extend(graph.arrays.values())

@@ -16,9 +16,9 @@ FAULT, CONTRADICTION, NARROWED = -1, 0, 1
 
 CELL_FIELDS = (
     *("twin", "row", "bit", "source", "key", "active", "universe", "updates"),
-    *("leaves", "asks", "is_decision"),
+    *("leaves", "is_decision"),
 )
-NODE_FIELDS = ("op", "cell", "operands", "count", "data", "users", "calls", "is_standing")
+NODE_FIELDS = ("op", "cell", "operands", "count", "data", "users", "calls")
 
 
 class InstanceTables(Structure):

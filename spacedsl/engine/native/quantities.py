@@ -7,14 +7,13 @@ arrays of `compiler/c/quantities.h`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.compiler.ir import Limit, Make, Propagator
+from spacedsl.compiler.ir import Limit, Propagator
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
 from spacedsl.engine.native.library import NODE_FIELDS
 from spacedsl.engine.native.tables import Pool
@@ -52,12 +51,11 @@ def askings(propagators: tuple[Propagator, ...], statics: Statics) -> tuple[Aski
 
 @dataclass(slots=True, eq=False)
 class NativeGraph:
-    """`nodes[comparison][ids]` are nodes; `leaves` and `asks` have an entry for each word of a vector."""
+    """`nodes[comparison][ids]` are nodes; `leaves` has an entry for each word of a vector."""
 
     nodes: dict[Limit, dict[Key, int]] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     leaves: dict[int, int] = field(default_factory=dict)
-    asks: dict[int, int] = field(default_factory=dict)
     calls: int = 0
 
 
@@ -78,15 +76,12 @@ def ground(
     links = Pool([0])
     calls: dict[tuple[int, Key], int] = {}
     calls_of: dict[int, dict[int, None]] = {}
-    standing: set[int] = set()
     for asking in found:
         formula, names = asking.site.limit.formula, asking.site.limit.names
         node = grounding.condition(formula, dict(zip(names, asking.site.key, strict=True)), formula.span)
         result.nodes.setdefault(asking.template, {})[asking.site.key] = node
         call = calls.setdefault((asking.number, asking.site.arguments), len(calls))
         calls_of.setdefault(node, {})[call] = None
-        if asking.propagator.body == (Make(asking.site.limit),):
-            standing.add(node)
     graph = grounding.graph()
     places = [links.add((number, *(int(numbers[i]) for i in ids))) for number, ids in calls]
     result.calls = len(calls)
@@ -101,35 +96,22 @@ def ground(
             data.add(tuple(map(_signed, node.data))) if node.data else 0,
             links.add((len(graph.users[n]), *graph.users[n])),
             links.add((len(calls_of.get(n, ())), *calls_of.get(n, ()))),
-            n in standing,
         )
         for n, node in enumerate(graph.nodes)
     ]
     result.arrays["nodes"] = np.array(rows, np.int32).reshape(-1, len(NODE_FIELDS))
-    _add_cells(result, graph, layout, calls_of, links)
+    _add_cells(result, graph, layout, links)
     result.arrays["node_data"] = np.array(data.items, np.int64)
     result.arrays["links"] = np.array(links.items, np.int32)
     return result
 
 
-def _add_cells(
-    result: NativeGraph, graph: Graph, layout: Layout, calls_of: Mapping[int, Mapping[int, None]], links: Pool
-) -> None:
-    """By word: the leaves that read its domain, and the calls of all limits above these, at any distance."""
-    above = [0] * len(graph.nodes)
-    for n in range(len(graph.nodes) - 1, -1, -1):
-        above[n] = sum(1 << call for call in calls_of.get(n, ()))
-        for user in graph.users[n]:
-            above[n] |= above[user]
+def _add_cells(result: NativeGraph, graph: Graph, layout: Layout, links: Pool) -> None:
+    """By word: the leaves that read its domain."""
     for cell, leaves in graph.leaves.items():
-        asks = 0
-        for n in leaves:
-            asks |= above[n]
-        found = [call for call in range(asks.bit_length()) if asks >> call & 1]
         words = 2 if cell in graph.counters else INTEGER_WORDS if cell in layout.universes else 1
         for word in range(cell, cell + words):
             result.leaves[word] = links.add((len(leaves), *leaves))
-            result.asks[word] = links.add((len(found), *found))
 
 
 def decisions(objects: Objects, layout: Layout) -> list[int]:

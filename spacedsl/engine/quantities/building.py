@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.engine.quantities.evaluation import leaf
 from spacedsl.engine.quantities.intervals import clamped, computed
-from spacedsl.engine.quantities.nodes import LEAVES, Graph, Node, Op
+from spacedsl.engine.quantities.nodes import INFINITE, LEAVES, Graph, Node, Op
 from spacedsl.language.space import Comparison
 
 UNCHANGED_ALONE = frozenset({Op.PRODUCT, Op.MINIMUM, Op.MAXIMUM})
@@ -25,6 +25,7 @@ class Builder:
     high: list[int] = field(default_factory=list)
     """The intervals at the root."""
     _numbers: dict[Node, int] = field(default_factory=dict)
+    _nodes: list[Node] = field(default_factory=list)
 
     def constant(self, value: int) -> int:
         value = clamped(value)
@@ -35,12 +36,70 @@ class Builder:
         return self._add(node, *leaf(node, self.v, self.universes))
 
     def node(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...] = ()) -> int:
-        if len(operands) == 1 and (op in UNCHANGED_ALONE or (op is Op.SUM and data == (1,))):
+        """The operation on these, or a simpler node of the same value."""
+        match op:
+            case Op.SUM:
+                operands, data = self._flat(operands, data)
+                if not operands:
+                    return self.constant(0)
+                if data == (1,):
+                    return operands[0]
+            case Op.PRODUCT | Op.MINIMUM | Op.MAXIMUM:
+                operands = self._effective(op, operands)
+            case Op.FLOOR | Op.CEIL if self._is(operands[1], 1):
+                return operands[0]
+            case Op.NOT:
+                return self._negated(operands[0])
+        if len(operands) == 1 and op in UNCHANGED_ALONE:
             return operands[0]
         node = Node(op, operands, data)
         if node in self._numbers:
             return self._numbers[node]
         return self._add(node, *computed(node, self.low, self.high))
+
+    def _is(self, n: int, value: int) -> bool:
+        return self.low[n] == self.high[n] == value
+
+    def _flat(self, operands: Sequence[int], signs: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The terms of a sum and of finite sums in it, and one constant at the end."""
+        terms: list[tuple[int, int]] = []
+        settled = 0
+        for n, sign in zip(operands, signs, strict=True):
+            if self.low[n] == self.high[n] and abs(self.low[n]) < INFINITE:
+                settled += sign * self.low[n]
+            elif self._nodes[n].op is Op.SUM and self.low[n] > -INFINITE and self.high[n] < INFINITE:
+                inner = self._nodes[n]
+                for each, own in zip(inner.operands, inner.data, strict=True):
+                    if self.low[each] == self.high[each]:
+                        settled += sign * own * self.low[each]
+                    else:
+                        terms.append((each, sign * own))
+            else:
+                terms.append((n, sign))
+        if settled:
+            terms.append((self.constant(settled), 1))
+        return tuple(n for n, _ in terms), tuple(sign for _, sign in terms)
+
+    def _effective(self, op: Op, operands: tuple[int, ...]) -> tuple[int, ...]:
+        """Without what cannot make a difference: factors of 1, what another one is always beyond."""
+        low, high = self.low, self.high
+        if op is Op.PRODUCT:
+            return tuple(n for n in operands if not self._is(n, 1)) or operands[:1]
+        distinct = tuple(dict.fromkeys(operands))
+        if op is Op.MINIMUM:
+            best = min(distinct, key=high.__getitem__)
+            return tuple(n for n in distinct if n == best or low[n] < high[best])
+        best = max(distinct, key=low.__getitem__)
+        return tuple(n for n in distinct if n == best or high[n] > low[best])
+
+    def _negated(self, n: int) -> int:
+        node = self._nodes[n]
+        if node.op is Op.NOT:
+            return node.operands[0]
+        if node.op is Op.IN_MASK:
+            return self.leaf(Op.IN_MASK, node.cell, (self.v[node.cell] & ~node.data[0],))
+        negated = Node(Op.NOT, (n,))
+        return self._numbers.get(negated) or self._add(negated, *computed(negated, self.low, self.high))
 
     def all_of(self, conditions: Sequence[int]) -> int:
         open_ones = tuple(dict.fromkeys(c for c in conditions if not self.low[c]))
@@ -66,7 +125,7 @@ class Builder:
                 return self.node(Op.NOT, (self.node(Op.EQUAL, (left, right)),))
 
     def graph(self, instances: Mapping[tuple[str, tuple[int, ...]], int]) -> Graph:
-        nodes = tuple(self._numbers)
+        nodes = tuple(self._nodes)
         users: list[list[int]] = [[] for _ in nodes]
         leaves: dict[int, list[int]] = {}
         for number, node in enumerate(nodes):
@@ -87,6 +146,7 @@ class Builder:
             return self.constant(low)
         number = self._numbers.setdefault(node, len(self._numbers))
         if number == len(self.low):
+            self._nodes.append(node)
             self.low.append(low)
             self.high.append(high)
         return number

@@ -7,24 +7,16 @@ anew, and of the other nodes only those that a change reaches, each once, in ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Protocol
 
 from spacedsl.compiler.ir import SATURATED
 from spacedsl.engine.quantities.intervals import Interval, clamped, computed
 from spacedsl.engine.quantities.nodes import INFINITE, LEAVES, Graph, Node, Op
-from spacedsl.engine.quantities.reach import reached
 
 
-class Words(Protocol):
-    """A working vector, or one that differs from it in one domain."""
-
-    def __getitem__(self, cell: int, /) -> int: ...
-
-
-def leaf(node: Node, v: Words, universes: Mapping[int, tuple[int, ...]]) -> Interval:
+def leaf(node: Node, v: Sequence[int], universes: Mapping[int, tuple[int, ...]]) -> Interval:
     """The interval of a leaf for a working vector."""
     word = v[node.cell]
     match node.op:
@@ -55,8 +47,6 @@ class Evaluation:
     _read: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By cell: the words that the intervals are of."""
     _dirty: set[int] = field(default_factory=set)
-    differing: set[int] | None = None
-    """Nodes that differ from those of the vector loaded last; None: any may."""
 
     def __post_init__(self) -> None:
         for node in self.graph.nodes:
@@ -74,7 +64,6 @@ class Evaluation:
         """Another vector has been written over the working one."""
         self._dirty.update(cell for cell, words in self._read.items() if words != self._words(cell))
         self.refresh()
-        self.differing = set()
 
     def _words(self, cell: int) -> tuple[int, int]:
         """Both ends of a counter, or the one mask."""
@@ -93,60 +82,20 @@ class Evaluation:
             nodes = self.graph.leaves[cell]
             changes += [(n, leaf(self.graph.nodes[n], self.v, self.universes)) for n in nodes]
         self._dirty.clear()
-        before = self._spread(changes, None, self._computed)
-        if self.differing is not None:
-            self.differing.update(before)
+        self._spread(changes)
 
-    def may_fail(self, cells: Sequence[int], watched: Sequence[int], within: Set[int]) -> bool:
-        """Whether some values at the cells could make a watched condition false, as far as one pass can tell.
-
-        `within`: the nodes that the watched ones depend on.
-        """
-        leaves = [n for cell in cells for n in self.graph.leaves[cell]]
-        undo = self._spread([(n, (self.high[n], self.low[n])) for n in leaves], within, self._reached)
-        fails = any(not self.high[n] for n in watched)
-        self._restore(undo)
-        return fails
-
-    def probe(self, cell: int, mask: int, watched: Sequence[int], within: Set[int]) -> list[int]:
-        """Which of the watched conditions are false if the domain at the cell is `mask`."""
-        trial = _Trial(self.v, cell, mask)
-        changes = [(n, leaf(self.graph.nodes[n], trial, self.universes)) for n in self.graph.leaves[cell]]
-        undo = self._spread(changes, within, self._computed)
-        failed = [n for n in watched if not self.high[n]]
-        self._restore(undo)
-        return failed
-
-    def _computed(self, n: int, before: Mapping[int, Interval]) -> Interval:
-        return computed(self.graph.nodes[n], self.low, self.high)
-
-    def _reached(self, n: int, before: Mapping[int, Interval]) -> Interval:
-        now = self.low[n], self.high[n]
-        return reached(self.graph.nodes[n], self.low, self.high, before, now)
-
-    def _restore(self, intervals: Mapping[int, Interval]) -> None:
-        for n, (low, high) in intervals.items():
-            self.low[n], self.high[n] = low, high
-
-    def _spread(
-        self,
-        changes: Sequence[tuple[int, Interval]],
-        within: Set[int] | None,
-        compute: Callable[[int, Mapping[int, Interval]], Interval],
-    ) -> dict[int, Interval]:
-        """Writes new ends of leaves, and all that follows; the intervals from before of what differs."""
+    def _spread(self, changes: Sequence[tuple[int, Interval]]) -> None:
+        """Writes new ends of leaves, and all that follows."""
         users, lows, highs = self.graph.users, self.low, self.high
-        before: dict[int, Interval] = {}
         pending: list[int] = []
         queued: set[int] = set()
 
         def write(n: int, low: int, high: int) -> None:
             if low == lows[n] and high == highs[n]:
                 return
-            before[n] = lows[n], highs[n]
             lows[n], highs[n] = low, high
             for user in users[n]:
-                if user not in queued and (within is None or user in within):
+                if user not in queued:
                     queued.add(user)
                     heappush(pending, user)
 
@@ -154,17 +103,4 @@ class Evaluation:
             write(n, low, high)
         while pending:
             n = heappop(pending)
-            write(n, *compute(n, before))
-        return before
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """The vector with one domain replaced."""
-
-    v: Sequence[int]
-    cell: int
-    mask: int
-
-    def __getitem__(self, cell: int) -> int:
-        return self.mask if cell == self.cell else self.v[cell]
+            write(n, *computed(self.graph.nodes[n], lows, highs))

@@ -19,6 +19,7 @@ from spacedsl.engine.objects import Objects
 from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.intervals import FALSE, TRUE
 from spacedsl.engine.quantities.nodes import INFINITE, Graph, Op
+from spacedsl.engine.static import COMPARE
 from spacedsl.language.host import HostExpression
 from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import (
@@ -371,7 +372,17 @@ class Grounding:
                 return builder.compared(first, op, (yield from self._affine(right_side, scope)))
             case ComparePositions(lower, op, upper, values):
                 below = yield from self._position(lower, values, scope)
-                return builder.compared(below, op, (yield from self._position(upper, values, scope)))
+                above = yield from self._position(upper, values, scope)
+                for side, other, compare in (
+                    (lower, above, COMPARE[op]),
+                    (upper, below, lambda x, y: COMPARE[op](y, x)),
+                ):
+                    if isinstance(side, Use) and side.choice in self.objects.space.choices:
+                        place = builder.low[other]
+                        if place == builder.high[other]:
+                            mask = sum(1 << x for x in range(len(values)) if compare(x, place))
+                            return self._in_mask(side, mask, scope)
+                return builder.compared(below, op, above)
 
     def _affine(self, affine: Affine, scope: _Scope) -> Building:
         builder = self.builder

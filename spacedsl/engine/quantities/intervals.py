@@ -52,6 +52,11 @@ def computed(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
     raise TypeError(f"a leaf computes nothing: {node}")
 
 
+def common(left: Interval, right: Interval) -> Interval:
+    """What lies in both; nothing where the first end is above the second."""
+    return max(left[0], right[0]), min(left[1], right[1])
+
+
 def clamped(value: int) -> int:
     return max(-INFINITE, min(value, INFINITE))
 

@@ -1,31 +1,30 @@
 """Limits: comparisons with quantities that must hold, and the values that cannot meet them.
 
 In: a graph and the working vector. Out: what propagators ask (`possible`, `require`), and narrowed domains.
-A value of a choice is removed where a limit would be false if the choice had it, by the intervals of all
-other domains. That is all that is said of the result; three things keep most values from being tried:
+From a limit that must hold, intervals that nodes have to lie in are handed down, each node after all that
+read it, by the inverses of operations and the intervals of all other operands (`inverse.py`); a value of a
+choice outside of what is asked of a leaf is removed. One walk down, each limit by itself: what one limit asks
+of a node is not added to what another asks. Where a choice is read in several places, each is looked at by
+itself, so that a value may be left with which the limit is false; once decided, that is a contradiction.
 
-* A limit is looked at once nothing else is waiting, with all others that are, and only if something below
-  it has changed.
-* Choices are left out that no limit depends on together with something that differs from the vector loaded
-  last.
-* One pass bounds how far a choice, or a few together, can move each limit (`reach.py`).
-
-The propagator of a limit says whether it still must hold, which collects it, and is called once more to
-remove what was found, so that each removal has its propagator.
+A limit is looked at once nothing else is waiting, if something below it has changed. The propagator of a
+limit says whether it still must hold, which collects it, and is called once more to remove values, so that
+each removal has its propagator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from spacedsl.engine.domains import Contradiction, Domains
 from spacedsl.engine.quantities.evaluation import Evaluation
-from spacedsl.engine.quantities.nodes import LEAVES, Graph, Op
+from spacedsl.engine.quantities.intervals import TRUE, Interval, clamped, common
+from spacedsl.engine.quantities.inverse import asked
+from spacedsl.engine.quantities.nodes import LEAVES, Graph, Node, Op
 from spacedsl.engine.wakes import Call
 
-TOGETHER = 6
-"""Choices whose reach is bounded in one pass first: most passes say that none of them matters."""
 UNGROUNDED = -1
 """The node of any comparison before there is a graph: it may hold, and may not."""
 
@@ -46,16 +45,14 @@ class Limits:
     """None: before there is a graph, and while what involves no quantity is propagated at the root."""
     calls: Mapping[int, Sequence[Call]] = field(default_factory=dict)
     """By node: the propagators that ask about it."""
-    standing: frozenset[int] = frozenset()
-    """Nodes that must hold from the start, whatever is decided."""
     waiting: dict[Call, None] = field(default_factory=dict)
     listening: bool = False
     """Whether every change is noticed; otherwise the vector is compared before each answer."""
     _above: dict[int, tuple[Call, ...]] = field(default_factory=dict)
     _collected: dict[int, Call] | None = None
     _calling: Call | None = None
-    _found: dict[int, dict[int, int]] | None = None
-    """By node: by cell, the values to remove, while they are being removed."""
+    _removes: bool = False
+    """Whether what must hold removes values at once; otherwise it waits."""
 
     # ---- For propagators ----------------------------------------------------------------------------------
 
@@ -76,14 +73,10 @@ class Limits:
             assert self._calling is not None
             self._collected[node] = self._calling
             return
-        if self.listening and self._found is None:
+        if self.listening and not self._removes:
             self.waiting.update(dict.fromkeys(self.calls[node]))
             return
-        found = self._shave([node]) if self._found is None else self._found
-        v = self.domains.v
-        for cell, mask in found.pop(node, {}).items():
-            if v[cell] & mask:
-                self.domains.narrow(cell, v[cell] & ~mask)
+        self._remove(node)
 
     # ---- For the queue ------------------------------------------------------------------------------------
 
@@ -105,21 +98,20 @@ class Limits:
             function(*arguments)
         collected, self._collected = self._collected, None
         if self.domains.queue:
-            # What has changed meanwhile comes first: trying values is dear.
+            # What has changed meanwhile comes first: the intervals are not of that yet.
             self.waiting.update(dict.fromkeys(collected.values()))
             return
-        self._found = self._shave(list(collected))
-        for node in list(self._found):
-            function, arguments = collected[node]
+        self._removes = True
+        for function, arguments in collected.values():
             function(*arguments)
-        self._found = None
+        self._removes = False
 
     def forget(self) -> None:
         self.waiting.clear()
-        self._found = None
+        self._removes = False
         self._collected = None
 
-    # ---- Trying values ------------------------------------------------------------------------------------
+    # ---- Removing values ----------------------------------------------------------------------------------
 
     def _current(self) -> Evaluation:
         assert self.evaluation is not None
@@ -128,68 +120,44 @@ class Limits:
         self.evaluation.refresh()
         return self.evaluation
 
-    def _shave(self, limits: Sequence[int]) -> dict[int, dict[int, int]]:
-        found: dict[int, dict[int, int]] = {}
-        if not limits:
-            return found
-        current, v = self._current(), self.domains.v
-        live = self._below(limits, None)
-        for cell in self._movers(self._suspects(limits, live), limits, live):
-            rest = v[cell]
-            while rest:
-                value = rest & -rest
-                rest &= rest - 1
-                failed = current.probe(cell, value, limits, live)
-                if failed:
-                    removed = found.setdefault(failed[0], {})
-                    removed[cell] = removed.get(cell, 0) | value
-        return found
-
-    def _movers(self, cells: Sequence[int], limits: Sequence[int], live: Set[int]) -> list[int]:
-        """The cells that could move a limit far enough; a few that together could not go at once."""
-        current, found = self._current(), list[int]()
-        for start in range(0, len(cells), TOGETHER):
-            few = cells[start : start + TOGETHER]
-            if current.may_fail(few, limits, live):
-                found += [cell for cell in few if current.may_fail([cell], limits, live)]
-        return found
-
-    def _suspects(self, limits: Sequence[int], live: Set[int]) -> list[int]:
-        """The undecided choices of which a value might fail now, in order of position.
-
-        On the vector that was loaded, each value of each choice met each limit that had to hold. So only
-        choices matter that a limit depends on together with something that differs since then; for a limit
-        that had not to hold before, all that it depends on.
-        """
-        current, v = self._current(), self.domains.v
-        differing = current.differing if self.listening else None
-        if differing is None:
-            nodes = live
-        else:
-            users = (user for n in differing for user in current.graph.users[n])
-            starts = {n for n in (*differing, *users) if n in live}
-            nodes = self._below([*(n for n in limits if n not in self.standing), *sorted(starts)], live)
-        leaves = (current.graph.nodes[n] for n in nodes if current.graph.nodes[n].op in LEAVES)
-        cells = {leaf.cell for leaf in leaves if leaf.cell in self.decisions}
-        return sorted(cell for cell in cells if v[cell] & (v[cell] - 1))
-
-    def _below(self, starts: Iterable[int], within: Set[int] | None) -> Set[int]:
-        """The nodes that these depend on as far as they are open, and they themselves."""
+    def _remove(self, limit: int) -> None:
+        """Takes away the values that are outside of what the limit asks of the leaves below it."""
         current = self._current()
         nodes, low, high = current.graph.nodes, current.low, current.high
-        pending = list(starts)
-        seen = set(pending)
+        needs: dict[int, Interval] = {limit: TRUE}
+        pending = [-limit]
         while pending:
-            node = nodes[pending.pop()]
-            operands: Sequence[int] = node.operands
-            if node.op is Op.SELECT:
-                pairs = zip(operands[::2], operands[1::2], strict=True)
-                operands = [n for c, x in pairs if high[c] for n in (c, x)]
-            for n in operands:
-                if low[n] != high[n] and n not in seen and (within is None or n in within):
-                    seen.add(n)
-                    pending.append(n)
-        return seen
+            n = -heappop(pending)
+            node, need = nodes[n], common(needs[n], (low[n], high[n]))
+            if need[0] > need[1]:
+                raise Contradiction
+            if node.op in LEAVES:
+                self._keep(node, need)
+                continue
+            for operand, interval in asked(node, need, low, high):
+                if interval[0] <= low[operand] and high[operand] <= interval[1]:
+                    continue
+                if operand not in needs:
+                    heappush(pending, -operand)
+                needs[operand] = common(interval, needs.get(operand, interval))
+
+    def _keep(self, leaf: Node, need: Interval) -> None:
+        """The values of an enum or an integer choice with which the leaf lies in `need`."""
+        if leaf.cell not in self.decisions:
+            return
+        assert self.evaluation is not None
+        word = self.domains.v[leaf.cell]
+        match leaf.op:
+            case Op.POSITION:
+                kept = word & (2 << need[1]) - 1 & ~((1 << need[0]) - 1)
+            case Op.INTEGER:
+                universe = self.evaluation.universes[leaf.cell]
+                inside = (need[0] <= clamped(value) <= need[1] for value in universe)
+                kept = word & sum(1 << bit for bit, holds in enumerate(inside) if holds)
+            case _:
+                kept = word & (leaf.data[0] if need[0] else ~leaf.data[0])
+        if kept != word:
+            self.domains.narrow(leaf.cell, kept)
 
     def _calls_above(self, cell: int) -> dict[Call, None]:
         """The propagators of all limits that read the cell, at any distance."""
