@@ -4,15 +4,91 @@ In: built by `lower.py`. Out: printed as Python by `python/` and, where it knows
 A propagator has one body for one binding of its variables to objects, and wakes that say which bindings
 to run when the domain of a choice has changed. Nothing here depends on a kernel: whatever a kernel decides
 (members of sets, values of host expressions, universes of integers) is a table that an instance supplies.
+The conditions are in `conditions.py`, and are read from here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from spacedsl.compiler.conditions import (
+    Ascending,
+    AtMost,
+    Disjunct,
+    Distinct,
+    EnumEquality,
+    EnumOrder,
+    HostCall,
+    HostTest,
+    InMask,
+    IntegerEquality,
+    Limit,
+    Linear,
+    Literal,
+    Lower,
+    Member,
+    Named,
+    Satisfies,
+    StaticCompare,
+    StaticTest,
+    Term,
+)
 from spacedsl.diagnostics import Span
-from spacedsl.language.host import HostExpression
-from spacedsl.language.space import Compare, ComparePositions, Comparison, SetRef, Use
+from spacedsl.language.space import SetRef, Use
+
+__all__ = [
+    "FOLLOWED_BITS",
+    "SATURATED",
+    "AllOf",
+    "AnyOf",
+    "Arithmetic",
+    "Ascending",
+    "Assign",
+    "AtMost",
+    "Check",
+    "Disjunct",
+    "Distinct",
+    "End",
+    "Entry",
+    "EnumEquality",
+    "EnumOrder",
+    "Fail",
+    "Fire",
+    "For",
+    "HostCall",
+    "HostTest",
+    "If",
+    "InMask",
+    "Integer",
+    "IntegerEquality",
+    "Less",
+    "Limit",
+    "Linear",
+    "Literal",
+    "Local",
+    "Loop",
+    "Lower",
+    "Make",
+    "MayHold",
+    "Member",
+    "Module",
+    "MustHold",
+    "Named",
+    "Present",
+    "Project",
+    "Propagator",
+    "RestrictHigh",
+    "RestrictLow",
+    "Satisfies",
+    "Settle",
+    "Statement",
+    "StaticCompare",
+    "StaticTest",
+    "Table",
+    "Term",
+    "Test",
+    "Wake",
+]
 
 SATURATED = 2**64 - 1
 """The greatest value of a counter, which stands for itself and everything above."""
@@ -23,164 +99,6 @@ Such ends are rounded outwards. Without this, two counters that are compared cou
 one for 2**64 steps; so they come to rest after some thousand at most, and values below 4096 are exact. What
 is no solution does not pass: once its contributions are decided, a counter is known exactly.
 """
-
-# ---- Static values: evaluated once per instance, for each binding that asks ------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class HostCall:
-    """A host expression whose variables other than `kernel` and `device`, in order, are bound to `args`."""
-
-    text: str
-    args: tuple[str, ...]
-    expression: HostExpression = field(compare=False, repr=False)
-
-
-Term = int | HostCall
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """factor * use + sum of the signed offsets; without a use, the offsets alone."""
-
-    use: Use | None
-    factor: Term
-    offsets: tuple[tuple[int, Term], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HostTest:
-    """The truth of a host expression is not `negated`."""
-
-    call: HostCall
-    negated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """The object lies in the set."""
-
-    variable: str
-    set: SetRef
-
-
-@dataclass(frozen=True, slots=True)
-class Distinct:
-    left: str
-    right: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ascending:
-    """The id of `left` is smaller than that of `right`."""
-
-    left: str
-    right: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lower:
-    """`left` stands before `right` in the set."""
-
-    left: str
-    right: str
-    set: SetRef
-
-
-@dataclass(frozen=True, slots=True)
-class StaticCompare:
-    """A comparison of two values that are both static."""
-
-    left: Linear
-    op: Comparison
-    right: Linear
-
-
-StaticTest = HostTest | Member | Distinct | Ascending | Lower | StaticCompare
-
-# ---- Literals: conditions on the domains of one or two uses ----------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class InMask:
-    """The enum value lies in the mask."""
-
-    use: Use
-    mask: int
-
-
-@dataclass(frozen=True, slots=True)
-class Satisfies:
-    """`value op limit` holds of an integer choice; `limit` is static, so an instance makes it a mask."""
-
-    value: Linear
-    op: Comparison
-    limit: Linear
-
-
-@dataclass(frozen=True, slots=True)
-class EnumEquality:
-    """The enum values are equal, or are not; `translate[v]` is the number in `right` of value v of `left`."""
-
-    left: Use
-    right: Use
-    equal: bool
-    translate: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EnumOrder:
-    """Of two enums with the same values in the same order: left <= right, or `strict`: left < right."""
-
-    left: Use
-    right: Use
-    strict: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """An ordered enum's value `op` the one that a host expression names: an instance makes it a mask."""
-
-    use: Use
-    op: Comparison
-    value: HostCall
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A comparison that reads a quantity, about `args` in place of the variables `names` of the formula.
-
-    An instance makes it a node of the graph of its quantities. Every change of what that depends on runs the
-    propagators that ask about it: they have no wakes for it. See `engine/quantities`.
-    """
-
-    formula: Compare | ComparePositions
-    names: tuple[str, ...]
-    args: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class IntegerEquality:
-    """The integers are equal, or are not: by value, whatever their universes. Rounded as `AtMost` is."""
-
-    left: Linear
-    right: Linear
-    equal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AtMost:
-    """left <= right. Where both sides have uses, limits on a counter are rounded: see `FOLLOWED_BITS`."""
-
-    left: Linear
-    right: Linear
-
-
-Literal = InMask | Satisfies | Named | EnumEquality | EnumOrder | IntegerEquality | AtMost | Limit
-
-Disjunct = Literal | HostTest | StaticCompare
-"""Part of a clause: what domains decide, or what an instance does."""
 
 # ---- Tests and integers of a body ------------------------------------------------------------------------
 
