@@ -1,7 +1,8 @@
 """The syntax tree of a `.space` file: one frozen class for each thing that `grammars/space.lark` names.
 
 In: built by `parser.py`. Out: read by `checker.py`. Every node knows its place in the text; no name has been
-looked up yet. A variable's name stands without its `$`.
+looked up yet. A variable's name stands without its `$`. The declarations are here, what stands in them is in
+`expressions.py`; both are read from here.
 """
 
 from __future__ import annotations
@@ -9,215 +10,91 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spacedsl.diagnostics import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name where it is declared or used: of a set, choice, value, key, ordering or view."""
-
-    text: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    name: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The text of a host expression; `span` covers what stands between the quotes, character by character."""
-
-    text: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A choice, counter, quantity or map on objects: `order($a, $b)`, `host($s)`."""
-
-    name: Name
-    args: tuple[Argument, ...]
-    span: Span
-
-
-Argument = Variable | Use
-
-
-@dataclass(frozen=True, slots=True)
-class SetUse:
-    name: Name
-    args: tuple[Argument, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """`$name in SET`, and the filter of a quantifier where it has one."""
-
-    variable: Variable
-    set: SetUse
-    where: Host | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    value: int
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    value: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ValueUse:
-    """A value by itself: an operand of a comparison with an ordered enum."""
-
-    name: Name
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Something in parentheses."""
-
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Conditional:
-    """`test ? then : otherwise`."""
-
-    test: Expression
-    then: Expression
-    otherwise: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Implies:
-    left: Expression
-    right: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    operands: tuple[Expression, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    operands: tuple[Expression, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Negated:
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    left: Expression
-    operator: Name
-    right: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """`subject is [not] V | W`."""
-
-    subject: Expression
-    negated: bool
-    values: tuple[Name, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """A sum of signed terms: (+1 | -1, term)."""
-
-    terms: tuple[tuple[int, Expression], ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    factors: tuple[Expression, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Negative:
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    """`min(..)`, `max(..)`, `floor(a, b)` or `ceil(a, b)`."""
-
-    function: Name
-    operands: tuple[Expression, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """`sum`, `prod`, `min` or `max` of `body` over the objects of a set."""
-
-    function: Name
-    binding: Binding
-    body: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    values: tuple[Name, ...]
-    """Empty for `else`."""
-    body: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    subject: Expression
-    branches: tuple[Branch, ...]
-    span: Span
-
-
-Expression = (
-    Number
-    | Truth
-    | ValueUse
-    | Host
-    | Use
-    | Group
-    | Conditional
-    | Implies
-    | Either
-    | Both
-    | Negated
-    | Compared
-    | OneOf
-    | Total
-    | Product
-    | Negative
-    | Application
-    | Aggregate
-    | Case
+from spacedsl.language.expressions import (
+    Aggregate,
+    Application,
+    Argument,
+    Binding,
+    Both,
+    Branch,
+    Case,
+    Compared,
+    Conditional,
+    Either,
+    Expression,
+    Group,
+    Host,
+    Implies,
+    Name,
+    Negated,
+    Negative,
+    Number,
+    OneOf,
+    Product,
+    SetUse,
+    Total,
+    Truth,
+    Use,
+    ValueUse,
+    Variable,
 )
+
+__all__ = [
+    "Aggregate",
+    "Alias",
+    "Antisymmetric",
+    "Application",
+    "Argument",
+    "Binding",
+    "Both",
+    "Branch",
+    "Case",
+    "Choice",
+    "Compared",
+    "Conditional",
+    "CounterChoice",
+    "Declaration",
+    "Dynamic",
+    "Either",
+    "EnumChoice",
+    "Equivalence",
+    "Expression",
+    "File",
+    "Group",
+    "Host",
+    "Implies",
+    "Include",
+    "IntegerChoice",
+    "Key",
+    "Listed",
+    "Map",
+    "Name",
+    "Negated",
+    "Negative",
+    "Number",
+    "ObjectMajor",
+    "OneOf",
+    "OrderedChoice",
+    "Ordering",
+    "OrderingItem",
+    "Product",
+    "Quantity",
+    "Quotient",
+    "Require",
+    "Requires",
+    "Set",
+    "SetUse",
+    "Symmetric",
+    "Total",
+    "Trigger",
+    "Truth",
+    "Use",
+    "Value",
+    "ValueUse",
+    "Variable",
+    "View",
+    "Viewed",
+]
 
 
 @dataclass(frozen=True, slots=True)
