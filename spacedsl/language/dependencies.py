@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from spacedsl.language import space
 from spacedsl.language.cycles import by_need
-from spacedsl.language.reading import formula_uses
+from spacedsl.language.reading import formula_uses, term_parts
 from spacedsl.language.report import Report
 
 
@@ -57,28 +57,8 @@ def _certain(quantity: space.Quantity, term: space.Term) -> Iterator[str]:
         case space.Case() | space.Aggregate():
             pass  # a branch may not exist, a set may be empty
         case _:
-            for part in _parts(term):
+            for part in term_parts(term):
                 yield from _certain(quantity, part)
-
-
-def _parts(term: space.Term) -> tuple[space.Term, ...]:
-    match term:
-        case space.Sum(terms):
-            return tuple(part for _, part in terms)
-        case space.Product(factors):
-            return factors
-        case space.Extremum(_, operands):
-            return operands
-        case space.Division(_, dividend, divisor):
-            return dividend, divisor
-        case space.Aggregate(_, _, _, body):
-            return (body,)
-        case space.Conditional(_, then, otherwise):
-            return then, otherwise
-        case space.Case(_, branches):
-            return tuple(body for _, body in branches)
-        case _:
-            return ()
 
 
 def _of_term(term: space.Term, quotients: Mapping[str, space.Quotient]) -> Iterator[str]:
@@ -89,7 +69,7 @@ def _of_term(term: space.Term, quotients: Mapping[str, space.Quotient]) -> Itera
             yield from (use.choice for use in formula_uses(condition))
         case space.Aggregate(_, binder):
             yield from _of_binders([binder], quotients)
-    for part in _parts(term):
+    for part in term_parts(term):
         yield from _of_term(part, quotients)
 
 

@@ -1,6 +1,6 @@
-"""What a condition reads: the uses of choices, counters and quantities in it, and its variables.
+"""What a condition or a term reads: the uses of choices, counters and quantities in it, and its variables.
 
-In: a formula of the typed space. Out: what stands in it, in order, as often as it stands there.
+In: a formula or a term of the typed space. Out: what stands in it, in order, as often as it stands there.
 """
 
 from __future__ import annotations
@@ -8,7 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spacedsl.language.host import HostExpression
-from spacedsl.language.space import And, Compare, ComparePositions, Formula, Host, Is, Not, Or, SameEnum, Use
+from spacedsl.language.space import (
+    Aggregate,
+    And,
+    Case,
+    Compare,
+    ComparePositions,
+    Conditional,
+    Division,
+    Extremum,
+    Formula,
+    Host,
+    Is,
+    Not,
+    Or,
+    Product,
+    Reading,
+    SameEnum,
+    Sum,
+    Term,
+    Use,
+)
 
 
 def formula_uses(formula: Formula) -> Iterator[Use]:
@@ -26,6 +46,35 @@ def formula_uses(formula: Formula) -> Iterator[Use]:
             yield from (side.use for side in (left, right) if side.use is not None)
         case ComparePositions(left, _, right):
             yield from (side for side in (left, right) if isinstance(side, Use))
+
+
+def term_parts(term: Term) -> tuple[Term, ...]:
+    """The terms that it is computed from, those of all branches."""
+    match term:
+        case Sum(terms):
+            return tuple(part for _, part in terms)
+        case Product(parts) | Extremum(_, parts):
+            return parts
+        case Division(_, dividend, divisor):
+            return dividend, divisor
+        case Aggregate(_, _, _, body):
+            return (body,)
+        case Conditional(_, then, otherwise):
+            return then, otherwise
+        case Case(_, branches):
+            return tuple(body for _, body in branches)
+        case _:
+            return ()
+
+
+def term_uses(term: Term) -> Iterator[Use]:
+    match term:
+        case Reading(use) | Case(use):
+            yield use
+        case Conditional(condition):
+            yield from formula_uses(condition)
+    for part in term_parts(term):
+        yield from term_uses(part)
 
 
 def formula_variables(formula: Formula) -> Iterator[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from spacedsl.compiler import compile_space
 from spacedsl.language import load_space
@@ -12,6 +15,7 @@ from spacedsl.language.space import Space
 from tests.engine.examples import load_text
 
 SPACE = Path(__file__).parent / "small.space"
+PIPELINE = Path(__file__).parents[1] / "language" / "corpus" / "pipeline.space"
 
 
 def test_the_propagators_of_a_small_space_read_as_they_did(golden: Callable[[str, str], None]) -> None:
@@ -29,6 +33,44 @@ def test_every_propagator_quotes_the_line_that_it_comes_from() -> None:
         for span in propagator.spans:
             assert f"small.space:{span.line}" in functions[propagator.name]
             assert span.text.splitlines()[0].strip() in functions[propagator.name]
+
+
+def test_the_legend_of_a_space_of_pipelines_reads_as_it_did(golden: Callable[[str, str], None]) -> None:
+    source = compile_space(load_space(PIPELINE)).python_source
+    golden("pipeline-legend.txt", source.split("SATURATED")[0])
+
+
+@pytest.mark.parametrize("file", [SPACE, PIPELINE])
+def test_every_table_has_a_row_every_function_a_docstring_and_every_quantity_its_text(file: Path) -> None:
+    space = load_space(file)
+    source = compile_space(space).python_source
+    legend, body = source.split("SATURATED = ")
+    for table in set(re.findall(r"\b(?:host|mask|limit)_\d+", body)):
+        assert re.search(rf"^# {table}\b", legend, re.MULTILINE)
+    for node in ast.parse(source).body:
+        assert not isinstance(node, ast.FunctionDef) or ast.get_docstring(node)
+    for quantity in space.quantities.values():
+        assert f"# {file.name}:{quantity.span.line}: {quantity.name}(" in legend
+        line = quantity.span.source.line(quantity.span.line)
+        assert f"#     {line}\n" in legend
+
+
+def test_the_legend_speaks_in_the_variables_of_the_first_place_that_asks() -> None:
+    text = """
+set Things: iterator = "()" end
+choice integer size($x in Things): "$x.sizes" end
+choice integer width($x in Things): "$x.widths" end
+require forall $a in Things: size($a) < 4 || width($a) + "$a.rim" >= 3
+require forall $b in Things: size($b) < 4 || width($b) == size($b)
+"""
+    legend = compile_space(load_text(text)).python_source.split("SATURATED")[0]
+    rows = [" ".join(row.split()) for row in legend.splitlines() if row.startswith("# ")]
+    assert '# size a bit for each integer of "$x.sizes", the least one 0b1' in rows
+    assert [row for row in rows if row.startswith("# mask_")] == [
+        "# mask_0[a] bits of size($a) for which size($a) < 4",
+        '# mask_1[a] bits of width($a) for which width($a) + "$a.rim" >= 3',
+    ]
+    assert "is twice the integer at cell c plus 1" in " ".join(legend.replace("#", "").split())
 
 
 def test_a_space_is_compiled_once() -> None:

@@ -75,6 +75,7 @@ class Expressions:
 
     def side(self, linear: Linear) -> str:
         """A linear expression as the argument of a run-time function: (kind, cell, factor, offset)."""
+        self.tables.has_sides = True
         if linear.use is None:
             return f"(None, 0, 0, {self.offset(linear)})"
         kind = "counter" if self.is_counter(linear.use) else "integer"

@@ -11,7 +11,7 @@ An instance executes the module in a namespace that holds its tables:
     present_SET       what says whether a member is one, by ids of arguments and member
     fired_N           what says whether trigger N fires, by object ids
     limit_N           nodes of comparisons with quantities, by object ids
-    host_N, mask_N    values of host expressions, and masks of integers, by object ids
+    host_N, mask_N    values of host expressions, and masks of what satisfies a comparison, by object ids
     later             counters to be computed once no other change is waiting
 """
 
@@ -24,13 +24,12 @@ from pathlib import Path
 
 from spacedsl.compiler.ir import SATURATED, Check, Limit, Loop, Module, Propagator, Table
 from spacedsl.compiler.python.bindings import print_loops
-from spacedsl.compiler.python.names import indent, indexed, variable_name
+from spacedsl.compiler.python.legend import entry_words, legend, wake_words
+from spacedsl.compiler.python.names import indent, variable_name
 from spacedsl.compiler.python.quoting import quoted
 from spacedsl.compiler.python.statements import Body
 from spacedsl.compiler.python.tables import HostTable, StaticTable, Tables
-from spacedsl.language.space import EnumChoice, Space
-
-_LONGEST_ROW = 200
+from spacedsl.language.space import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def print_python(module: Module, space: Space) -> PythonModule:
     head = [
         f'"""Propagators of the space {space.name}; spacedsl.compiler.python says how to read them."""',
         "",
-        *_legend(space, tables),
+        *legend(space, tables),
         "",
         f"SATURATED = {SATURATED}",
     ]
@@ -85,14 +84,15 @@ def _propagator(propagator: Propagator, space: Space, tables: Tables) -> list[st
         call = f"later[{propagator.name}, {arguments}] = None"
     else:
         call = f"{propagator.name}({arguments})"
-    runs: list[tuple[str, tuple[str, ...], tuple[Loop, ...]]] = [
-        (f"{propagator.name}_everywhere", (), propagator.loops),
-        *((wake.name, wake.use.args, wake.loops) for wake in propagator.wakes if wake.loops),
-        *((entry.name, (entry.variable,), entry.loops) for entry in propagator.entries if entry.loops),
+    runs: list[tuple[str, tuple[str, ...], tuple[Loop, ...], str]] = [
+        (f"{propagator.name}_everywhere", (), propagator.loops, "On every binding, at the root."),
+        *((w.name, w.use.args, w.loops, wake_words(w, space)) for w in propagator.wakes if w.loops),
+        *((e.name, (e.variable,), e.loops, entry_words(e)) for e in propagator.entries if e.loops),
     ]
-    for name, bound, loops in runs:
+    for name, bound, loops, words in runs:
         parameters = ", ".join(variable_name(v) for v in bound)
-        lines += ["", "", f"def {name}({parameters}):", *indent(print_loops(loops, [call], tables))]
+        lines += ["", "", f"def {name}({parameters}):"]
+        lines += indent([*_string([words]), *print_loops(loops, [call], tables)])
     return lines
 
 
@@ -110,23 +110,12 @@ def _docstring(propagator: Propagator) -> list[str]:
             *(f"    {line}" for line in quoted(span)),
         ]
     text += ["", *textwrap.wrap(propagator.doc, 100)]
+    return indent(_string([*text, ""]))
+
+
+def _string(text: list[str]) -> list[str]:
+    """Lines as a string that is documentation, whatever stands in them."""
     escaped = [line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') for line in text]
-    return ["    " + line if line else "" for line in (f'"""{escaped[0]}', *escaped[1:], '"""')]
-
-
-def _legend(space: Space, tables: Tables) -> list[str]:
-    """What bits of domains and numbers of tables stand for, in the words of the space."""
-    enums = [choice for choice in space.choices.values() if isinstance(choice, EnumChoice)]
-    bits = [(e.name, ", ".join(f"{v} {1 << bit:#b}" for bit, v in enumerate(e.values))) for e in enums]
-    hosts = [
-        (f"host_{number}{indexed(table.call.args)}", table.call.text)
-        for number, table in enumerate(tables.hosts)
-    ]
-    limits = [
-        (f"limit_{number}{indexed(limit.names)}", limit.formula.span.text)
-        for number, limit in enumerate(tables.limits)
-    ]
-    rows = [*bits, *hosts, *limits]
-    width = max((len(name) for name, _ in rows), default=0)
-    lines = (f"# {name:<{width}}  {' '.join(text.split())}" for name, text in rows)
-    return [line if len(line) <= _LONGEST_ROW else f"{line[: _LONGEST_ROW - 3]}..." for line in lines]
+    first, *others = escaped
+    lines = [f'"""{first}', *others]
+    return [*lines[:-1], f'{lines[-1]}"""']

@@ -14,12 +14,14 @@ from spacedsl.compiler.python.names import indexed
 from spacedsl.compiler.renaming import rename
 from spacedsl.language.space import Space
 
+StaticLiteral = Satisfies | Named | StaticCompare
+
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
     """Masks of the values that satisfy a literal, or truths of a static comparison, by objects."""
 
-    test: Satisfies | Named | StaticCompare
+    test: StaticLiteral
     variables: tuple[str, ...]
 
 
@@ -37,7 +39,7 @@ def host_table(call: HostCall, is_integer: bool) -> HostTable:
     return HostTable(HostCall(call.text, free, call.expression), is_integer)
 
 
-def static_table(test: Satisfies | Named | StaticCompare) -> tuple[StaticTable, tuple[str, ...]]:
+def static_table(test: StaticLiteral) -> tuple[StaticTable, tuple[str, ...]]:
     """The table for a test up to the names of its variables, and the variables that index it here."""
     match test:
         case Satisfies(left, _, right) | StaticCompare(left, _, right):
@@ -46,7 +48,7 @@ def static_table(test: Satisfies | Named | StaticCompare) -> tuple[StaticTable, 
             found = {*use.args, *value.args}
     variables = tuple(sorted(found))
     template = rename(test, {v: f"x{i}" for i, v in enumerate(variables)})
-    assert isinstance(template, Satisfies | Named | StaticCompare)
+    assert isinstance(template, StaticLiteral)
     return StaticTable(template, tuple(f"x{i}" for i in range(len(variables)))), variables
 
 
@@ -57,17 +59,22 @@ class Tables:
     space: Space
     hosts: dict[HostTable, None] = field(default_factory=dict)
     masks: dict[StaticTable, StaticTable] = field(default_factory=dict)
+    asked: dict[StaticTable, tuple[StaticLiteral, tuple[str, ...]]] = field(default_factory=dict)
+    """Of each of `masks`, the test that first asked for it, and the variables that index it there."""
     checks: list[Check] = field(default_factory=list)
     limits: dict[Limit, None] = field(default_factory=dict)
+    has_sides: bool = False
+    """Whether a side of an equality of integers has been printed."""
 
     def host(self, call: HostCall, is_integer: bool) -> str:
         template = host_table(call, is_integer)
         self.hosts.setdefault(template)
         return f"host_{list(self.hosts).index(template)}{indexed(call.args)}"
 
-    def static(self, test: Satisfies | Named | StaticCompare) -> str:
+    def static(self, test: StaticLiteral) -> str:
         template, variables = static_table(test)
         self.masks.setdefault(template, template)
+        self.asked.setdefault(template, (test, variables))
         return f"mask_{list(self.masks).index(template)}{indexed(variables)}"
 
     def limit(self, limit: Limit) -> str:
