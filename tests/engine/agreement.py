@@ -90,12 +90,15 @@ class Agreement:
         root = self.instance.root()
         if root is None or root.is_complete:
             return
+        open_variables = [v for v in self.instance.variables if root.is_open(v)]
         steps: list[Step] = []
-        for variable in rng.sample(self.instance.variables, min(4, len(self.instance.variables))):
-            if root.is_open(variable):
-                kept = [b for b in range(len(variable.universe)) if rng.random() < 0.6]
-                mask = sum(1 << b for b in kept) & root.mask(variable)
-                steps.append((variable, mask or root.mask(variable)))
+        for _ in range(5):
+            # Often one that is narrowed already: what wakes when values go one by one may differ.
+            variable = rng.choice(steps)[0] if steps and rng.random() < 0.5 else rng.choice(open_variables)
+            kept = [b for b in range(len(variable.universe)) if rng.random() < 0.7]
+            mask = sum(1 << b for b in kept) & root.mask(variable)
+            steps.append((variable, mask or root.mask(variable)))
+        rng.shuffle(steps)
         forwards, backwards = self._follow(root, steps), self._follow(root, steps[::-1])
         self.tally.vectors += 1
         assert (forwards is None) == (backwards is None), f"a contradiction in one order only: {_show(steps)}"
@@ -217,11 +220,11 @@ class Agreement:
 
 
 def random_step(candidate: Candidate, rng: random.Random) -> Step:
-    """A decision on an open variable: mostly one value, sometimes several."""
+    """A decision on an open variable: one value, all but one, or any number."""
     open_variables = [v for v in candidate.instance.variables if candidate.is_open(v)]
     variable = open_variables[rng.randrange(len(open_variables))]
     bits = _bits(candidate.mask(variable))
-    count = 1 if rng.randrange(3) else rng.randint(1, len(bits) - 1)
+    count = rng.choice((1, len(bits) - 1, rng.randint(1, len(bits) - 1)))
     return variable, sum(1 << b for b in rng.sample(bits, count))
 
 

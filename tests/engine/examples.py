@@ -12,11 +12,28 @@ from spacedsl.engine.instance import instantiate
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from tests.engine.agreement import Agreement
-from tests.engine.generated_objects import Machine, Plain
-from tests.engine.generated_spaces import GeneratedSpace
+from tests.engine.generated_objects import Backbone, Machine, Plain
+from tests.engine.generated_spaces import SETS, GeneratedSpace
 
 MOST_VALUES_TRIED = 30_000
 """What the enumerator may spend on one example."""
+
+
+STAGED = GeneratedSpace(
+    SETS
+    + """
+choice enum kind($x in Items): value P: value Q: value R: value S: end
+choice integer size($x in Items): "$x.sizes" end
+choice counter total(): forall $x in Items: sum size($x) when: kind($x) is not S end
+quantity load() = 2 * total() + 1
+require forall $x in Items: kind($x) is Q | R || size($x) >= 3
+require forall $x in Items: kind($x) is P | R | S || 2 * total() >= 7
+require forall $x in Items: kind($x) is not R || load() <= 11
+""",
+    Backbone(((1, 2, 3, 4),) * 2, (1,) * 2, (), (), ((), ())),
+)
+"""Where values go one by one: what a condition wakes when the last of several goes, ends that are divided, a
+quantity of a counter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import EnumerationLimitError
 from spacedsl.oracle.cp_sat import CpSatModel
 from tests.engine.agreement import Agreement
-from tests.engine.examples import Example, example_of
+from tests.engine.examples import STAGED, Example, example_of
 from tests.engine.generated_objects import Backbone, Machine
 from tests.engine.generated_spaces import SETS, GeneratedSpace, generate_space
 
@@ -117,6 +117,15 @@ def test_the_spaces_that_are_tried_use_every_construct_and_mostly_have_solutions
     assert sum(len({len(s.decisions) for s in e.solutions}) > 1 for e in examples) >= 4, "presence"
     assert len(re.findall(r"  (?:sum|mul) count\d", text)) >= 5, "counters of counters"
     assert len(re.findall(r" in Classes\d", text)) >= 5, "loops over quotients"
+
+
+def test_values_that_go_one_by_one_leave_what_they_leave_when_they_go_together() -> None:
+    compared = example_of(STAGED).agreement()
+    assert len(compared.solutions) > 20
+    for attempt in range(60):
+        compared.check_order(random.Random(attempt))
+    for attempt in range(20):
+        compared.check_descent(random.Random(attempt))
 
 
 def test_comparing_a_counter_with_itself_is_a_contradiction_and_not_an_endless_climb() -> None:

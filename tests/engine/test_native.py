@@ -18,7 +18,7 @@ from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import load_space
-from tests.engine.examples import load_text
+from tests.engine.examples import STAGED, example_of, load_text
 from tests.engine.generated_objects import Machine
 from tests.engine.generated_spaces import generate_space
 from tests.engine.native import Both, both, matmul_in, needs_compiler
@@ -47,6 +47,15 @@ def test_generated_spaces_have_the_same_vector_after_every_decision() -> None:
         triggered += bool(compiled.space.triggers)
     assert compared > 200
     assert triggered >= 1
+
+
+@needs_compiler
+def test_values_that_go_one_by_one_leave_the_same_vectors() -> None:
+    example = example_of(STAGED)
+    here = both(instantiate(example.compile(), example.kernel, Machine()))
+    for descent in range(40):
+        here.descend(random.Random(descent))
+    assert here.compared > 100
 
 
 @needs_compiler
