@@ -13,21 +13,19 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.diagnostics import DiagnosticError, Span
 from spacedsl.engine.layout import PRESENT, Layout, binder_cells
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.intervals import FALSE, TRUE
 from spacedsl.engine.quantities.nodes import INFINITE, Graph, Op
+from spacedsl.engine.quantities.scope import Scope, located
 from spacedsl.engine.static import COMPARE
-from spacedsl.language.host import HostExpression
-from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import (
     Affine,
     Aggregate,
     Aggregation,
     And,
-    Binder,
     Case,
     Compare,
     ComparePositions,
@@ -73,19 +71,6 @@ OPERATION = {
 }
 
 
-@dataclass(slots=True)
-class _Scope:
-    """Variables: their ids, and the maps by which others are found when they are read."""
-
-    ids: dict[str, int]
-    maps: Mapping[str, Binder]
-    taken: frozenset[int]
-    """The objects that aggregated ones are distinct from: those that are not by a map."""
-    order: tuple[str, ...]
-    """The values, if the quantity has an ordered enum's type."""
-    span: Span
-
-
 @dataclass(slots=True, eq=False)
 class Grounding:
     objects: Objects
@@ -104,7 +89,7 @@ class Grounding:
 
     def condition(self, formula: Formula, ids: Mapping[str, int], span: Span) -> int:
         """The node of a comparison of a requirement, for bound variables."""
-        return self._run(self._formula(formula, _Scope(dict(ids), {}, frozenset(), (), span)))
+        return self._run(self._formula(formula, Scope(self.objects, dict(ids), {}, frozenset(), (), span)))
 
     def graph(self) -> Graph:
         return self.builder.graph(self._instances)
@@ -119,7 +104,7 @@ class Grounding:
         quantity = self.objects.space.quantities[name]
         ids = dict(zip((p.name for p in quantity.params), key, strict=True))
         maps = {binder.name: binder for binder in quantity.maps}
-        scope = _Scope(ids, maps, frozenset(key), quantity.values or (), quantity.span)
+        scope = Scope(self.objects, ids, maps, frozenset(key), quantity.values or (), quantity.span)
         return (yield from self._term(quantity.body, scope))
 
     def _run(self, first: Building) -> int:
@@ -151,17 +136,17 @@ class Grounding:
         shown = " <- ".join(f"{name}({', '.join(names[k] for k in key)})" for name, key in cycle)
         span = self.objects.space.quantities[cycle[0][0]].span
         hint = "a value must not depend on itself, in no branch that is possible"
-        return _error("SP441", f"this quantity depends on itself: {shown}", span, hint)
+        return located("SP441", f"this quantity depends on itself: {shown}", span, hint)
 
     # ---- Terms ----
 
-    def _term(self, term: Term, scope: _Scope) -> Building:
+    def _term(self, term: Term, scope: Scope) -> Building:
         builder = self.builder
         match term:
             case Literal(value):
                 return builder.constant(value)
             case HostTerm(expression):
-                return builder.constant(self._host(expression, scope))
+                return builder.constant(scope.value(expression))
             case Reading(use, span):
                 return (yield from self._use(use, scope, span))
             case Sum(terms):
@@ -175,7 +160,7 @@ class Grounding:
                 by = yield from self._term(divisor, scope)
                 if builder.low[by] < 1:
                     message = f"this divisor may be {builder.low[by]}"
-                    raise _error("SP442", message, span, "divide by what is at least 1: `max(1, ..)`")
+                    raise located("SP442", message, span, "divide by what is at least 1: `max(1, ..)`")
                 return builder.node(
                     Op.CEIL if up else Op.FLOOR, ((yield from self._term(dividend, scope)), by)
                 )
@@ -183,7 +168,7 @@ class Grounding:
                 members = yield from self._members(term, scope)
                 if not members and function in (Aggregation.MIN, Aggregation.MAX):
                     message = f"there is nothing to take the {function.value}imum of"
-                    raise _error("SP443", message, span, "give a further operand: `max(1, max $x in ..)`")
+                    raise located("SP443", message, span, "give a further operand: `max(1, max $x in ..)`")
                 return self._aggregate(function, members)
             case Conditional(condition, then, otherwise):
                 holds = yield from self._formula(condition, scope)
@@ -196,13 +181,13 @@ class Grounding:
                     )
                 )
 
-    def _terms(self, terms: Iterable[Term], scope: _Scope) -> Generator[Instance, int, tuple[int, ...]]:
+    def _terms(self, terms: Iterable[Term], scope: Scope) -> Generator[Instance, int, tuple[int, ...]]:
         nodes: tuple[int, ...] = ()
         for term in terms:
             nodes = (*nodes, (yield from self._term(term, scope)))
         return nodes
 
-    def _select(self, branches: Sequence[tuple[int, Term]], scope: _Scope) -> Building:
+    def _select(self, branches: Sequence[tuple[int, Term]], scope: Scope) -> Building:
         """The branches whose conditions are possible at the root; the others do not exist."""
         pairs: list[int] = []
         for condition, branch in branches:
@@ -210,7 +195,7 @@ class Grounding:
                 pairs += [condition, (yield from self._term(branch, scope))]
         return pairs[1] if len(pairs) == 2 else self.builder.node(Op.SELECT, tuple(pairs))
 
-    def _extremum(self, greatest: bool, operands: tuple[Term, ...], scope: _Scope, span: Span) -> Building:
+    def _extremum(self, greatest: bool, operands: tuple[Term, ...], scope: Scope, span: Span) -> Building:
         nodes: list[int] = []
         for operand in operands:
             if isinstance(operand, Aggregate) and operand.function in (Aggregation.MIN, Aggregation.MAX):
@@ -220,17 +205,15 @@ class Grounding:
                 nodes.append((yield from self._term(operand, scope)))
         if not nodes:
             message = f"there is nothing to take the {'max' if greatest else 'min'}imum of"
-            raise _error("SP443", message, span, "give a further operand")
+            raise located("SP443", message, span, "give a further operand")
         return self.builder.node(Op.MAXIMUM if greatest else Op.MINIMUM, tuple(nodes))
 
-    def _members(
-        self, aggregate: Aggregate, scope: _Scope
-    ) -> Generator[Instance, int, list[tuple[int, int]]]:
+    def _members(self, aggregate: Aggregate, scope: Scope) -> Generator[Instance, int, list[tuple[int, int]]]:
         """(whether it is present, value) of each member that may be."""
         binder = aggregate.binder
         maps = {**scope.maps, **{each.name: each for each in aggregate.maps}}
         for argument in binder.set.args:
-            self._id(argument, scope)
+            scope.id(argument)
         found: list[tuple[int, int]] = []
         for member in self.objects.of(binder.set, scope.ids):
             ids = {**scope.ids, binder.name: member}
@@ -240,7 +223,7 @@ class Grounding:
             present = [self.builder.leaf(Op.IN_MASK, cell, (PRESENT,)) for cell in cells]
             guard = self.builder.all_of(present)
             if self.builder.high[guard]:
-                inner = _Scope(ids, maps, scope.taken | {member}, scope.order, scope.span)
+                inner = Scope(self.objects, ids, maps, scope.taken | {member}, scope.order, scope.span)
                 found.append((guard, (yield from self._term(aggregate.body, inner))))
         return found
 
@@ -269,14 +252,14 @@ class Grounding:
 
     # ---- Uses ----
 
-    def _use(self, use: Use, scope: _Scope, span: Span) -> Building:
+    def _use(self, use: Use, scope: Scope, span: Span) -> Building:
         """The value of a choice, a counter or a quantity."""
-        key = tuple(self._id(a, scope) for a in use.args)
+        key = scope.key(use.args)
         if use.choice in self.objects.space.quantities:
             if key not in self._keys[use.choice]:
-                raise self._outside(use, key, span)
+                raise scope.outside(use, key, span)
             return (yield (use.choice, key))
-        cell = self._cell(use, key, span)
+        cell = self._cell(use, key, scope, span)
         match self.objects.space.choices[use.choice]:
             case Counter():
                 return self.builder.leaf(Op.COUNTER, cell)
@@ -285,10 +268,10 @@ class Grounding:
             case EnumChoice():
                 return self.builder.leaf(Op.POSITION, cell)
 
-    def _in_mask(self, use: Use, mask: int, scope: _Scope) -> int:
+    def _in_mask(self, use: Use, mask: int, scope: Scope) -> int:
         """Of a pair that is stored both ways round, the orientation that comes first is read."""
-        key = tuple(self._id(a, scope) for a in use.args)
-        cell = self._cell(use, key, scope.span)
+        key = scope.key(use.args)
+        cell = self._cell(use, key, scope, scope.span)
         other = self.layout.twins.get(cell, cell)
         if other < cell:
             choice = self.objects.space.choices[use.choice]
@@ -296,48 +279,15 @@ class Grounding:
             return self.builder.leaf(Op.IN_MASK, other, (choice.invert(mask),))
         return self.builder.leaf(Op.IN_MASK, cell, (mask,))
 
-    def _cell(self, use: Use, key: tuple[int, ...], span: Span) -> int:
+    def _cell(self, use: Use, key: tuple[int, ...], scope: Scope, span: Span) -> int:
         cell = self.layout.cells[use.choice].get(key)
         if cell is None:
-            raise self._outside(use, key, span)
+            raise scope.outside(use, key, span)
         return cell
-
-    def _outside(self, use: Use, key: tuple[int, ...], span: Span) -> DiagnosticError:
-        shown = f"{use.choice}({', '.join(self.objects.names[k] for k in key)})"
-        if len(set(key)) < len(key):
-            return _error("SP433", f"{shown} has one object twice", span)
-        hint = "read it in a branch that is impossible there"
-        return _error("SP444", f"there is no {shown}: an object lies outside of its sets", span, hint)
-
-    def _id(self, variable: str, scope: _Scope) -> int:
-        """The object of a variable; of a map application, once it is read."""
-        if variable not in scope.ids:
-            binder = scope.maps[variable]
-            key = tuple(self._id(a, scope) for a in binder.set.args)
-            members = self.objects.members[binder.set.name].get(key, {})
-            if not members:
-                shown = ", ".join(self.objects.names[k] for k in key)
-                message = f"{binder.set.name}({shown}) has no value"
-                raise _error("SP432", message, binder.span, "read it in a branch that is impossible there")
-            (scope.ids[variable],) = members
-        return scope.ids[variable]
-
-    def _host(self, expression: HostExpression, scope: _Scope) -> int:
-        value = self.objects.evaluate(expression, scope.ids)
-        if isinstance(value, str) and value in scope.order:
-            return scope.order.index(value)
-        if scope.order:
-            shown = value if isinstance(value, str) else describe(value)
-            message = f"this is {shown}, not one of {', '.join(scope.order)}"
-            raise _error("SP414", message, expression.span)
-        if not isinstance(value, int):
-            message = f"an integer is needed here, and this is {describe(value)}"
-            raise _error("SP412", message, expression.span)
-        return int(value)
 
     # ---- Conditions ----
 
-    def _formula(self, formula: Formula, scope: _Scope) -> Building:
+    def _formula(self, formula: Formula, scope: Scope) -> Building:
         builder = self.builder
         match formula:
             case Constant(value):
@@ -384,32 +334,22 @@ class Grounding:
                             return self._in_mask(side, mask, scope)
                 return builder.compared(below, op, above)
 
-    def _affine(self, affine: Affine, scope: _Scope) -> Building:
+    def _affine(self, affine: Affine, scope: Scope) -> Building:
         builder = self.builder
         terms, signs = list[int](), list[int]()
         if affine.use is not None:
             value = yield from self._use(affine.use, scope, scope.span)
-            factor = builder.constant(self._integer(affine.factor, scope))
+            factor = builder.constant(scope.integer(affine.factor))
             terms.append(value if affine.factor == 1 else builder.node(Op.PRODUCT, (factor, value)))
             signs.append(1)
         for sign, term in affine.offsets:
-            terms.append(builder.constant(self._integer(term, scope)))
+            terms.append(builder.constant(scope.integer(term)))
             signs.append(sign)
         return builder.node(Op.SUM, tuple(terms), tuple(signs)) if terms else builder.constant(0)
 
-    def _position(self, side: Position, values: tuple[str, ...], scope: _Scope) -> Building:
+    def _position(self, side: Position, values: tuple[str, ...], scope: Scope) -> Building:
         if isinstance(side, int):
             return self.builder.constant(side)
         if isinstance(side, Use):
             return (yield from self._use(side, scope, scope.span))
-        named = _Scope(scope.ids, scope.maps, scope.taken, values, scope.span)
-        return self.builder.constant(self._host(side, named))
-
-    def _integer(self, value: int | HostExpression, scope: _Scope) -> int:
-        if isinstance(value, int):
-            return value
-        return self._host(value, _Scope(scope.ids, scope.maps, scope.taken, (), scope.span))
-
-
-def _error(code: str, message: str, span: Span, hint: str | None = None) -> DiagnosticError:
-    return DiagnosticError([Diagnostic(code, message, span, hint)])
+        return self.builder.constant(scope.place(side, values))
