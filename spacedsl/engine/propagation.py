@@ -20,7 +20,7 @@ from spacedsl.compiler import CompiledSpace
 from spacedsl.compiler.ir import InMask, Limit, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.differences import contradict
-from spacedsl.engine.domains import Contradiction, Domains, Inverses
+from spacedsl.engine.domains import Contradiction, Domains
 from spacedsl.engine.integers import Equality
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
 from spacedsl.engine.objects import Objects
@@ -32,11 +32,10 @@ from spacedsl.engine.quantities.limits import Limits, Ungrounded
 from spacedsl.engine.quantities.sites import sites
 from spacedsl.engine.static import Statics, set_tables
 from spacedsl.engine.triggers import Expansion
+from spacedsl.engine.twins import twins
 from spacedsl.engine.wakes import Call, Wakes
 from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import Counter, EnumChoice
-
-INVERSE_TABLE_BITS = 12
 
 Around = Callable[[Propagator | None, Callable[..., None]], Callable[..., None]]
 """Of a propagator (None: of what recomputes presence) and the function that runs it, another function."""
@@ -69,7 +68,7 @@ class Propagation:
         layout = self.layout
         self._wakes = [None] * len(layout.initial)
         self._statics = Statics(self.objects, layout, {}, {})
-        self._domains = Domains(list(layout.initial), layout.universes, self._twins())
+        self._domains = Domains(list(layout.initial), layout.universes, twins(self.compiled.complete, layout))
         self._limits = Limits(self._domains, self._decisions())
         for propagator in self.compiled.module.propagators:
             for wake in propagator.wakes:
@@ -363,33 +362,3 @@ class Propagation:
         choices = self.compiled.complete.choices
         owners = self.layout.owners.items()
         return frozenset(cell for cell, (name, _) in owners if not isinstance(choices[name], Counter))
-
-    def _twins(self) -> list[tuple[int, Inverses] | None]:
-        twins: list[tuple[int, Inverses] | None] = [None] * len(self.layout.initial)
-        inverses: dict[str, Inverses] = {}
-        for cell, other in self.layout.twins.items():
-            name = self.layout.owners[cell][0]
-            if name not in inverses:
-                choice = self.compiled.complete.choices[name]
-                assert isinstance(choice, EnumChoice)
-                inverses[name] = _inverses(choice)
-            twins[cell] = other, inverses[name]
-        return twins
-
-
-class LazyInverses(dict[int, int]):
-    """The inverses of masks that are too wide for a table, as they are asked for."""
-
-    def __init__(self, choice: EnumChoice) -> None:
-        super().__init__()
-        self._choice = choice
-
-    def __missing__(self, mask: int) -> int:
-        value = self[mask] = self._choice.invert(mask)
-        return value
-
-
-def _inverses(choice: EnumChoice) -> Inverses:
-    if len(choice.values) > INVERSE_TABLE_BITS:
-        return LazyInverses(choice)
-    return tuple(choice.invert(mask) for mask in range(choice.full + 1))
