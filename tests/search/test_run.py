@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
-from spacedsl.search.bounds.protocol import Bound
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
-from spacedsl.search.events import Comparing, Evaluated, Event, Failed, Finished, NewBest, Progress, Violation
+from spacedsl.search.events import Evaluated, Event, Failed, Finished, NewBest, Progress, Violation
 from spacedsl.search.policies import POLICIES
-from spacedsl.search.results import Result, Stop
-from spacedsl.search.run import Options, Search
+from spacedsl.search.results import Stop
+from spacedsl.search.run import Options
 from spacedsl.search.tree import replay
 from tests.search.toy import (
     Constraint,
@@ -29,33 +26,10 @@ from tests.search.toy import (
     NoBound,
     ToyEvaluator,
     ToyInstance,
-    timing,
+    cost,
+    search,
     values_of,
 )
-
-
-def cost(values: tuple[int, ...]) -> float:
-    """Distinct for all values below 10, least where each is 2."""
-    return 1000 + sum((v - 2) ** 2 * 10.0**i + v * 0.001 * 7.0**i for i, v in enumerate(values))
-
-
-def search(
-    instance: ToyInstance,
-    evaluator: ToyEvaluator,
-    bound: Bound | None = None,
-    policy: str = "tag",
-    options: Options | None = None,
-    **more: Any,
-) -> Result:
-    return Search(
-        instance,
-        bound=bound or NoBound(),
-        evaluator=evaluator,
-        ordering=InOrder(instance),
-        policy=POLICIES[policy](),
-        options=options or Options(),
-        **more,
-    ).run()
 
 
 def different() -> ToyInstance:
@@ -287,194 +261,12 @@ def test_every_program_is_sent_to_be_measured_once_with_the_best_time_of_then() 
     assert [e.timing.time_ns for e in events if isinstance(e, NewBest)] == list(dict.fromkeys(bests))
 
 
-def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
-    class Drifting(ToyEvaluator):
-        """Side by side, the second contender is the fastest and the third cannot be told from it."""
-
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-            self.compared.append(tuple(c.digest for c in contenders))
-            times = [(110, 109, 111), (100, 98, 102), (103, 101, 105), (120, 119, 121)]
-            return [Outcome(Timing(t, low, high, 50)) for t, low, high in times[: len(contenders)]]
-
-    evaluator = Drifting(cost)
-    events: list[Event] = []
-    result = search(ToyInstance([4, 4]), evaluator, options=Options(contenders=4), listener=events.append)
-    fastest = sorted(ToyInstance([4, 4]).solutions(), key=cost)[:4]
-    assert evaluator.compared == [tuple(map(str, fastest))]
-    assert [f.digest for f in result.finalists] == [str(fastest[i]) for i in (1, 2, 0, 3)]
-    assert [f.is_tied for f in result.finalists] == [True, True, False, False]
-    assert result.best is not None
-    assert result.best.timing.time_ns == 100
-    assert any(isinstance(e, Comparing) and e.contenders == 4 for e in events)
-
-
-def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() -> None:
-    class Turncoat(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-            wrong = Outcome(None, Failure.WRONG_RESULT, "C differs")
-            return [wrong, *super().compare(contenders[1:])]
-
-    events: list[Event] = []
-    result = search(ToyInstance([4, 4]), Turncoat(cost), listener=events.append)
-    first, second, *_ = sorted(ToyInstance([4, 4]).solutions(), key=cost)
-    assert [e.message for e in events if isinstance(e, Failed)] == ["C differs"]
-    assert result.best is not None
-    assert values_of(result.best.candidate) == second
-    # It is one evaluation with one outcome: a failure, and no longer valid.
-    assert result.progress.failures[Failure.WRONG_RESULT].count == 1
-    assert result.progress.evaluations == 16
-    assert result.progress.valid == 15
-    assert result.progress.best_ns == result.best.timing.time_ns
-    assert {t.digest for t in result.trials if t.outcome.failure is Failure.WRONG_RESULT} == {str(first)}
-
-
-def test_a_worker_that_is_lost_with_all_contenders_makes_none_of_them_invalid() -> None:
-    class Lost(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-            return [Outcome(None, Failure.WORKER_LOST, "gone") for _ in contenders]
-
-    result = search(ToyInstance([4, 4]), Lost(cost))
-    assert result.best is not None
-    assert values_of(result.best.candidate) == (2, 2)
-    assert (result.progress.evaluations, result.progress.valid) == (16, 16)
-    assert not result.progress.failures
-
-
-class Turning(ToyEvaluator):
-    """Code whose values are `wrong` is found out when it is measured side by side."""
-
-    wrong: Callable[[tuple[int, ...]], bool]
-
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-        outcomes = super().compare(contenders)
-        return [
-            Outcome(None, Failure.WRONG_RESULT, f"{c.code} differs")
-            if self.wrong(tuple(map(int, c.code.split())))
-            else outcome
-            for c, outcome in zip(contenders, outcomes, strict=True)
-        ]
-
-
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-@pytest.mark.parametrize("slack", [0.0, 0.9, 1.0])
-def test_a_run_whose_best_is_lost_goes_on_until_the_best_of_the_right_ones_is_known(
-    policy: str, slack: float
-) -> None:
-    instance, evaluator = ToyInstance([4, 4, 4]), Turning(cost)
-    evaluator.wrong = lambda values: values[0] == 2 or values[1] == 2
-    result = search(instance, evaluator, ExactBound(instance, cost, slack), policy)
-    right = [values for values in instance.solutions() if not evaluator.wrong(values)]
-    assert result.stop is Stop.EXHAUSTED
-    assert result.best is not None
-    assert values_of(result.best.candidate) == min(right, key=cost)
-    # Nothing that is faster is left.
-    assert math.isinf(result.progress.least_bound_ns)
-    assert len(evaluator.compared) > 1
-
-
-def test_where_all_contenders_turn_out_wrong_those_that_were_slower_are_promoted() -> None:
-    instance, evaluator = ToyInstance([4, 4]), Turning(cost)
-    evaluator.wrong = lambda values: cost(values) < 1012
-    events: list[Event] = []
-    result = search(instance, evaluator, options=Options(contenders=2), listener=events.append)
-    by_cost = sorted(instance.solutions(), key=cost)
-    wrong = [values for values in by_cost if evaluator.wrong(values)]
-    assert len(wrong) > 4
-    assert result.best is not None
-    assert values_of(result.best.candidate) == by_cost[len(wrong)]
-    # Whatever is the best now has been compared, and is said to be it.
-    assert str(by_cost[len(wrong)]) in evaluator.compared[-1]
-    (*_, last) = [e for e in events if isinstance(e, NewBest)]
-    assert last.digest == result.best.digest
-    root = instance.root()
-    assert root is not None
-    assert str(values_of(replay(instance, root, last.steps))) == last.digest
-    assert result.progress.valid == 16 - len(wrong)
-    assert len(evaluator.runs) == 16
-
-
-def test_where_all_are_wrong_there_is_no_best() -> None:
-    evaluator = Turning(cost)
-    evaluator.wrong = lambda values: True
-    result = search(ToyInstance([3, 3]), evaluator)
-    assert result.best is None
-    assert result.stop is Stop.EXHAUSTED
-    assert (result.progress.valid, result.progress.best_ns) == (0, None)
-    assert result.progress.failures[Failure.WRONG_RESULT].count == 9
-
-
-def test_a_run_is_not_exhausted_before_what_the_reported_time_leaves_open_is_known() -> None:
-    class Slower(ToyEvaluator):
-        """Side by side, everything takes twice the time that it took before."""
-
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-            self.compared.append(tuple(lowered.digest for lowered in contenders))
-            return [Outcome(timing(2 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
-
-    def line(values: tuple[int, ...]) -> float:
-        return 1000.0 + 100 * values[0] + values[1]
-
-    instance = ToyInstance([4, 4])
-    evaluator = Slower(line)
-    result = search(instance, evaluator, ExactBound(instance, line))
-    assert result.stop is Stop.EXHAUSTED
-    assert result.best is not None
-    assert result.best.timing.time_ns == result.progress.best_ns
-    measured = {t.digest for t in result.trials}
-    unknown = [line(v) for v in instance.solutions() if str(v) not in measured]
-    assert all(time_ns >= result.best.timing.time_ns for time_ns in unknown)
-    assert len(evaluator.compared) > 1
-
-
-def test_a_violation_in_the_last_comparison_lowers_the_bounds_that_are_reported() -> None:
-    class Faster(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-            return [Outcome(timing(0.5 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
-
-    instance = ToyInstance([4, 4])
-    result = search(instance, Faster(cost), ExactBound(instance, cost, slack=0.9))
-    assert result.progress.evaluations > 1
-    assert result.progress.bound_violations > 0
-    assert result.best is not None
-    assert result.best.bound_ns <= result.best.timing.high_ns / 0.99
-
-
-def test_a_comparison_that_cuts_all_that_was_left_exhausts_the_space() -> None:
-    class Warm(ToyEvaluator):
-        """Side by side, everything is faster, and as fast as its bound."""
-
-        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-            super().run(lowered, best_ns)
-            return Outcome(timing(1.5 * self.cost(self.runs[-1])))
-
-    instance = ToyInstance([4, 4])
-    options = Options(evaluations=3)
-    result = search(instance, Warm(cost), ExactBound(instance, cost), "bound", options)
-    assert result.progress.evaluations == 3
-    assert result.best is not None
-    assert values_of(result.best.candidate) == min(instance.solutions(), key=cost)
-    assert math.isinf(result.progress.least_bound_ns)
-    assert result.stop is Stop.EXHAUSTED
-
-
 def test_an_interrupt_ends_the_run_with_what_is_known() -> None:
     class Interrupted(ToyEvaluator):
         def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
             if len(self.runs) == 5:
                 raise KeyboardInterrupt
             return super().run(lowered, best_ns)
-
-    evaluator = Interrupted(cost)
-    result = search(ToyInstance([4, 4, 4]), evaluator)
-    assert result.stop is Stop.INTERRUPTED
-    assert result.best is not None
-    assert not evaluator.is_open
-
-
-def test_an_interrupt_in_the_last_comparison_ends_the_run_as_interrupted() -> None:
-    class Interrupted(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-            raise KeyboardInterrupt
 
     evaluator = Interrupted(cost)
     result = search(ToyInstance([4, 4, 4]), evaluator)

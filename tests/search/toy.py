@@ -1,4 +1,4 @@
-"""A small constraint problem with the interface of an instance, and evaluators that compute a cost.
+"""A small constraint problem with the interface of an instance, evaluators of a cost, and the search.
 
 Propagation is generalised arc consistency by enumeration: slow, short, and nothing of the engine's.
 """
@@ -10,12 +10,16 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
-from spacedsl.search.bounds.protocol import BoundTerm
+from spacedsl.search.bounds.protocol import Bound, BoundTerm
 from spacedsl.search.orderings import Branching
+from spacedsl.search.policies import POLICIES
+from spacedsl.search.results import Result
+from spacedsl.search.run import Options, Search
 
 Cost = Callable[[tuple[int, ...]], float]
 
@@ -188,6 +192,30 @@ class ToyEvaluator:
         assert self.is_open
         self.compared.append(tuple(lowered.digest for lowered in contenders))
         return [Outcome(timing(self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
+
+
+def cost(values: tuple[int, ...]) -> float:
+    """Distinct for all values below 10, least where each is 2."""
+    return 1000 + sum((v - 2) ** 2 * 10.0**i + v * 0.001 * 7.0**i for i, v in enumerate(values))
+
+
+def search(
+    instance: ToyInstance,
+    evaluator: ToyEvaluator,
+    bound: Bound | None = None,
+    policy: str = "tag",
+    options: Options | None = None,
+    **more: Any,
+) -> Result:
+    return Search(
+        instance,
+        bound=bound or NoBound(),
+        evaluator=evaluator,
+        ordering=InOrder(instance),
+        policy=POLICIES[policy](),
+        options=options or Options(),
+        **more,
+    ).run()
 
 
 def bits(mask: int) -> list[int]:
