@@ -17,6 +17,10 @@ from tests.engine.examples import load_text
 
 ABC = "value A: value B: value C:"
 """The values of most enums of the scenarios."""
+SETS = """
+set Insts: iterator = "$kernel.insts" end
+set Dims: iterator = "$kernel.dims" end
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What the ancestor's engine was tested for, by small spaces over plain objects: enums, conditions, symmetry.
 
-The scenarios of its compiler tests, in their order, with their outcomes: 1 to 6 and 17. Those on what is
-derived are in `test_ancestor_scenarios_derived.py`.
+The scenarios of its compiler tests, in their order, with their outcomes: 1 to 6 and 17. Those on counters are
+in `test_ancestor_scenarios_counters.py`, those on what else is derived are in
+`test_ancestor_scenarios_derived.py`.
 """
 
 from __future__ import annotations
