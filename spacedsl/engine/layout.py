@@ -93,6 +93,8 @@ def binder_cells(
     layout: Layout, objects: Objects, binder: Binder, environment: Mapping[str, int]
 ) -> tuple[int, ...]:
     """The same for one variable of a binding."""
+    if not layout.presence and binder.set.name not in objects.space.quotients:
+        return ()
     cells = [layout.presence.get(fact, CERTAIN) for fact in binder_facts(objects, (binder,), environment)]
     ref, member = binder.set, environment[binder.name]
     while ref.name in objects.space.quotients:

@@ -144,11 +144,12 @@ def verify(objects: Objects, reverse: bool) -> None:
 
 def _violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
     params = tuple(p.name for p in definition.params)
+    everywhere = {above: set(objects.of(above, {})) for above in definition.supersets if not above.args}
     for key, members in objects.members[definition.name].items():
         environment = dict(zip(params, key, strict=True))
         label = definition.name + (f"({', '.join(objects.names[k] for k in key)})" if key else "")
         for above in definition.supersets:
-            allowed = set(objects.of(above, environment))
+            allowed = everywhere[above] if above in everywhere else set(objects.of(above, environment))
             for member in members:
                 if member in allowed:
                     continue

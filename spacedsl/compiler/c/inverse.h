@@ -41,16 +41,13 @@ static int32_t next_needed(State *s)
     return found;
 }
 
-static inline bool is_infinite(int64_t value) { return value == INFINITE || value == -INFINITE; }
-
 static void ask_of_sum(State *s, const Node *node, const int32_t *operands, Interval need)
 {
-    const int64_t *const signs = s->of->node_data + node->data;
     Wide lows = 0, highs = 0;
     int32_t infinite_lows = 0, infinite_highs = 0;
     for (int32_t i = 0; i < node->count; i++) {
         const Interval x = s->ends[operands[i]];
-        const int64_t low = signs[i] > 0 ? x.low : -x.high, high = signs[i] > 0 ? x.high : -x.low;
+        const int64_t low = i < node->data ? x.low : -x.high, high = i < node->data ? x.high : -x.low;
         lows += low;
         highs += high;
         infinite_lows += is_infinite(low);
@@ -58,12 +55,12 @@ static void ask_of_sum(State *s, const Node *node, const int32_t *operands, Inte
     }
     for (int32_t i = 0; i < node->count; i++) {
         const Interval x = s->ends[operands[i]];
-        const int64_t low = signs[i] > 0 ? x.low : -x.high, high = signs[i] > 0 ? x.high : -x.low;
+        const int64_t low = i < node->data ? x.low : -x.high, high = i < node->data ? x.high : -x.low;
         const bool is_least = need.low == -INFINITE || infinite_highs > is_infinite(high);
         const bool is_most = need.high == INFINITE || infinite_lows > is_infinite(low);
         const Wide least = is_least ? -INFINITE : need.low - (highs - high);
         const Wide most = is_most ? INFINITE : need.high - (lows - low);
-        ask_of(s, operands[i], signs[i] > 0 ? least : -most, signs[i] > 0 ? most : -least);
+        ask_of(s, operands[i], i < node->data ? least : -most, i < node->data ? most : -least);
     }
 }
 

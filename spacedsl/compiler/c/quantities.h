@@ -15,6 +15,7 @@ static inline int64_t clamped(Wide value)
     return value > INFINITE ? INFINITE : value < -INFINITE ? -INFINITE : (int64_t)value;
 }
 
+static inline bool is_infinite(int64_t value) { return value == INFINITE || value == -INFINITE; }
 static inline bool is_leaf(const Node *node) { return node->op >= POSITION_NODE && node->op <= IN_MASK_NODE; }
 static inline const int32_t *links_at(const State *s, int32_t at) { return s->of->links + at; }
 
@@ -39,19 +40,22 @@ static Interval leaf_interval(const State *s, const Node *node, const Word *word
     }
 }
 
+/* So small that sums of many and products of two stay in a word. */
+static inline bool is_small(Interval x) { return x.low > -((int64_t)1 << 31) && x.high < (int64_t)1 << 31; }
+
 static inline int64_t added(Wide sum, bool has_infinite, bool has_negative)
 {
     return has_infinite ? INFINITE : has_negative ? -INFINITE : clamped(sum);
 }
 
-static Interval sum_interval(const State *s, const Node *node, const int32_t *operands)
+/* Of the first operands, as many as `data` says, less the others. */
+static Interval large_sum_interval(const State *s, const Node *node, const int32_t *operands)
 {
-    const int64_t *const signs = s->of->node_data + node->data;
     Wide low = 0, high = 0;
     bool infinite_low = false, negative_low = false, infinite_high = false, negative_high = false;
     for (int32_t i = 0; i < node->count; i++) {
-        const int64_t a = s->ends[operands[i]].low, b = s->ends[operands[i]].high;
-        const int64_t least = signs[i] > 0 ? a : -b, most = signs[i] > 0 ? b : -a;
+        const Interval x = s->ends[operands[i]];
+        const int64_t least = i < node->data ? x.low : -x.high, most = i < node->data ? x.high : -x.low;
         infinite_low |= least == INFINITE;
         negative_low |= least == -INFINITE;
         infinite_high |= most == INFINITE;
@@ -62,7 +66,22 @@ static Interval sum_interval(const State *s, const Node *node, const int32_t *op
     return (Interval){added(low, infinite_low, negative_low), added(high, infinite_high, negative_high)};
 }
 
-static Interval product_interval(const State *s, const Node *node, const int32_t *operands)
+static inline Interval sum_interval(const State *s, const Node *node, const int32_t *operands)
+{
+    Interval found = {0, 0};
+    bool are_small = true;
+    for (int32_t i = 0; i < node->count; i++) {
+        const Interval x = s->ends[operands[i]];
+        are_small = are_small && is_small(x);
+        if (!are_small)
+            return large_sum_interval(s, node, operands);
+        found.low += i < node->data ? x.low : -x.high;
+        found.high += i < node->data ? x.high : -x.low;
+    }
+    return found;
+}
+
+static Interval large_product_interval(const State *s, const Node *node, const int32_t *operands)
 {
     int64_t low = 1, high = 1;
     for (int32_t i = 0; i < node->count; i++) {
@@ -79,9 +98,22 @@ static Interval product_interval(const State *s, const Node *node, const int32_t
     return (Interval){low, high};
 }
 
+static inline Interval product_interval(const State *s, const Node *node, const int32_t *operands)
+{
+    Interval found = {1, 1};
+    for (int32_t i = 0; i < node->count; i++) {
+        const Interval x = s->ends[operands[i]];
+        if (!is_small(found) || !is_small(x) || x.low < 0)
+            return large_product_interval(s, node, operands);
+        found.low *= x.low;
+        found.high *= x.high;
+    }
+    return found;
+}
+
 static int64_t divided(int64_t dividend, int64_t divisor, bool up)
 {
-    if (dividend == INFINITE || dividend == -INFINITE)
+    if (is_infinite(dividend))
         return dividend;
     Wide a = dividend, b = divisor;
     if (b < 0) {
@@ -91,13 +123,17 @@ static int64_t divided(int64_t dividend, int64_t divisor, bool up)
     return clamped(up ? divide_up(a, b) : divide(a, b));
 }
 
-static Interval division_interval(const State *s, const Node *node, const int32_t *operands)
+static inline Interval division_interval(const State *s, const Node *node, const int32_t *operands)
 {
-    const int64_t a[2] = {s->ends[operands[0]].low, s->ends[operands[0]].high};
-    const int64_t b[2] = {s->ends[operands[1]].low, s->ends[operands[1]].high};
+    const Interval a = s->ends[operands[0]], b = s->ends[operands[1]];
+    const bool up = node->op == CEIL_NODE;
+    if (a.low >= 0 && b.low >= 1 && is_small(a) && is_small(b)) {
+        const uint32_t low = (uint32_t)a.low, high = (uint32_t)a.high, least = (uint32_t)b.low, most = (uint32_t)b.high;
+        return (Interval){(low + (up ? most - 1 : 0)) / most, (high + (up ? least - 1 : 0)) / least};
+    }
     Interval found = {INFINITE, -INFINITE};
     for (int32_t i = 0; i < 4; i++) {
-        const int64_t corner = divided(a[i >> 1], b[i & 1], node->op == CEIL_NODE);
+        const int64_t corner = divided(i >> 1 ? a.high : a.low, i & 1 ? b.high : b.low, up);
         found.low = corner < found.low ? corner : found.low;
         found.high = corner > found.high ? corner : found.high;
     }

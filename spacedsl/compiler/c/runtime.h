@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     int32_t op, cell;
     int32_t operands, count; /* where they begin, and how many */
-    int32_t data;            /* where it begins in `node_data` */
+    int32_t data;            /* where it begins in `node_data`; of a sum, how many of the operands are added */
     int32_t users, calls;    /* each list: how many, then those */
 } Node;
 

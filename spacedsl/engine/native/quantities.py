@@ -20,7 +20,7 @@ from spacedsl.engine.native.tables import Pool
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.grounding import Grounding
-from spacedsl.engine.quantities.nodes import Graph
+from spacedsl.engine.quantities.nodes import Graph, Node, Op
 from spacedsl.engine.quantities.sites import Site, sites
 from spacedsl.engine.static import Statics
 from spacedsl.language.space import Counter
@@ -91,13 +91,14 @@ def ground(
         (
             node.op,
             node.cell,
-            links.add(node.operands) if node.operands else 0,
-            len(node.operands),
-            data.add(tuple(map(_signed, node.data))) if node.data else 0,
+            links.add(operands) if operands else 0,
+            len(operands),
+            added if node.op is Op.SUM else data.add(tuple(map(_signed, node.data))) if node.data else 0,
             links.add((len(graph.users[n]), *graph.users[n])),
             links.add((len(calls_of.get(n, ())), *calls_of.get(n, ()))),
         )
         for n, node in enumerate(graph.nodes)
+        for operands, added in (_ordered(node),)
     ]
     result.arrays["nodes"] = np.array(rows, np.int32).reshape(-1, len(NODE_FIELDS))
     _add_cells(result, graph, layout, links)
@@ -112,6 +113,15 @@ def _add_cells(result: NativeGraph, graph: Graph, layout: Layout, links: Pool) -
         words = 2 if cell in graph.counters else INTEGER_WORDS if cell in layout.universes else 1
         for word in range(cell, cell + words):
             result.leaves[word] = links.add((len(leaves), *leaves))
+
+
+def _ordered(node: Node) -> tuple[tuple[int, ...], int]:
+    """The operands of a node; of a sum, what is added first, and how many these are."""
+    if node.op is not Op.SUM:
+        return node.operands, 0
+    pairs = list(zip(node.operands, node.data, strict=True))
+    added = [n for n, sign in pairs if sign > 0]
+    return (*added, *(n for n, sign in pairs if sign < 0)), len(added)
 
 
 def decisions(objects: Objects, layout: Layout) -> list[int]:

@@ -26,10 +26,14 @@ class Builder:
     """The intervals at the root."""
     _numbers: dict[Node, int] = field(default_factory=dict)
     _nodes: list[Node] = field(default_factory=list)
+    _constants: dict[int, int] = field(default_factory=dict)
 
     def constant(self, value: int) -> int:
-        value = clamped(value)
-        return self._add(Node(Op.CONSTANT, data=(value,)), value, value)
+        number = self._constants.get(value)
+        if number is None:
+            end = clamped(value)
+            number = self._constants[value] = self._add(Node(Op.CONSTANT, data=(end,)), end, end)
+        return number
 
     def leaf(self, op: Op, cell: int, data: tuple[int, ...] = ()) -> int:
         node = Node(op, (), data, cell)
