@@ -61,5 +61,6 @@ def test_a_module_says_what_its_bits_and_tables_stand_for() -> None:
     assert legend == [
         "# kind       A 0b1, B 0b10, C 0b100",
         "# order      BEFORE 0b1, AFTER 0b10, MERGED 0b100",
+        '# size       a bit for each integer of "$x.sizes", the least one 0b1',
         "# host_0[x]  $x.ok",
     ]
