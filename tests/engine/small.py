@@ -55,6 +55,14 @@ set Some subsetof Things: iterator = "$kernel.some" end
 set Near($thing in Things) subsetof Things: iterator = "$thing.near" end
 """
 
+KIND = """
+choice enum kind($x in Things):
+  value A:
+  value B:
+  value C:
+end
+"""
+
 
 @dataclass(slots=True)
 class World:

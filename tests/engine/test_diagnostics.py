@@ -8,7 +8,12 @@ import pytest
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.language.host import Addition, callback, exposed
-from tests.engine.small import SETS, Thing, Things, things, world
+from tests.engine.small import KIND, SETS, Thing, Things, things, world
+
+SIZES = 'choice integer size($x in Things): "$x.sizes" end\n'
+
+HUGE = "9" * 2000
+"""Its cube has more digits than Python writes out."""
 
 
 @exposed("twins", "tell")
@@ -61,3 +66,50 @@ def test_what_is_wrong_on_a_kernel_is_said_at_its_place(case: Case) -> None:
     found = caught.value.diagnostics[0]
     place = (found.span.line - SETS.count("\n"), found.span.column)
     assert (found.code, *place, found.message) == (case.code, case.line, case.column, case.message)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ('set Wrong subsetof Some: iterator = "$kernel.things" end\n', "SP403", "t1"),
+        ('set Wrong subsetof Things:\n disjoint: Some\n iterator = "$kernel.things"\nend\n', "SP404", "t0"),
+        ('set Wrong:\n type = "Nothing"\n iterator = "$kernel.things"\nend\n', "SP405", "Thing"),
+        ('choice integer size($x in Things): "[]" end\n', "SP411", "size(t0)"),
+        ('choice integer size($x in Things): "range(300)" end\n', "SP411", "300"),
+        ('choice integer size($x in Things): "[0 - 1]" end\n', "SP411", "-1"),
+        (f'choice integer size(): "[x * x * x for x in [{HUGE}]]" end\n', "SP411", "an integer of more"),
+        (f'set Wrong: iterator = "[x * x * x for x in [{HUGE}]]" end\n', "SP401", "an integer of more"),
+        (f'set Wrong: iterator = "max([x * x * x for x in [{HUGE}]])" end\n', "SP402", "an integer of more"),
+        *(
+            (f"{SIZES}choice counter count(): {declared} end\nrequire {condition}\n", "SP412", "needed here")
+            for declared, condition in [
+                ("sum \"'a'\" when:", "count() < 3"),
+                ('base "1 / 2" sum 1 when:', "count() < 3"),
+                ("sum 1 when:", 'count() < "5 / 2"'),
+                ("sum 1 when:", 'forall $x in Things: "$x.name" * size($x) == count()'),
+                ("sum 1 when:", 'forall $x in Things: size($x) + "None" < count()'),
+                ("sum 1 when:", 'forall $x in Things: size($x) < "$x.name"'),
+                ('sum "$kernel.things[0].name" when: "$kernel.things[0].name"', "count() < 3"),
+            ]
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_kernel_is_located(text: str, code: str, words: str) -> None:
+    all_of_them = things(2)
+    with pytest.raises(DiagnosticError) as caught:
+        world(text + KIND, Things(all_of_them, some=all_of_them[:1]))
+    assert caught.value.diagnostics[0].code == code
+    assert words in str(caught.value)
+
+
+def test_a_reverse_claim_is_checked() -> None:
+    text = (
+        'set Far($x in Things) subsetof Things:\n iterator = "$x.near"\n'
+        ' reverse forall $y in Things = "$y.near"\nend\n'
+    )
+    a, b = things(2)
+    a.near, b.near = (b,), (a,)
+    assert world(text + KIND, Things((a, b))).instance.root() is not None
+    b.near = ()
+    with pytest.raises(DiagnosticError, match="SP406"):
+        world(text + KIND, Things((a, b)))
