@@ -27,6 +27,12 @@ class Tally:
     leaves: int = 0
     contradictions: int = 0
     vectors: int = 0
+    counts: int = 0
+    """Of solutions, compared with CP-SAT's."""
+    uncounted: list[str] = field(default_factory=list)
+    """Why CP-SAT's translation refuses spaces."""
+    natives: int = 0
+    """Spaces that the native engine has run."""
 
 
 @dataclass(slots=True)
