@@ -10,8 +10,10 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Variable
 from spacedsl.engine.native.descents import native_ordering, random_descents
+from spacedsl.engine.native.propagation import NativePropagation
 from spacedsl.engine.streams import Stream
-from tests.engine.native import Both, both, needs_compiler, places, single_values
+from tests.engine.agreement import random_step
+from tests.engine.native import Both, both, native_of, needs_compiler, places, single_values
 from tests.engine.pipelines import BLUR, HARRIS, Graph, pipeline
 from tests.engine.small import Things, things, world
 from tests.engine.test_pipeline import instance
@@ -84,8 +86,9 @@ def test_schedules_of_image_pipelines_have_the_same_vectors(graph: Graph) -> Non
 
 
 @needs_compiler
-def test_descents_of_a_pipeline_take_the_decisions_of_the_reference() -> None:
-    here = both(instance(pipeline(BLUR, tiles=(4, 16))))
+@pytest.mark.parametrize(("graph", "descents"), [(BLUR, 5), (HARRIS, 2)], ids=["blur", "harris"])
+def test_descents_of_a_pipeline_take_the_decisions_of_the_reference(graph: Graph, descents: int) -> None:
+    here = both(instance(pipeline(graph, tiles=(4, 16))))
     root = here.root()
     assert root is not None
 
@@ -94,7 +97,63 @@ def test_descents_of_a_pipeline_take_the_decisions_of_the_reference() -> None:
         return None if variable is None else (variable, single_values(candidate.mask(variable)))
 
     counts = DescentCounts()
-    for number in range(5):
+    for number in range(descents):
         random_descent(here.instance, root, branches, Stream(3, number), counts)
     ordering = native_ordering(places(here.instance), here.instance.presence)
-    assert random_descents(here.native, root.vector, ordering, seed=3, count=5).counts == counts
+    assert random_descents(here.native, root.vector, ordering, seed=3, count=descents).counts == counts
+
+
+@needs_compiler
+def test_what_a_state_has_been_used_for_does_not_show() -> None:
+    here = instance(pipeline(HARRIS))
+    root = here.root()
+    assert root is not None
+    ordering = native_ordering(places(here), here.presence)
+
+    def fresh() -> NativePropagation:
+        native = native_of(here)
+        assert native.root() == root.vector
+        return native
+
+    def digests(native: NativePropagation, first: int, count: int) -> list[int]:
+        found = random_descents(
+            native, root.vector, ordering, seed=1, first=first, count=count, wants_digests=True
+        )
+        assert found.counts.refutations or count < 20
+        return [int(digest) for digest in found.digests]
+
+    used = fresh()
+    expected = digests(used, 0, 80)
+    assert digests(used, 0, 80) == expected
+    assert [digests(fresh(), number, 1) for number in range(0, 80, 9)] == [
+        [expected[number]] for number in range(0, 80, 9)
+    ]
+    for number, variable in enumerate(here.variables[:20]):
+        used.restrict(root.vector, variable.offset, 1 << number % 4)
+        assert digests(used, number, 2) == expected[number : number + 2]
+
+
+@needs_compiler
+def test_the_order_of_questions_does_not_show() -> None:
+    here = native_of(instance(pipeline(HARRIS)))
+    space_at = instance(pipeline(HARRIS))
+    rng = random.Random(1)
+    start = here.root()
+    assert start is not None
+    asked: list[tuple[Candidate, Variable, int, list[int] | None]] = []
+    for _ in range(12):
+        candidate = Candidate(space_at, start)
+        while not candidate.is_complete:
+            variable, mask = random_step(candidate, rng)
+            child = here.restrict(candidate.vector, variable.offset, mask)
+            asked.append((candidate, variable, mask, None if child is None else list(child)))
+            if child is None:
+                child = here.restrict(candidate.vector, variable.offset, candidate.mask(variable) & ~mask)
+            if child is None:
+                break
+            candidate = Candidate(space_at, child)
+    assert sum(found is None for *_, found in asked) > 10
+    rng.shuffle(asked)
+    for candidate, variable, mask, expected in asked:
+        child = here.restrict(candidate.vector, variable.offset, mask)
+        assert (None if child is None else list(child)) == expected
