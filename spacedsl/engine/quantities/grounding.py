@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from spacedsl.diagnostics import DiagnosticError, Span
 from spacedsl.engine.layout import PRESENT, Layout, binder_cells
@@ -323,16 +324,18 @@ class Grounding:
             case ComparePositions(lower, op, upper, values):
                 below = yield from self._position(lower, values, scope)
                 above = yield from self._position(upper, values, scope)
-                for side, other, compare in (
-                    (lower, above, COMPARE[op]),
-                    (upper, below, lambda x, y: COMPARE[op](y, x)),
-                ):
-                    if isinstance(side, Use) and side.choice in self.objects.space.choices:
-                        place = builder.low[other]
-                        if place == builder.high[other]:
-                            mask = sum(1 << x for x in range(len(values)) if compare(x, place))
-                            return self._in_mask(side, mask, scope)
+                places = range(len(values))
+                if self._is_choice(lower) and builder.low[above] == builder.high[above]:
+                    mask = sum(1 << x for x in places if COMPARE[op](x, builder.low[above]))
+                    return self._in_mask(lower, mask, scope)
+                if self._is_choice(upper) and builder.low[below] == builder.high[below]:
+                    mask = sum(1 << x for x in places if COMPARE[op](builder.low[below], x))
+                    return self._in_mask(upper, mask, scope)
                 return builder.compared(below, op, above)
+
+    def _is_choice(self, side: Position) -> TypeGuard[Use]:
+        """Whether this is no quantity and no constant."""
+        return isinstance(side, Use) and side.choice in self.objects.space.choices
 
     def _affine(self, affine: Affine, scope: Scope) -> Building:
         builder = self.builder
