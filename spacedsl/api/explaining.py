@@ -51,7 +51,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """`claim` is what was asked about, in words; where it does not hold, there is no chain."""
+    """`claim` is what was asked about, in words; where it does not hold, there is no chain.
+
+    Of a counter or quantity that rules it out, the claim is that it cannot be.
+    """
 
     claim: str
     holds: bool
@@ -63,9 +66,9 @@ class Answer:
     givens: tuple[Given, ...] = ()
     """Of the conflict."""
     left: tuple[str | int, ...] = ()
-    """What is still possible where the claim does not hold: values, or both ends of a counter."""
+    """What is still possible where the claim does not hold: values, or both ends of a counter or quantity."""
     is_counter: bool = False
-    """Whether the claim is about a counter."""
+    """Whether the claim is about a counter or a quantity."""
 
 
 def explain(
@@ -92,12 +95,30 @@ def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], tim
     claim = " ".join(question.split())
     if chain is None and instance.root() is None:
         return _emptiness(problem, decisions, time_s)
+    if chain is None and isinstance(statement, Limit):
+        opposite = _opposite(problem, statement, claim, decisions)
+        if opposite is not None:
+            return opposite
     if chain is None:
         left = _left(problem, decisions, statement)
         return Answer(claim, holds=False, left=left, is_counter=isinstance(statement, Limit))
     if not chain.is_contradiction:
         return Answer(claim, holds=True, chain=chain)
     return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
+
+
+def _opposite(
+    problem: Unmeasured, statement: Limit, claim: str, decisions: Sequence[Decision]
+) -> Answer | None:
+    """Where the interval excludes the claim: why."""
+    opposite = statement.opposite()
+    if opposite is None:
+        return None
+    where = opposite.choice, opposite.objects
+    chain = explain_limit(problem.instance, decisions, where, opposite.low, opposite.high)
+    if chain is None:
+        return None
+    return Answer(f"it cannot be that {claim}", holds=True, chain=chain)
 
 
 def _left(
@@ -110,7 +131,10 @@ def _left(
         problem.instance.objects.objects[problem.instance.objects.names.index(o)] for o in statement.objects
     ]
     if isinstance(statement, Limit):
-        return candidate.interval(statement.choice, *items)
+        ends = candidate.interval(statement.choice, *items)
+        quantity = problem.space.quantities.get(statement.choice)
+        order = quantity.values if quantity is not None else None
+        return ends if order is None else tuple(order[end] for end in ends)
     return tuple(v for v in candidate.possible(statement.choice, *items) if v in statement.excluded)
 
 

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from spacedsl.api.problem import UnknownNameError
 from spacedsl.engine.candidate import Decision
 from spacedsl.engine.instance import Instance
-from spacedsl.engine.layout import LARGEST_INTEGER
 from spacedsl.kernels.validation import closest
-from spacedsl.language.space import Counter, EnumChoice
+from spacedsl.language.space import Counter, EnumChoice, Quantity
 
 _STATEMENT = re.compile(
     r"\s*(?P<choice>\w+)\s*\(\s*(?P<objects>[^()]*?)\s*\)\s*"
     r"(?P<relation>is\s+not\b|is\b|==|!=|<=|>=|=|<|>)\s*(?P<values>.+?)\s*"
 )
+UNBOUNDED = 2**64
+"""Beyond all counters and quantities."""
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -45,19 +46,28 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Of a counter: it never lies from `low` to `high`."""
+    """Of a counter or quantity: it never lies from `low` to `high`; values of ordered enums are positions."""
 
     choice: str
     objects: tuple[str, ...]
     low: int
     high: int
 
+    def opposite(self) -> Limit | None:
+        """That it always lies there; None where one value lies in the middle."""
+        if self.high == UNBOUNDED:
+            return Limit(self.choice, self.objects, -UNBOUNDED, self.low - 1)
+        if self.low == -UNBOUNDED:
+            return Limit(self.choice, self.objects, self.high + 1, UNBOUNDED)
+        return None
+
 
 def parse_decision(instance: Instance, text: str) -> Decision:
     """`size(i) = 4` or `order(a, b) is BEFORE | AFTER`; raises `UnknownNameError`."""
     statement = parse_statement(instance, text)
     if isinstance(statement, Limit):
-        raise UnknownNameError(f"`{text}`: {statement.choice} is a counter, which follows from decisions")
+        kind = "quantity" if statement.choice in instance.space.quantities else "counter"
+        raise UnknownNameError(f"`{text}`: {statement.choice} is a {kind}, which follows from decisions")
     if not statement.allowed:
         raise UnknownNameError(f"`{text}` leaves no value")
     return statement.as_decision()
@@ -71,19 +81,22 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
     relation = re.sub(r"\s+", " ", match["relation"])
     name, values = match["choice"], [v.strip() for v in match["values"].split("|")]
     objects = tuple(o.strip() for o in match["objects"].split(",")) if match["objects"] else ()
-    choice = instance.space.choices.get(name)
+    space = instance.space
+    choice = space.choices.get(name) or space.quantities.get(name)
     if choice is None:
-        raise _unknown("choice", name, instance.space.choices)
+        raise _unknown("choice", name, (*space.choices, *space.quantities))
     for item in objects:
         if item not in instance.objects.names:
             raise _unknown("object", item, instance.objects.names)
     key = tuple(instance.objects.names.index(item) for item in objects)
-    cell = instance.layout.cells[name].get(key)
-    if cell is None:
+    known = instance.objects.keys(choice.params) if name in space.quantities else instance.layout.cells[name]
+    if key not in known:
         shown = ", ".join(f"${p.name} in {p.set.name}" for p in choice.params)
         raise UnknownNameError(f"there is no {name}({', '.join(objects)}): it is {name}({shown})")
-    if isinstance(choice, Counter):
-        return Limit(name, objects, *_excluded_range(text, relation, values))
+    if isinstance(choice, Counter | Quantity):
+        order = choice.values if isinstance(choice, Quantity) else None
+        return Limit(name, objects, *_excluded_range(choice, relation, values, text, order))
+    cell = instance.layout.cells[name][key]
     universe: tuple[str | int, ...]
     named: tuple[str | int, ...]
     if isinstance(choice, EnumChoice):
@@ -124,21 +137,33 @@ def _integers(universe: tuple[int, ...], relation: str, values: list[str], text:
     return tuple(v for v in universe if v in numbers)
 
 
-def _excluded_range(text: str, relation: str, values: list[str]) -> tuple[int, int]:
+def _excluded_range(
+    choice: Counter | Quantity, relation: str, values: list[str], text: str, order: tuple[str, ...] | None
+) -> tuple[int, int]:
     if len(values) == 1:
-        number = _number(values[0], text)
+        number = _number(values[0], text) if order is None else _position(choice.name, values[0], order)
         match relation:
             case "<=" | "<":
-                return number + (relation == "<="), LARGEST_INTEGER
+                return number + (relation == "<="), UNBOUNDED
             case ">=" | ">":
-                return 0, number - (relation == ">=")
+                return -UNBOUNDED, number - (relation == ">=")
             case "is not" | "!=":
                 return number, number
-    raise UnknownNameError(f"`{text}`: of a counter, say that it is <=, <, >=, > or != one number")
+    kind, value = (
+        "quantity" if isinstance(choice, Quantity) else "counter",
+        "number" if order is None else "value",
+    )
+    raise UnknownNameError(f"`{text}`: of a {kind}, say that it is <=, <, >=, > or != one {value}")
+
+
+def _position(name: str, value: str, order: tuple[str, ...]) -> int:
+    if value not in order:
+        raise _unknown(f"value of {name}", value, order)
+    return order.index(value)
 
 
 def _number(text: str, statement: str) -> int:
-    if not re.fullmatch(r"\d[\d_]*", text):
+    if not re.fullmatch(r"-?\d[\d_]*", text):
         raise UnknownNameError(f"`{statement}`: {text} is no integer")
     return int(text)
 

@@ -38,6 +38,9 @@ MOST_BINDINGS = 12
 MOST_VALUES = 16
 """Of one integer choice, that the text lists."""
 
+UNTELLING = (0, 2**64 - 1, 2**63 - 1, 1 - 2**63)
+"""What ends of counters and quantities are where nothing is known."""
+
 
 def explain(
     kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file of any backbone.")],
@@ -45,7 +48,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[QUESTION]",
-            help="What to explain: 'order(a, b) is not INNER', 'size(i) <= 8'. "
+            help="What to explain: 'order(a, b) is not INNER', 'size(i) <= 8', 'total() >= 300'. "
             "Without one: why there is no solution.",
         ),
     ] = None,
@@ -204,7 +207,8 @@ def _source(span: Span) -> str:
 def _change(change: Change) -> str:
     if change.is_interval:
         ((before,), (after,)) = change.before, change.after
-        was = "" if int(before) in (0, 2**64 - 1) else f" (was {before})"
+        is_telling = before != after and before not in UNTELLING
+        was = f" (was {before})" if is_telling else ""
         return f"{change.what} is {after}{was}"
     if not change.after:
         return f"{change.what}: no value is left"

@@ -70,6 +70,33 @@ class Derivation:
     inferences: tuple[Inference, ...]
     is_contradiction: bool
     """Whether the last one leaves a domain empty."""
+    after: tuple[int, ...]
+    """The working vector after them, without the narrowings that are not needed."""
+
+
+class Widening:
+    """Gives back what a call has taken from a domain, whatever others have taken since."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._layout = instance.layout
+        self._choices = instance.compiled.complete.choices
+        counters = [c for c in self._choices.values() if isinstance(c, Counter)]
+        cells = [cell for counter in counters for cell in self._layout.cells[counter.name].values()]
+        self.ends = frozenset(end for cell in cells for end in (cell, cell + 1))
+        """The words that are ends of counters, not masks."""
+
+    def widen(self, v: list[int], narrowing: Narrowing) -> None:
+        cell = narrowing.cell
+        if cell in self.ends:
+            if v[cell] == narrowing.after:
+                v[cell] = narrowing.before
+            return
+        v[cell] |= narrowing.before & ~narrowing.after
+        twin = self._layout.twins.get(cell)
+        if twin is not None:
+            choice = self._choices[self._layout.owners[cell][0]]
+            assert isinstance(choice, EnumChoice)
+            v[twin] = choice.invert(v[cell])
 
 
 class _ReachedError(Contradiction):
@@ -120,15 +147,11 @@ class _Recorder:
     propagation: Propagation = field(init=False)
     parts: list[Part] = field(default_factory=list)
     is_recording: bool = False
-    _ends: frozenset[int] = field(init=False)
-    """The words that are ends of counters, not masks."""
+    _widening: Widening = field(init=False)
 
     def __post_init__(self) -> None:
-        layout = self.instance.layout
         self.propagation = _propagation(self.instance, self._around)
-        counters = [c for c in self.instance.compiled.complete.choices.values() if isinstance(c, Counter)]
-        cells = [cell for counter in counters for cell in layout.cells[counter.name].values()]
-        self._ends = frozenset(end for cell in cells for end in (cell, cell + 1))
+        self._widening = Widening(self.instance)
 
     def _around(self, propagator: Propagator | None, run: Callable[..., None]) -> Callable[..., None]:
         def recorded(*arguments: Any) -> None:
@@ -190,7 +213,8 @@ class _Recorder:
             Inference(part, needed[at], self._reasons(parts, at, needed, undone), vectors[at])
             for at, part in enumerate(parts)
         )
-        return Derivation(inferences, is_contradiction)
+        self.propagation.replay(self._calls(parts, undone))
+        return Derivation(inferences, is_contradiction, tuple(self.propagation.working))
 
     def _calls(
         self, parts: Sequence[Part], undone: Sequence[Sequence[Narrowing]]
@@ -225,23 +249,7 @@ class _Recorder:
         return vectors, [*found, ()] if is_contradiction else found, is_contradiction
 
     def _undo(self, narrowing: Narrowing) -> Callable[[], None]:
-        """Gives back what one call has taken from a domain, whatever others have taken since."""
-        v, layout = self.propagation.working, self.instance.layout
-
-        def undo() -> None:
-            cell = narrowing.cell
-            if cell in self._ends:
-                if v[cell] == narrowing.after:
-                    v[cell] = narrowing.before
-                return
-            v[cell] |= narrowing.before & ~narrowing.after
-            twin = layout.twins.get(cell)
-            if twin is not None:
-                choice = self.instance.compiled.complete.choices[layout.owners[cell][0]]
-                assert isinstance(choice, EnumChoice)
-                v[twin] = choice.invert(v[cell])
-
-        return undo
+        return partial(self._widening.widen, self.propagation.working, narrowing)
 
     def _reasons(
         self,
@@ -270,7 +278,7 @@ class _Recorder:
     def _has(self, narrowing: Narrowing) -> bool:
         """Whether the domain is as small as the narrowing made it."""
         now = self.propagation.working[narrowing.cell]
-        if narrowing.cell not in self._ends:
+        if narrowing.cell not in self._widening.ends:
             return not now & ~narrowing.after
         return now >= narrowing.after if narrowing.after > narrowing.before else now <= narrowing.after
 

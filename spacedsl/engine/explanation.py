@@ -23,6 +23,7 @@ from spacedsl.engine.derivation import (
 )
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.layout import PRESENT
+from spacedsl.engine.quantity_reasons import Bounding, End, Key, boundings, excluded, reasoned_graph
 from spacedsl.language.space import Counter, EnumChoice
 
 Value = str | int
@@ -30,7 +31,7 @@ Value = str | int
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a step removed. Of a counter, `before` and `after` are its least and greatest value."""
+    """What a step removed. Of the least or greatest value of a counter or quantity: what it was and is."""
 
     what: str
     """`order(load_A, fma)`, or whether something is present or fires."""
@@ -84,7 +85,12 @@ def explain_limit(
     low: int,
     high: int,
 ) -> Explanation | None:
-    """Why the counter cannot lie from `low` to `high`; None where it can."""
+    """Why the counter or quantity cannot lie from `low` to `high`; None where it can.
+
+    Quantities of an ordered enum's type are compared by positions.
+    """
+    if counter[0] in instance.space.quantities:
+        return _explain_quantity(instance, decisions, _quantity(instance, *counter), low, high)
     cell = _counter(instance, *counter)
     return _explain(instance, decisions, lambda v: v[cell] > high or v[cell + 1] < low)
 
@@ -92,6 +98,25 @@ def explain_limit(
 def explain_contradiction(instance: Instance, decisions: Sequence[Decision]) -> Explanation | None:
     """Why nothing is left after the decisions; None where propagators leave something."""
     return _explain(instance, decisions, lambda v: False)
+
+
+def _explain_quantity(
+    instance: Instance, decisions: Sequence[Decision], quantity: Key, low: int, high: int
+) -> Explanation | None:
+    """The chain, and behind it the quantities that lead from it to the one that is asked about."""
+    graph = reasoned_graph(instance)
+    restrictions = [Restriction(*_place(instance, decision)) for decision in decisions]
+    derivation = derive(instance, restrictions, excluded(instance, graph, quantity, low, high))
+    if derivation is None:
+        return None
+    names = {id(r): d for r, d in zip(restrictions, decisions, strict=True)}
+    namer = _Namer(instance, None)
+    chain = namer.explanation(derivation, names)
+    if derivation.is_contradiction:
+        return chain
+    found = boundings(instance, graph, quantity, low, high, derivation)
+    behind = tuple(namer.bounding(bounding, len(chain.steps)) for bounding in found)
+    return Explanation((*chain.steps, *behind), is_contradiction=False)
 
 
 def _explain(
@@ -127,6 +152,14 @@ def _counter(instance: Instance, choice: str, objects: tuple[str, ...]) -> int:
         raise UnknownDecisionError(Decision(choice, objects, ())) from None
 
 
+def _quantity(instance: Instance, name: str, objects: tuple[str, ...]) -> Key:
+    known = set(instance.objects.keys(instance.space.quantities[name].params))
+    key = tuple(instance.objects.names.index(o) for o in objects if o in instance.objects.names)
+    if len(key) != len(objects) or key not in known:
+        raise UnknownDecisionError(Decision(name, objects, ()))
+    return name, key
+
+
 @dataclass(frozen=True, slots=True)
 class _Namer:
     """Words for cells and calls."""
@@ -151,6 +184,23 @@ class _Namer:
         pairs = zip(part.propagator.arguments, part.arguments, strict=True)
         binding = tuple((variable, names[number]) for variable, number in pairs)
         return Step(None, spans, binding, changes, inference.reasons)
+
+    def bounding(self, bounding: Bounding, count: int) -> Step:
+        """Of a quantity, behind a chain of so many steps."""
+        name, key = bounding.ends[0].quantity
+        quantity, names = self.instance.space.quantities[name], self.instance.objects.names
+        binding = tuple((p.name, names[k]) for p, k in zip(quantity.params, key, strict=True))
+        changes = tuple(self._end(end) for end in bounding.ends)
+        reasons = (*bounding.parts, *(count + bound for bound in bounding.bounds))
+        return Step(None, (quantity.span,), binding, changes, reasons)
+
+    def _end(self, end: End) -> Change:
+        name, key = end.quantity
+        use = f"{name}({', '.join(self.instance.objects.names[k] for k in key)})"
+        order = self.instance.space.quantities[name].values
+        before: Value = end.before if order is None else order[end.before]
+        after: Value = end.after if order is None else order[end.after]
+        return Change(f"{'greatest' if end.is_greatest else 'least'} {use}", (before,), (after,), True)
 
     def _change(self, narrowing: Narrowing) -> Change:
         layout = self.instance.layout

@@ -15,6 +15,7 @@ PLAIN = Path("kernels/library/plain")
 REGISTERS = PLAIN / "registers.yaml"
 COLOURING = PLAIN / "colouring.yaml"
 MATMUL = Path("kernels/library/matmul_small.yaml")
+TOURS = Path("tests/cli/quantities/tours.yaml")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,16 @@ def said(ran: Ran) -> str:
     return f"{ran.out}{ran.err}exit code {ran.code}\n"
 
 
+SLOWLY = ("--decide", "pace(lake) = SLOW", "--decide", "hours(summit) >= 6")
 CASES: dict[str, tuple[object, ...]] = {
+    "tours_quantity": (TOURS, "total() <= 300", *SLOWLY),
+    "tours_quantity_excluded": (TOURS, "total() >= 300", *SLOWLY),
+    "tours_quantity_of_quantities": (TOURS, "ready(forest) >= 10", *SLOWLY),
+    "tours_ordered_quantity": (TOURS, "slowest() >= EVEN", "--decide", "pace(lake) = SLOW"),
+    "tours_quantity_at_once": (TOURS, "total() <= 480"),
+    "tours_possible_quantity": (TOURS, "ready(forest) <= 12", *SLOWLY),
+    "tours_possible_ordered_quantity": (TOURS, "slowest() <= EVEN"),
+    "registers_counter_excluded": (REGISTERS, "spilled() > 1"),
     "registers_empty": (REGISTERS, "--size", "most_spilled=0"),
     "registers_solvable": (REGISTERS,),
     "registers_after_decisions": (REGISTERS, "--decide", "home(x) = MEMORY", "--decide", "home(y) = MEMORY"),
@@ -132,6 +142,29 @@ def test_wrong_questions_are_refused_in_words(arguments: tuple[str, ...], words:
     ran = run("explain", REGISTERS, *arguments)
     assert ran.code == 2
     assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("slowest() = EVEN", "of a quantity, say that it is <=, <, >=, > or != one value"),
+        ("total() = 1", "of a quantity, say that it is <=, <, >=, > or != one number"),
+        ("slowest() > EVE", "no value of slowest is called `EVE`; did you mean `EVEN`?"),
+        ("totla() > 3", "no choice is called `totla`; did you mean `total`?"),
+        ("ready() > 3", "there is no ready(): it is ready($w in Walks)"),
+        ("ready(wood) > 3", "no object is called `wood`"),
+    ],
+)
+def test_wrong_questions_about_quantities_are_refused_in_words(question: str, words: str) -> None:
+    ran = run("explain", TOURS, question)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_no_quantity_is_decided() -> None:
+    ran = run("explain", TOURS, "--decide", "total() <= 40")
+    assert ran.code == 2
+    assert "total is a quantity, which follows from decisions" in ran.err
 
 
 def test_beside_triggers_a_conflict_has_its_lines_and_its_chain(tmp_path: Path) -> None:

@@ -177,6 +177,24 @@ require forall $x in Things where "$x.id == 1": kind($x) is B
     assert spelled(explanation) == [("kind(t1): B", ()), ("kind(t0): B", (0,))]
 
 
+def test_a_quantity_with_branches_that_propagation_rules_out_has_its_chain() -> None:
+    text = """\
+choice integer size($x in Things): "range(4)" end
+quantity share($x in Things) = floor(12, size($x))
+require forall $x in Things: size($x) >= 1
+"""
+    small = world(text, 1)
+    decisions = [Decision("size", ("t0",), (2, 3))]
+    explanation = explain_limit(small.instance, decisions, ("share", ("t0",)), 7, 12)
+    assert spelled(explanation) == [("size(t0): 2|3", ()), ("greatest share(t0): 6", (0,))]
+    assert explain_limit(small.instance, decisions, ("share", ("t0",)), 6, 6) is None
+    limited = world(text + "require forall $x in Things: share($x) <= 6\n", 1)
+    lost = explain_loss(limited.instance, (), Decision("size", ("t0",), (1,)))
+    assert spelled(lost)[-1] == ("size(t0): 2|3", ())
+    with pytest.raises(UnknownDecisionError):
+        explain_limit(small.instance, decisions, ("share", ("t9",)), 7, 12)
+
+
 def test_a_contradiction_is_explained_by_the_decisions_that_it_needs() -> None:
     small = world(ORDER, 4)
     decisions = [
@@ -300,3 +318,53 @@ def _random_decisions(
             decisions.append(decision)
             candidate = child
     return decisions, candidate
+
+
+def _values(
+    space: Space, kernel: object, taken: Iterable[Decision], quantity: tuple[str, tuple[str, ...]]
+) -> set[int]:
+    """Of a quantity in all solutions that keep to the decisions; of ordered enums, positions."""
+    demands = {(d.choice, d.objects): set(d.values) for d in taken}
+    order = space.quantities[quantity[0]].values
+    found = {
+        s.derived[quantity]
+        for s in enumerate_solutions(space, kernel, GeneratedMachine(), limit=100_000)
+        if quantity in s.derived and all(s.decisions.get(key) in values for key, values in demands.items())
+    }
+    return {order.index(str(v)) if order is not None else int(v) for v in found}
+
+
+def test_the_lines_and_decisions_that_are_named_bound_the_quantity_by_themselves() -> None:
+    """Random spaces: with nothing but the named lines and decisions, no solution has an excluded value."""
+    explained = 0
+    for seed in range(200, 320):
+        rng = random.Random(seed)
+        try:
+            example = example_of(generate_space(rng), most_values_tried=1000)
+            instance = instantiate(example.compile(), example.kernel, GeneratedMachine())
+        except (DiagnosticError, EnumerationLimitError):
+            continue
+        root = instance.root()
+        if root is None or not instance.space.quantities:
+            continue
+        decisions, candidate = _random_decisions(instance, root, rng)
+        present = list(instance.quantities(candidate.vector))
+        for quantity, objects, (low, high) in rng.sample(present, min(2, len(present))):
+            where = quantity.name, objects
+            for least, greatest in ((-(2**64), low - 1), (high + 1, 2**64)):
+                chain = explain_limit(instance, decisions, where, least, greatest)
+                assert chain is not None, f"seed {seed}: {where} is from {low} to {high}, and not explained"
+                reasons = {reason for step in chain.steps for reason in step.reasons}
+                assert reasons == set(range(len(chain.steps) - 1)), f"seed {seed}: a step that leads nowhere"
+                if len(chain.steps) == 1:
+                    continue  # the values of choices alone give the interval
+                used = [s.decision for s in chain.steps if s.decision is not None]
+                alone = _named_alone(example.space, chain)
+                try:
+                    values = _values(alone, example.kernel, used, where)
+                except EnumerationLimitError:
+                    continue
+                assert not any(least <= value <= greatest for value in values), f"seed {seed}: {where}"
+                explained += 1
+            assert explain_limit(instance, decisions, where, low, low) is None
+    assert explained >= 8

@@ -34,8 +34,10 @@ def computed(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
             return max(low[n] for n in operands), max(high[n] for n in operands)
         case Op.FLOOR | Op.CEIL:
             a, b = operands
+            # At the root a divisor is 1 at least; explanations look at wider domains, too.
+            least, greatest = max(low[b], 1), max(high[b], 1)
             corners = [
-                divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (low[b], high[b])
+                divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (least, greatest)
             ]
             return min(corners), max(corners)
         case Op.SELECT:
