@@ -1,4 +1,4 @@
-"""Which uses of choices the nodes of the IR read."""
+"""Which uses of choices the nodes of the IR read, and where generated code looks their cells up."""
 
 from __future__ import annotations
 
@@ -133,3 +133,23 @@ def _test_limits(test: Test) -> tuple[Limit, ...]:
 
 def _linear_uses(linear: Linear) -> tuple[Use, ...]:
     return () if linear.use is None else (linear.use,)
+
+
+def hoisted(statements: tuple[Statement, ...]) -> list[Use]:
+    """The uses that these statements read at their own level, or in more than one of their parts."""
+    here: dict[Use, None] = {}
+    parts: dict[Use, int] = {}
+    for statement in statements:
+        if isinstance(statement, If):
+            here.update(dict.fromkeys(test_uses(statement.test)))
+            blocks: tuple[tuple[Statement, ...], ...] = (statement.then, statement.otherwise)
+        elif isinstance(statement, For):
+            # Of a loop, what does not change in it is read before it.
+            blocks = (statement.body, statement.body)
+        else:
+            here.update(dict.fromkeys(statement_uses(statement)))
+            continue
+        for block in blocks:
+            for use in dict.fromkeys(u for s in block for u in statement_uses(s)):
+                parts[use] = parts.get(use, 0) + 1
+    return [*here, *(use for use, count in parts.items() if count > 1 and use not in here)]

@@ -33,7 +33,7 @@ from spacedsl.compiler.ir import (
     Settle,
     Statement,
 )
-from spacedsl.compiler.python.statements import hoisted
+from spacedsl.compiler.uses import hoisted
 from spacedsl.language.space import EnumChoice, Symmetry, Use
 
 

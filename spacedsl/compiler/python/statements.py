@@ -37,7 +37,7 @@ from spacedsl.compiler.ir import (
 from spacedsl.compiler.python.bindings import print_loops
 from spacedsl.compiler.python.expressions import Expressions
 from spacedsl.compiler.python.names import RUNTIME, bracketed, cell_of, indent, indexed, variable_name
-from spacedsl.compiler.uses import statement_uses, test_uses
+from spacedsl.compiler.uses import hoisted
 from spacedsl.language.space import Use
 
 
@@ -118,14 +118,10 @@ class Body(Expressions):
         return lines
 
     def _project(self, target: Use, table: int, inputs: tuple[Use, ...]) -> list[str]:
-        index = ""
-        for use in inputs:
-            width = len(self.space.enum(use).values)
-            index = (
-                f"({index}) << {width} | v[{self.cell(use)}]"
-                if " " in index
-                else (f"{index} << {width} | v[{self.cell(use)}]" if index else f"v[{self.cell(use)}]")
-            )
+        first, *rest = inputs
+        index = f"v[{self.cell(first)}]"
+        for use in rest:
+            index = f"{bracketed(index)} << {len(self.space.enum(use).values)} | v[{self.cell(use)}]"
         cell = self.cell(target)
         return [
             f"mask = v[{cell}] & table_{table}[{index}]",
@@ -173,23 +169,3 @@ class Body(Expressions):
         elif offset != "0":
             room = f"{bound} - {bracketed(offset)}"
         return [f"{name}({self.cell(linear.use)}, {factor}, {room})"]
-
-
-def hoisted(statements: tuple[Statement, ...]) -> list[Use]:
-    """The uses that these statements read at their own level, or in more than one of their parts."""
-    here: dict[Use, None] = {}
-    parts: dict[Use, int] = {}
-    for statement in statements:
-        if isinstance(statement, If):
-            here.update(dict.fromkeys(test_uses(statement.test)))
-            blocks: tuple[tuple[Statement, ...], ...] = (statement.then, statement.otherwise)
-        elif isinstance(statement, For):
-            # Of a loop, what does not change in it is read before it.
-            blocks = (statement.body, statement.body)
-        else:
-            here.update(dict.fromkeys(statement_uses(statement)))
-            continue
-        for block in blocks:
-            for use in dict.fromkeys(u for s in block for u in statement_uses(s)):
-                parts[use] = parts.get(use, 0) + 1
-    return [*here, *(use for use, count in parts.items() if count > 1 and use not in here)]
