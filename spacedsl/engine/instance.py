@@ -122,11 +122,14 @@ class Instance:
         if not self.space.quantities:
             return
         names, declared = self.objects.names, list(self.space.quantities)
-        for name, key in sorted(self.propagation.quantities(), key=lambda i: (declared.index(i[0]), i[1])):
+        found = sorted(
+            self.propagation.quantities(vector), key=lambda each: (declared.index(each[0]), each[1])
+        )
+        for name, key, interval in found:
             quantity = self.space.quantities[name]
             cells = presence_cells(self.layout, self.objects, quantity.params, key)
             if all(vector[cell] == PRESENT for cell in cells):
-                yield quantity, tuple(names[k] for k in key), self.propagation.quantity(vector, name, key)
+                yield quantity, tuple(names[k] for k in key), interval
 
     def quantity(self, vector: array[int], name: str, *objects: object) -> tuple[int, int]:
         """Least and greatest value of a quantity in a candidate with this vector."""

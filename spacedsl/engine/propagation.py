@@ -11,7 +11,7 @@ does not depend on the order.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,24 +107,27 @@ class Propagation:
         self._load(plain)
         return self._run(self._start_limited)
 
-    def quantities(self) -> Iterable[tuple[str, tuple[int, ...]]]:
-        """All that exist here: name and ids of objects."""
-        return self._grounded().graph.instances
+    def quantities(self, vector: array[int]) -> Iterator[tuple[str, tuple[int, ...], tuple[int, int]]]:
+        """All that exist here: name, ids of objects, the interval in a vector."""
+        graph = self._read(vector)
+        for (name, key), node in graph.graph.instances.items():
+            yield name, key, (graph.low[node], graph.high[node])
 
     def quantity(self, vector: array[int], name: str, key: tuple[int, ...]) -> tuple[int, int]:
         """The interval of a quantity on objects, of their ids, in a vector."""
-        graph = self._grounded()
-        self._load(vector)
-        graph.load()
-        graph.refresh()
+        graph = self._read(vector)
         node = graph.graph.instances[name, key]
         return graph.low[node], graph.high[node]
 
-    def _grounded(self) -> Evaluation:
+    def _read(self, vector: array[int]) -> Evaluation:
+        """The intervals of a vector."""
         if self._graph is None:
             self.root()
         if self._graph is None:
             raise ValueError("the space is empty")
+        self._load(vector)
+        self._graph.load()
+        self._graph.refresh()
         return self._graph
 
     def _ground(self) -> None:
