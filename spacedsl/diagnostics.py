@@ -14,6 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LINE_END = re.compile(r"\r\n|\n|\r")
+"""What ends a line of a file, whatever else counts as a line break elsewhere."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
@@ -24,8 +27,7 @@ class Source:
     line_starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        starts = [0, *(i + 1 for i, c in enumerate(self.text) if c == "\n")]
-        object.__setattr__(self, "line_starts", tuple(starts))
+        object.__setattr__(self, "line_starts", (0, *(m.end() for m in LINE_END.finditer(self.text))))
 
     @classmethod
     def read(cls, path: Path) -> Source:
@@ -51,6 +53,10 @@ class Source:
         """(line, column) of an offset, both counted from 1."""
         line = bisect_right(self.line_starts, offset)
         return line, offset - self.line_starts[line - 1] + 1
+
+    def line_start(self, offset: int) -> int:
+        """The offset of the first character of the line that an offset lies in."""
+        return self.line_starts[bisect_right(self.line_starts, offset) - 1]
 
     def line(self, number: int) -> str:
         """The text of line `number` (from 1), without its end."""

@@ -190,7 +190,7 @@ class Builder(ExpressionBuilder):
             if isinstance(part, syntax.Binding):
                 foralls.append(part)
                 continue
-            if conditions and "\n" not in self.source.text[conditions[-1].span.end : part.span.start]:
+            if conditions and conditions[-1].span.end >= self.source.line_start(part.span.start):
                 self._problem(
                     "SP005",
                     "a second condition on the same line",

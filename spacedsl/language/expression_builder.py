@@ -17,7 +17,7 @@ from spacedsl.language import syntax
 
 GREATEST_INTEGER = 2**63 - 1
 
-_CONTINUATION = re.compile(r"\\\r?\n")
+_CONTINUATION = re.compile(r"\\(?:\r\n?|\n)")
 
 
 @v_args(inline=True, meta=True)

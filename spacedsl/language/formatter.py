@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from lark import Token, Tree
 
-from spacedsl.diagnostics import Source
+from spacedsl.diagnostics import LINE_END, Source
 from spacedsl.language.loader import MOST_CHARACTERS, too_large
 from spacedsl.language.parser import grammar, parse
 from spacedsl.language.pretty import Align, Comment, Document, Group, Indent, Line, Word, render
@@ -36,14 +36,14 @@ def format_source(source: Source) -> str:
     if len(source.text) > MOST_CHARACTERS:
         raise too_large(source)
     parse(source)  # everything that the grammar alone does not find
-    is_crlf = "\r\n" in source.text.partition("\n")[0] + "\n"
-    text = source.text.replace("\r\n", "\n")
+    first = LINE_END.search(source.text)
+    text = LINE_END.sub("\n", source.text)
     layout = _Layout(text)
     formatted = render(layout.file(), WIDTH)
     if _significant(formatted) != _significant(text):
         raise UnfaithfulLayoutError(f"the layout of {source.name} differs from it in more than blanks")
     parse(Source(source.name, formatted))
-    return formatted.replace("\n", "\r\n") if is_crlf else formatted
+    return formatted if first is None else formatted.replace("\n", first.group())
 
 
 def _significant(text: str) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from spacedsl.diagnostics import Diagnostic, Severity, Source, Span
 from spacedsl.language import space
 
-_SPOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|/\*(?:[^*]|\*(?!/))*\*/|(?P<comment>//[^\n]*)', re.DOTALL)
+_SPOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|/\*(?:[^*]|\*(?!/))*\*/|(?P<comment>//[^\r\n]*)', re.DOTALL)
 """Strings and comments, so that neither is looked for in the other."""
 
 _DIVISOR = re.compile(r'//\s*(?:\d+|"[^"]*"|[a-z_]\w*\(\$[^)]*\))\s*(?:[-+*/<>=&|?:,)}].*)?')

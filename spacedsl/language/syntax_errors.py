@@ -25,7 +25,7 @@ _REPEATED = 2
 
 _DECLARING = (("choice",), ("require",))
 
-_REST = re.compile(r"\$?\w+(?:\.\w+|\([^()\n]*\)|\.\.\w*|\s*[=!<>]=\s*\$?\w+)*|\S+")
+_REST = re.compile(r"\$?\w+(?:\.\w+|\([^()\r\n]*\)|\.\.\w*|\s*[=!<>]=\s*\$?\w+)*|\S+")
 """What a person would have put in quotes."""
 
 _OPENERS = frozenset({"set", "choice", "define", "quotient", "ordering", "view"})
@@ -266,7 +266,7 @@ class _Mistake:
         end = _place(previous)[1]
         return (
             Span(self.source, end, end)
-            if "\n" in self.source.text[end : _place(self.token)[0]]
+            if end < self.source.line_start(_place(self.token)[0])
             else self._here()
         )
 

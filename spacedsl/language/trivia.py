@@ -15,7 +15,7 @@ from lark import Token
 from spacedsl.language.pretty import Comment, Word
 
 _TRIVIA = re.compile(
-    r"(?P<blank>[ \t\r\n\f]+)|(?P<comment>//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)",
+    r"(?P<blank>[ \t\r\n\f]+)|(?P<comment>//[^\r\n]*|/\*(?:[^*]|\*(?!/))*\*/)",
 )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from spacedsl.diagnostics import LINE_END
 from spacedsl.language.parser import grammar
 
 OPENERS = frozenset(
@@ -35,8 +36,8 @@ OPENERS = frozenset(
 
 _BEGUN = re.compile(r"(?:\$?[A-Za-z_][A-Za-z0-9_]*|\$)\Z")
 _CLOSED = re.compile(
-    r'"(?:[^"\\\n]|\\\r?\n|\\.)*"|/\*.*?\*/|//[^\n]*(?=\n)'
-    r'|"(?P<string>(?:[^"\\\n]|\\\r?\n|\\.)*)\Z|(?P<comment>//[^\n]*|/\*.*)\Z',
+    r'"(?:[^"\\\r\n]|\\\r\n|\\.)*"|/\*.*?\*/|//[^\r\n]*(?=[\r\n])'
+    r'|"(?P<string>(?:[^"\\\r\n]|\\\r\n|\\.)*)\Z|(?P<comment>//[^\r\n]*|/\*.*)\Z',
     re.DOTALL,
 )
 """A string or comment; the two last ones reach up to the cursor."""
@@ -74,7 +75,7 @@ def context(text: str) -> Context:
     start = begun.start() if begun is not None and string is None else len(text)
     tokens = _declaration([t for t in _tokens(text) if (t.start_pos or 0) < start])
     word = "" if begun is None or string is not None else begun.group()
-    begins_line = not text[:start].rpartition("\n")[2].strip()
+    begins_line = not LINE_END.split(text[:start])[-1].strip()
     return Context(
         tuple(tokens), word, string, in_comment, begins_line, _accepted(tokens), _variables(tokens)
     )

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.diagnostics import Span
+from spacedsl.diagnostics import LINE_END, Span
 from spacedsl.language import syntax
 from spacedsl.lsp.analysis import Analysis, Workspace
 from spacedsl.lsp.symbols import Symbol, SymbolKind
@@ -100,7 +100,8 @@ def undocumented(declaration: Span) -> str:
     """A declaration without the `///` lines in front of it, moved to the left margin."""
     text = declaration.text
     while text.startswith("///"):
-        text = text.partition("\n")[2].lstrip()
+        _, *further = LINE_END.split(text, maxsplit=1)
+        text = "".join(further).lstrip()
     start = declaration.source.text[: declaration.end].rfind(text)
     column = declaration.source.location(max(start, 0))[1] - 1
     return re.sub(rf"\n[ \t]{{1,{column}}}", "\n", text) if column else text

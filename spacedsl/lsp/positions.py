@@ -1,17 +1,16 @@
 """Places in a text as the protocol counts them: lines from 0, and code units in a line.
 
 In: a text and what a code unit is (`utf-8`, `utf-16`, `utf-32`). Out: offsets into the text, and back. Lines
-end in `\\n`, `\\r\\n` or `\\r` here, whatever else counts as a line break elsewhere.
+end as in diagnostics.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
+from spacedsl.diagnostics import LINE_END
 
 _UNITS: Mapping[str, Callable[[str], int]] = {
     "utf-8": lambda text: len(text.encode("utf-8", "surrogatepass")),
@@ -27,7 +26,7 @@ class Positions:
     _starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        starts = (0, *(m.end() for m in _LINE_END.finditer(self.text)))
+        starts = (0, *(m.end() for m in LINE_END.finditer(self.text)))
         object.__setattr__(self, "_starts", starts)
 
     def offset(self, line: int, character: int) -> int:

@@ -168,6 +168,17 @@ BYTES: dict[str, tuple[bytes, list[tuple[str, int, int]]]] = {
     "Windows line ends": (SMALL.replace(b"\n", b"\r\n"), []),
     "Windows line ends before a mistake": (SMALL.replace(b"\n", b"\r\n") + b"nope\r\n", [("SP002", 11, 1)]),
     "old Macintosh line ends": (SMALL.replace(b"\n", b"\r"), []),
+    "old Macintosh line ends before a mistake": (SMALL.replace(b"\n", b"\r") + b"nope\r", [("SP002", 11, 1)]),
+    "old Macintosh line ends behind a comment": (b"// items\r// all\rnope", [("SP002", 3, 1)]),
+    "old Macintosh line ends in a string": (b'set A:\riterator = "(1,\r2)"\rend', [("SP003", 2, 12)]),
+    "old Macintosh line ends in a string that goes on": (
+        b'set A: iterator = "(1 +\\\r\xc3\xa4)" end',
+        [("SP060", 2, 1)],
+    ),
+    "old Macintosh line ends between conditions": (
+        SMALL + b"require forall $x in Items:\r  kind($x) is SERIAL\r  kind($x) is SERIAL kind($x) is SERIAL",
+        [("SP005", 13, 22)],
+    ),
     "tabs": (SMALL.replace(b" ", b"\t"), []),
     "tabs before a mistake": (b"\t\tnope", [("SP002", 1, 3)]),
     "a form feed": (b"\x0cset", [("SP002", 1, 5)]),

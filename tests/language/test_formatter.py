@@ -193,6 +193,7 @@ def test_examples(text: str, expected: str) -> None:
 def test_lines_end_as_the_first_line_does() -> None:
     assert formatted("set A:\r\nend\nset B: end") == "set A:\r\nend\r\nset B: end\r\n"
     assert formatted("set A:\nend\r\nset B: end") == "set A:\nend\nset B: end\n"
+    assert formatted("set A:// all\r\rend\rset B: end") == "set A: // all\rend\rset B: end\r"
 
 
 @pytest.mark.parametrize(
