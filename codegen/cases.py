@@ -2,7 +2,8 @@
 
 In: a kernel file, a random generator, and where arrays shall lie. Out: `Case`s. The first has values of
 random sign and size, compared within a tolerance; implementations are timed on it. The second has random
-integers, whose results are exact in any order. The others are the adversarial ones of `kernels.inputs`.
+integers, whose results are exact in any order. The others are the adversarial ones of `kernels.inputs`. A kernel
+whose results are no numbers in the first case has none: nothing could be judged by it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spacedsl.diagnostics import Diagnostic
 from spacedsl.kernels.inputs import (
     NUMPY_TYPE,
     Allocate,
@@ -50,6 +52,27 @@ class Case:
     """Absolute, by output; 0 asks for equality."""
 
 
+class NotFiniteError(Exception):
+    """A line of a kernel gives infinities, or what is no number at all, on the random inputs."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line} of the computation is not finite on random inputs")
+        self.line = line
+        """Among the assignments of the computation, from 0."""
+
+
+def not_finite(kernel: KernelFile, line: int) -> Diagnostic:
+    """What is said of such a line."""
+    assignment = kernel.computation.assignments[line]
+    message = (
+        f"`{assignment.target.tensor}` is not finite on random inputs: no implementation could be checked"
+    )
+    hint = (
+        "inputs are drawn from 1/2 to 3/2, of either sign: look for a divisor that is 0, or for huge values"
+    )
+    return Diagnostic("KF047", message, assignment.span, hint)
+
+
 def make_cases(
     kernel: KernelFile, random: np.random.Generator, allocate: Allocate = plain_buffer
 ) -> Iterator[Case]:
@@ -57,19 +80,24 @@ def make_cases(
 
     That is, whose results are numbers (a kernel may divide by an input that is zero) and whose sums do not
     grow past the integers that are exact, where a correct order of evaluation may lose every further term.
+    Raises `NotFiniteError` where the results of the random case are no numbers.
     """
-    yield _evaluated(kernel, random_inputs(kernel, random, allocate), allocate)
+    first = _evaluated(kernel, random_inputs(kernel, random, allocate), allocate)
+    for number, line in enumerate(kernel.computation.assignments):
+        if not _is_finite(kernel, first, line.target.tensor):
+            raise NotFiniteError(number)
+    yield first
     for arguments in adversarial_inputs(kernel, random, allocate):
         largest = largest_partial(kernel.backbone, arguments.largest)
         if arguments.is_exact or largest < exact_below(kernel.backbone):
             case = _evaluated(kernel, arguments, allocate)
-            if arguments.is_exact or _is_finite(kernel, case):
+            if arguments.is_exact or all(_is_finite(kernel, case, name) for name in case.expected):
                 yield case
 
 
-def _is_finite(kernel: KernelFile, case: Case) -> bool:
-    outputs = (t for t in kernel.backbone.tensors if t.is_output)
-    return all(bool(np.isfinite(view(t, case.expected[t.name])).all()) for t in outputs)
+def _is_finite(kernel: KernelFile, case: Case, output: str) -> bool:
+    (tensor,) = (t for t in kernel.backbone.tensors if t.name == output)
+    return bool(np.isfinite(view(tensor, case.expected[output])).all())
 
 
 def _evaluated(kernel: KernelFile, arguments: Arguments, allocate: Allocate) -> Case:

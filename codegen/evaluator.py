@@ -17,6 +17,7 @@ from types import TracebackType
 
 from spacedsl.codegen.build import BuildError, build_library, find_compiler
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.cases import NotFiniteError, not_finite
 from spacedsl.codegen.fork_server import Setup
 from spacedsl.codegen.harness import harness_library
 from spacedsl.codegen.lack import EnvironmentLack
@@ -30,6 +31,7 @@ from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
 from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise
 from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
@@ -49,7 +51,8 @@ class CpuEvaluator:
     def open(self) -> None:
         """Makes the test cases, starts a worker.
 
-        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory.
+        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory, `DiagnosticError`
+        for a kernel whose results are not finite.
         """
         sweep()
         find_compiler()
@@ -183,6 +186,8 @@ class CpuEvaluator:
                 self._worker = WorkerProcess(self._server)
         except WorkerFailure as error:
             raise EnvironmentLack(f"a worker process cannot be started: {error.message}") from None
+        except NotFiniteError as error:
+            raise DiagnosticError([not_finite(self.kernel, error.line)]) from None
         return self._server, self._worker
 
     def _drop_worker(self) -> None:

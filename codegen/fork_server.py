@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from spacedsl.codegen.buffers import TensorBuffer, guarded_buffer
-from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.cases import NotFiniteError, make_cases
 from spacedsl.codegen.messages import Message, read_message, write_message
 from spacedsl.codegen.worker import LoadedCase, Worker
 from spacedsl.diagnostics import Source
@@ -81,6 +81,9 @@ def main() -> None:
         harness = ctypes.CDLL(str(setup.harness))
     except MemoryError as error:
         _answer(server, {"failure": "memory", "message": str(error)})
+        return
+    except NotFiniteError as error:
+        _answer(server, {"not_finite": error.line})
         return
     _answer(server, {"cases": len(cases)})
     channels = _serve(server)

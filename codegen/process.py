@@ -19,6 +19,7 @@ import sys
 import time
 from typing import IO, Any
 
+from spacedsl.codegen.cases import NotFiniteError
 from spacedsl.codegen.fork_server import MOST_BYTES, Setup
 from spacedsl.codegen.messages import Message, read_message, write_message
 from spacedsl.kernels.evaluation import Failure
@@ -43,7 +44,7 @@ class WorkerFailure(Exception):  # noqa: N818 (named after what it carries)
 
 
 class ForkServer:
-    """One fork server. Raises `WorkerFailure` where it cannot be started."""
+    """One fork server. Raises `WorkerFailure` where it cannot be started, `NotFiniteError` without test cases."""
 
     def __init__(self, setup: Setup) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -67,7 +68,7 @@ class ForkServer:
             self._socket.settimeout(_SERVER_START_TIMEOUT_S)
             self.cases: int = self._answer()["cases"]
             self._socket.settimeout(None)
-        except (WorkerFailure, KeyboardInterrupt):
+        except (WorkerFailure, NotFiniteError, KeyboardInterrupt):
             self.close()
             raise
 
@@ -119,6 +120,8 @@ class ForkServer:
         answer: Message = json.loads(data)
         if "failure" in answer:
             raise WorkerFailure(Failure(answer["failure"]), answer["message"])
+        if "not_finite" in answer:
+            raise NotFiniteError(answer["not_finite"])
         return answer
 
 

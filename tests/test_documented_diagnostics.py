@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from spacedsl import record
@@ -21,6 +22,7 @@ from spacedsl.api import exploration
 from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
 from spacedsl.codegen import memory
+from spacedsl.codegen.cases import NotFiniteError, make_cases, not_finite
 from spacedsl.codegen.nest import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
@@ -129,6 +131,10 @@ def _load(path: Path) -> None:
         memory, "available_memory", return_value=memory.Room(16 << 30, "MemAvailable of the system")
     ):
         memory.check_memory(kernel, device)
+    try:
+        next(make_cases(kernel, np.random.default_rng(0)))
+    except NotFiniteError as error:
+        raise DiagnosticError([not_finite(kernel, error.line)]) from None
     pose(kernel, kernel.space, device, lambda event: None)
     with patch.object(exploration, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
         explore(path)

@@ -20,6 +20,7 @@ from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.verify import verify
+from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.devices import DEVICE
@@ -82,6 +83,28 @@ def ends(pid: int) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def test_a_kernel_whose_results_are_not_finite_is_to_blame_itself() -> None:
+    kernel = parse("""
+kernel: ratio
+backbone: linalg
+sizes: {n: 8}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f32, shape: [n]}
+  safe: {dtype: f32, shape: [n], output: true}
+  far: {dtype: f32, shape: [n], output: true}
+compute:
+  - safe[i] = x[i] / y[i]
+  - far[i] = x[i] / (y[i] - y[i])
+""")
+    with pytest.raises(DiagnosticError) as raised:
+        CpuEvaluator(kernel, DEVICE, OPTIONS).open()
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.span.line, found.span.column) == ("KF047", 12, 5)
+    assert found.message == "`far` is not finite on random inputs: no implementation could be checked"
+    assert found.span.text == "far[i] = x[i] / (y[i] - y[i])"
 
 
 def test_right_code_is_timed(evaluator: CpuEvaluator) -> None:
