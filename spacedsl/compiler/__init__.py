@@ -1,11 +1,14 @@
-"""The compiler: a typed space becomes propagators, which are printed as Python.
+"""The compiler: a typed space becomes propagators, which are printed as Python or as C.
 
-typed space --clauses--> clauses, counts --relations--> relations --lower--> propagator IR --python--> text
+typed space --clauses--> clauses, counts --relations--> relations --lower--> propagator IR --python, c--> text
+
+The Python is printed when somebody asks for it, and the C (`compiler/c`) where no library of it is kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
 
 from spacedsl.compiler.ir import Module
@@ -16,7 +19,7 @@ from spacedsl.language.space import Space
 __all__ = ["CompiledSpace", "compile_space"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CompiledSpace:
     """A space with its propagators; nothing here depends on a kernel."""
 
@@ -24,9 +27,15 @@ class CompiledSpace:
     complete: Space
     """The space with the internal counters that decide its quotients among its choices."""
     module: Module
-    python: PythonModule
-    code: CodeType
-    """Of the Python module."""
+
+    @cached_property
+    def python(self) -> PythonModule:
+        return print_python(self.module, self.complete)
+
+    @cached_property
+    def code(self) -> CodeType:
+        """Of the Python module."""
+        return compile(self.python_source, f"<propagators of {self.space.name}>", "exec", dont_inherit=True)
 
     @property
     def python_source(self) -> str:
@@ -48,9 +57,7 @@ def compile_space(space: Space) -> CompiledSpace:
         _kept[space.digest] = _kept.pop(space.digest)
         return _kept[space.digest]
     module, complete = lower(space)
-    python = print_python(module, complete)
-    code = compile(python.source, f"<propagators of {space.name}>", "exec", dont_inherit=True)
-    compiled = CompiledSpace(space, complete, module, python, code)
+    compiled = CompiledSpace(space, complete, module)
     if space.digest:
         _kept[space.digest] = compiled
         if len(_kept) > MOST_KEPT:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.collection import collection_paused
 from spacedsl.engine.cycles import refuse_cycles
 from spacedsl.engine.differences import contradict
 from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
@@ -98,7 +99,7 @@ class Instance:
 
     @cached_property
     def _root_candidate(self) -> Candidate | None:
-        if contradict(self.compiled, Statics(self.objects, self.layout, {}, {})):
+        if contradict(self.compiled, Statics(self.objects, self.layout)):
             return None
         return self._candidate((self.native or self.propagation).root())
 
@@ -184,6 +185,7 @@ class Instance:
         return tuple(ids[id(item)] for item in objects)
 
 
+@collection_paused()
 def instantiate(
     compiled: CompiledSpace, kernel: object, device: object, engine: Engine = Engine.PYTHON
 ) -> Instance:
@@ -213,7 +215,7 @@ def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable
             if layout.twins.get(cell, cell) < cell:
                 continue
             universe = choice.values if isinstance(choice, EnumChoice) else layout.universes[cell]
-            items, names = tuple(objects.objects[k] for k in key), tuple(objects.names[k] for k in key)
+            items, names = tuple([objects.objects[k] for k in key]), tuple([objects.names[k] for k in key])
             found.append(Variable(len(found), choice.name, items, names, cell, universe))
     return tuple(found)
 

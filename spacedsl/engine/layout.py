@@ -6,6 +6,7 @@ any propagation. Cells of one choice are laid out in order of the objects' posit
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ WORD_BITS = 64
 DENSE = 8
 """A choice of two objects is stored as a square where one pair in so many has a cell."""
 LARGEST_INTEGER = 2**63 - 1
+WORDS = {EnumChoice: 1, IntegerChoice: INTEGER_WORDS, Counter: 2}
+"""Of a domain of each kind of choice."""
 CERTAIN = 0
 """The word that says PRESENT of all that is there from the start."""
 ABSENT, PRESENT = 1, 2
@@ -57,20 +60,21 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     for choice in space.choices.values():
         places: dict[Key, int] = {}
         cells[choice.name] = places
-        for key in objects.keys(choice.params):
-            cell = places[key] = len(initial)
-            owners[cell] = (choice.name, key)
-            match choice:
-                case EnumChoice():
-                    initial.append(choice.full)
-                    if choice.symmetry is not Symmetry.NONE and (key[1], key[0]) in places:
-                        other = places[key[1], key[0]]
-                        twins[cell], twins[other] = other, cell
-                case IntegerChoice():
+        keys = objects.keys(choice.params)
+        places.update(zip(keys, range(len(initial), sys.maxsize, WORDS[type(choice)]), strict=False))
+        owners.update((cell, (choice.name, key)) for key, cell in places.items())
+        match choice:
+            case EnumChoice():
+                initial += [choice.full] * len(keys)
+                if choice.symmetry is not Symmetry.NONE:
+                    pairs = ((cell, places.get(key[::-1])) for key, cell in places.items())
+                    twins.update((cell, twin) for cell, twin in pairs if twin is not None)
+            case IntegerChoice():
+                for key, cell in places.items():
                     universes[cell] = _universe(choice, objects, key)
                     initial += [(1 << len(universes[cell])) - 1] + [0] * (INTEGER_WORDS - 1)
-                case Counter():
-                    initial += [0, SATURATED]
+            case Counter():
+                initial += [0, SATURATED] * len(keys)
     first = len(initial)
     presence = {fact: first + number for number, fact in enumerate(expansion.reasons)}
     first += len(presence)

@@ -7,7 +7,7 @@ that names the object, the set and the line. What triggers add comes from `trigg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
@@ -47,24 +47,28 @@ class Objects:
         self.names.append(name)
         return number
 
-    def keys(self, params: Iterable[Binder]) -> Iterator[Key]:
+    def keys(self, params: Iterable[Binder]) -> list[Key]:
         """The bindings of variables to distinct objects, in order of position; those by maps may coincide."""
-        params = tuple(params)
+        before: tuple[Binder, ...] = ()
+        found: list[Key] = [()]
+        for binder in params:
+            found = list(self._extended(found, before, binder))
+            before = (*before, binder)
+        return found
 
-        def extend(bound: Key) -> Iterator[Key]:
-            if len(bound) == len(params):
-                yield bound
-                return
-            binder = params[len(bound)]
-            environment = dict(zip((p.name for p in params), bound, strict=False))
-            for item in self.of(binder.set, environment):
-                taken = (other for param, other in zip(params, bound, strict=False) if not param.by_map)
-                if (binder.by_map or item not in taken) and self.passes(
-                    binder.where, {**environment, binder.name: item}
-                ):
-                    yield from extend((*bound, item))
-
-        return extend(())
+    def _extended(self, bindings: list[Key], before: tuple[Binder, ...], binder: Binder) -> Iterator[Key]:
+        """Bindings of these variables with each object of one more."""
+        names = tuple(param.name for param in before)
+        distinct = () if binder.by_map else tuple(n for n, param in enumerate(before) if not param.by_map)
+        members = () if binder.set.args else self.of(binder.set, {})
+        for bound in bindings:
+            environment = dict(zip(names, bound, strict=True)) if binder.set.args or binder.where else {}
+            taken = [bound[place] for place in distinct]
+            for item in self.of(binder.set, environment) if binder.set.args else members:
+                if item in taken:
+                    continue
+                if binder.where is None or self.passes(binder.where, {**environment, binder.name: item}):
+                    yield (*bound, item)
 
     def passes(self, where: HostExpression | None, environment: dict[str, int]) -> bool:
         return where is None or bool(self.evaluate(where, environment))
@@ -102,6 +106,17 @@ class Objects:
         if len(set(numbers)) != len(numbers):
             raise _error("SP402", f"the iterator of {definition.name} gave an object twice", span)
         return numbers
+
+    def evaluator(self, expression: HostExpression, variables: tuple[str, ...]) -> Callable[[Key], object]:
+        """The expression as a function of ids for these variables, which are all that it has."""
+        ambient = {"kernel": self.kernel, "device": self.device}
+        objects = self.objects
+
+        def evaluate(key: Key) -> object:
+            named = {name: objects[item] for name, item in zip(variables, key, strict=True)}
+            return expression.evaluate({**ambient, **named})
+
+        return evaluate
 
     def evaluate(self, expression: HostExpression, environment: dict[str, int]) -> object:
         """A host expression, with ids for the objects of its variables."""

@@ -67,7 +67,7 @@ class Propagation:
     def __post_init__(self) -> None:
         layout = self.layout
         self._wakes = [None] * len(layout.initial)
-        self._statics = Statics(self.objects, layout, {}, {})
+        self._statics = Statics(self.objects, layout)
         self._domains = Domains(list(layout.initial), layout.universes, twins(self.compiled.complete, layout))
         self._limits = Limits(self._domains, self._decisions())
         for propagator in self.compiled.module.propagators:
@@ -330,7 +330,8 @@ class Propagation:
         }
         for name in space.sets:
             found.update(set_tables(objects, name))
-        found.update(self._statics.tables(python.hosts, python.masks))
+        found.update({f"host_{n}": self._statics.table(host) for n, host in enumerate(python.hosts)})
+        found.update({f"mask_{n}": self._statics.table(mask) for n, mask in enumerate(python.masks)})
         found.update({f"limit_{number}": Ungrounded() for number in range(len(python.limits))})
         if space.triggers:
             found.update(presence_tables(space, self.layout))

@@ -7,8 +7,8 @@ evaluated at its first use and kept, so that a value is computed once for the va
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from spacedsl.compiler.ir import (
 from spacedsl.compiler.python import HostTable, StaticTable, host_table, static_table
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.layout import Layout
-from spacedsl.engine.objects import Objects
+from spacedsl.engine.objects import Key, Objects
 from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import Comparison, SetRef
 
@@ -46,18 +46,13 @@ COMPARE: Mapping[Comparison, Callable[[int, int], bool]] = {
 class Lazy(dict[Any, Any]):
     """Values by object id, or by a tuple of ids; computed where missing."""
 
-    def __init__(self, compute: Callable[[tuple[int, ...]], object]) -> None:
+    def __init__(self, compute: Callable[[Key], object]) -> None:
         super().__init__()
         self._compute = compute
 
-    def __missing__(self, key: int | tuple[int, ...]) -> object:
+    def __missing__(self, key: int | Key) -> object:
         value = self[key] = self._compute(key if isinstance(key, tuple) else (key,))
         return value
-
-
-def table(variables: tuple[str, ...], compute: Callable[[tuple[int, ...]], object]) -> object:
-    """Values by ids; the one value itself where it depends on no object."""
-    return Lazy(compute) if variables else compute(())
 
 
 @dataclass(slots=True, eq=False)
@@ -66,18 +61,24 @@ class Statics:
 
     objects: Objects
     layout: Layout
-    hosts: dict[HostTable, Any]
-    masks: dict[StaticTable, Any]
+    _tables: dict[HostTable | StaticTable, Any] = field(default_factory=dict)
 
-    def tables(self, hosts: Sequence[HostTable], masks: Sequence[StaticTable]) -> dict[str, object]:
-        """`host_N` and `mask_N` for a namespace."""
-        found: dict[str, object] = {}
-        for number, host in enumerate(hosts):
-            found[f"host_{number}"] = self.hosts[host] = table(host.call.args, partial(self._host, host))
-        for number, static in enumerate(masks):
-            compute = partial(self._static, static)
-            found[f"mask_{number}"] = self.masks[static] = table(static.variables, compute)
-        return found
+    def table(self, template: HostTable | StaticTable) -> Any:
+        """Values by id, or by a tuple of ids; the one value itself where it depends on no object."""
+        if template not in self._tables:
+            if isinstance(template, HostTable):
+                variables, compute = template.call.args, self._host(template)
+            else:
+                variables, compute = template.variables, partial(self._static, template)
+            self._tables[template] = Lazy(compute) if variables else compute(())
+        return self._tables[template]
+
+    def values(self, template: HostTable | StaticTable, keys: Iterable[Key]) -> Iterator[Any]:
+        """The same of each of these bindings of its variables."""
+        values = self.table(template)
+        if not isinstance(values, Lazy):
+            return (values for _ in keys)
+        return (values[key[0] if len(key) == 1 else key] for key in keys)
 
     def holds(self, test: StaticTest, environment: Mapping[str, int]) -> bool:
         match test:
@@ -102,29 +103,25 @@ class Statics:
         return self.objects.of(ref, {})
 
     def host(self, call: HostCall, environment: Mapping[str, int], is_integer: bool) -> Any:
-        template = host_table(call, is_integer)
-        values = self.hosts.get(template)
-        key = tuple(environment[a] for a in call.args)
-        if values is None:
-            return self._host(template, key)
-        return values[key[0] if len(key) == 1 else key] if key else values
+        return next(self.values(host_table(call, is_integer), [tuple(environment[a] for a in call.args)]))
 
     def mask(self, test: Satisfies | Named | StaticCompare, environment: Mapping[str, int]) -> int:
         template, variables = static_table(test)
-        values = self.masks.get(template)
-        key = tuple(environment[v] for v in variables)
-        if values is None:
-            return self._static(template, key)
-        found: int = values[key[0] if len(key) == 1 else key] if key else values
-        return found
+        return int(next(self.values(template, [tuple(environment[v] for v in variables)])))
 
-    def _host(self, host: HostTable, key: tuple[int, ...]) -> object:
+    def _host(self, host: HostTable) -> Callable[[Key], object]:
+        """What computes the values of a host expression."""
         expression = host.call.expression
-        value = self.objects.evaluate(expression, dict(zip(host.call.args, key, strict=True)))
-        if host.is_integer and not isinstance(value, int):
-            message = f"an integer is needed here, and this is {describe(value)}"
-            raise DiagnosticError([Diagnostic("SP412", message, expression.span)])
-        return value
+        evaluate = self.objects.evaluator(expression, host.call.args)
+
+        def integer(key: Key) -> object:
+            value = evaluate(key)
+            if not isinstance(value, int):
+                message = f"an integer is needed here, and this is {describe(value)}"
+                raise DiagnosticError([Diagnostic("SP412", message, expression.span)])
+            return value
+
+        return integer if host.is_integer else evaluate
 
     def _static(self, table: StaticTable, key: tuple[int, ...]) -> int:
         environment = dict(zip(table.variables, key, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,13 @@ require forall $b in Things: size($b) < 4 || width($b) == size($b)
 
 def test_a_space_is_compiled_once() -> None:
     assert compile_space(load_space(SPACE)) is compile_space(load_space(SPACE))
+
+
+def test_the_python_module_is_printed_once_it_is_asked_for() -> None:
+    compiled = compile_space(replace(load_space(SPACE), digest=""))
+    assert not {"python", "code"} & vars(compiled).keys()
+    assert compiled.python_source
+    assert vars(compiled).keys() >= {"python"}
 
 
 def test_names_of_variables_and_choices_never_clash_with_those_of_the_generated_code() -> None:

@@ -221,3 +221,15 @@ require total() <= "9000000000000000000 + 9000000000000000000"
     instance = world(text, 2, Engine.NATIVE).instance
     assert instance.engine is Engine.PYTHON
     assert instance.no_native is not None and "18000000000000000000" in instance.no_native
+
+
+@needs_compiler
+def test_the_native_engine_needs_no_python_module(tmp_path: Path) -> None:
+    path = tmp_path / "matmul.yaml"
+    path.write_text(MATMUL)
+    compiled = compile_space(replace(load_space(Path("kernels/spaces/linalg.space")), digest=""))
+    instance = instantiate(compiled, load_kernel(path).backbone, SmallCpu(), Engine.NATIVE)
+    root = instance.root()
+    assert root is not None
+    instance.restrict(root, instance.variables[0], 1)
+    assert not {"python", "code"} & vars(compiled).keys()

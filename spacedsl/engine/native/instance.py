@@ -115,9 +115,9 @@ class _Rows:
     def place(self, row: Array, bit: Array) -> None:
         """Fills in, by cell, where its rows begin and which object it is in them."""
         for name, places in self._cells.items():
-            for key, cell in places.items():
-                row[cell] = self.offsets[name][key[:-1]]
-                bit[cell] = self._numbers[key[-1]]
+            cells = list(places.values())
+            row[cells] = [self.offsets[name][key[:-1]] for key in places]
+            bit[cells] = self._numbers[[key[-1] for key in places]]
 
     def initial(self, row: Array, bit: Array) -> Array:
         """All rows before any propagation, from what `place` filled in."""
@@ -143,8 +143,7 @@ class _Filler:
     rows: _Rows
 
     def fill(self, compiled: CompiledSpace, library: Library) -> NativeInstance:
-        statics = Statics(self.objects, self.layout, {}, {})
-        statics.tables(compiled.python.hosts, compiled.python.masks)
+        statics = Statics(self.objects, self.layout)
         relations = Relations(statics)
         keys = Keys(relations, self.space)
         keys.add(compiled.module.propagators)

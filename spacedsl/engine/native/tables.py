@@ -74,7 +74,11 @@ class TableBuilder:
     sets: Pool = field(default_factory=Pool)
     masks: Pool = field(default_factory=Pool)
 
+    number_of: list[int] = field(init=False)
+    """The same as `numbers`."""
+
     def __post_init__(self) -> None:
+        self.number_of = self.numbers.tolist()
         # What is not a key of a table has an empty list, an empty set, no value at all.
         self.lists.add((0,))
         self.sets.add((0,) * self.object_words)
@@ -93,7 +97,7 @@ class TableBuilder:
         ]
 
     def numbered(self, items: Iterable[int]) -> list[int]:
-        return [int(self.numbers[item]) for item in items]
+        return [self.number_of[item] for item in items]
 
     # ---- Entries by key, in object ids --------------------------------------------------------------------
 
@@ -129,22 +133,20 @@ class TableBuilder:
                 return {key: c for (trigger, key), c in self.layout.firings.items() if trigger == subject}
         assert isinstance(subject, HostTable | StaticTable)
         keys = self.keys.get((table.kind, subject), {})
-        return {key: self._static(table.kind, subject, key) for key in keys}
-
-    def _static(self, kind: TableKind, subject: HostTable | StaticTable, key: Key) -> int:
-        if isinstance(subject, HostTable):
-            value = self.statics.host(
-                subject.call, dict(zip(subject.call.args, key, strict=True)), subject.is_integer
-            )
-            if kind is TableKind.TRUTH:
-                return int(bool(value))
-            if not -(2**63) <= value < 2**63:
-                raise NativeLimitError(f"the host expression `{subject.call.text}` gives {value}")
-            return int(value)
-        mask = self.statics.mask(subject.test, dict(zip(subject.variables, key, strict=True)))
-        if kind is TableKind.COMPARISON:
-            return mask
-        return self.masks.add(words(mask, self.mask_words))
+        values = self.statics.values(subject, keys)
+        match table.kind, subject:
+            case TableKind.TRUTH, _:
+                return {key: int(bool(value)) for key, value in zip(keys, values, strict=True)}
+            case TableKind.COMPARISON, _:
+                return dict(zip(keys, values, strict=True))
+            case TableKind.INTEGER, HostTable(call, _):
+                found = dict(zip(keys, values, strict=True))
+                for value in found.values():
+                    if not -(2**63) <= value < 2**63:
+                        raise NativeLimitError(f"the host expression `{call.text}` gives {value}")
+                return found
+        masks = (self.masks.add(words(value, self.mask_words)) for value in values)
+        return dict(zip(keys, masks, strict=True))
 
     def _list(self, members: Iterable[int]) -> int:
         numbers = self.numbered(members)

@@ -25,6 +25,7 @@ class Builder:
     high: list[int] = field(default_factory=list)
     """The intervals at the root."""
     _numbers: dict[Node, int] = field(default_factory=dict)
+    """Of every node that was asked for, that of the node that stands for it."""
     _nodes: list[Node] = field(default_factory=list)
     _constants: dict[int, int] = field(default_factory=dict)
 
@@ -32,15 +33,25 @@ class Builder:
         number = self._constants.get(value)
         if number is None:
             end = clamped(value)
-            number = self._constants[value] = self._add(Node(Op.CONSTANT, data=(end,)), end, end)
+            node = Node(Op.CONSTANT, data=(end,))
+            number = self._numbers[node] if node in self._numbers else self._add(node, end, end)
+            self._constants[value] = number
         return number
 
     def leaf(self, op: Op, cell: int, data: tuple[int, ...] = ()) -> int:
         node = Node(op, (), data, cell)
-        return self._add(node, *leaf(node, self.v, self.universes))
+        number = self._numbers.get(node)
+        return self._add(node, *leaf(node, self.v, self.universes)) if number is None else number
 
     def node(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...] = ()) -> int:
         """The operation on these, or a simpler node of the same value."""
+        asked = Node(op, operands, data)
+        number = self._numbers.get(asked)
+        if number is None:
+            number = self._numbers[asked] = self._simplified(op, operands, data)
+        return number
+
+    def _simplified(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...]) -> int:
         match op:
             case Op.SUM:
                 operands, data = self._flat(operands, data)
@@ -57,9 +68,8 @@ class Builder:
         if len(operands) == 1 and op in UNCHANGED_ALONE:
             return operands[0]
         node = Node(op, operands, data)
-        if node in self._numbers:
-            return self._numbers[node]
-        return self._add(node, *computed(node, self.low, self.high))
+        number = self._numbers.get(node)
+        return self._add(node, *computed(node, self.low, self.high)) if number is None else number
 
     def _is(self, n: int, value: int) -> bool:
         return self.low[n] == self.high[n] == value
@@ -103,7 +113,7 @@ class Builder:
         if node.op is Op.IN_MASK:
             return self.leaf(Op.IN_MASK, node.cell, (self.v[node.cell] & ~node.data[0],))
         negated = Node(Op.NOT, (n,))
-        return self._numbers.get(negated) or self._add(negated, *computed(negated, self.low, self.high))
+        return self._add(negated, *computed(negated, self.low, self.high))
 
     def all_of(self, conditions: Sequence[int]) -> int:
         open_ones = tuple(dict.fromkeys(c for c in conditions if not self.low[c]))
@@ -146,11 +156,13 @@ class Builder:
         )
 
     def _add(self, node: Node, low: int, high: int) -> int:
+        """A node that there is not yet."""
         if low == high and node.op is not Op.CONSTANT:
-            return self.constant(low)
-        number = self._numbers.setdefault(node, len(self._numbers))
-        if number == len(self.low):
+            number = self.constant(low)
+        else:
+            number = len(self._nodes)
             self._nodes.append(node)
             self.low.append(low)
             self.high.append(high)
+        self._numbers[node] = number
         return number

@@ -141,15 +141,24 @@ class Grounding:
 
     # ---- Terms ----
 
-    def _term(self, term: Term, scope: Scope) -> Building:
-        builder = self.builder
+    def _at_once(self, term: Term, scope: Scope) -> int | Instance | None:
+        """The node of a term without parts, or the instance that it needs first; None: see `_term`."""
         match term:
             case Literal(value):
-                return builder.constant(value)
+                return self.builder.constant(value)
             case HostTerm(expression):
-                return builder.constant(scope.value(expression))
+                return self.builder.constant(scope.value(expression))
             case Reading(use, span):
-                return (yield from self._use(use, scope, span))
+                return self._use(use, scope, span)
+            case _:
+                return None
+
+    def _term(self, term: Term, scope: Scope) -> Building:
+        found = self._at_once(term, scope)
+        if found is not None:
+            return found if isinstance(found, int) else (yield found)
+        builder = self.builder
+        match term:
             case Sum(terms):
                 nodes = yield from self._terms((each for _, each in terms), scope)
                 return builder.node(Op.SUM, nodes, tuple(sign for sign, _ in terms))
@@ -181,19 +190,24 @@ class Grounding:
                         [(self._in_mask(use, mask, scope), branch) for mask, branch in branches], scope
                     )
                 )
+            case _:
+                raise TypeError(f"no term: {term}")
 
     def _terms(self, terms: Iterable[Term], scope: Scope) -> Generator[Instance, int, tuple[int, ...]]:
-        nodes: tuple[int, ...] = ()
+        nodes: list[int] = []
         for term in terms:
-            nodes = (*nodes, (yield from self._term(term, scope)))
-        return nodes
+            found = self._at_once(term, scope)
+            nodes.append(found if isinstance(found, int) else (yield from self._term(term, scope)))
+        return tuple(nodes)
 
     def _select(self, branches: Sequence[tuple[int, Term]], scope: Scope) -> Building:
         """The branches whose conditions are possible at the root; the others do not exist."""
         pairs: list[int] = []
         for condition, branch in branches:
             if self.builder.high[condition]:
-                pairs += [condition, (yield from self._term(branch, scope))]
+                found = self._at_once(branch, scope)
+                node = found if isinstance(found, int) else (yield from self._term(branch, scope))
+                pairs += [condition, node]
         return pairs[1] if len(pairs) == 2 else self.builder.node(Op.SELECT, tuple(pairs))
 
     def _extremum(self, greatest: bool, operands: tuple[Term, ...], scope: Scope, span: Span) -> Building:
@@ -253,13 +267,15 @@ class Grounding:
 
     # ---- Uses ----
 
-    def _use(self, use: Use, scope: Scope, span: Span) -> Building:
-        """The value of a choice, a counter or a quantity."""
+    def _use(self, use: Use, scope: Scope, span: Span) -> int | Instance:
+        """The value of a choice, a counter or a quantity; of a quantity that is not built yet, its name."""
         key = scope.key(use.args)
-        if use.choice in self.objects.space.quantities:
-            if key not in self._keys[use.choice]:
+        if use.choice in self._keys:
+            instance = use.choice, key
+            known = self._instances.get(instance)
+            if known is None and key not in self._keys[use.choice]:
                 raise scope.outside(use, key, span)
-            return (yield (use.choice, key))
+            return instance if known is None else known
         cell = self._cell(use, key, scope, span)
         match self.objects.space.choices[use.choice]:
             case Counter():
@@ -341,7 +357,8 @@ class Grounding:
         builder = self.builder
         terms, signs = list[int](), list[int]()
         if affine.use is not None:
-            value = yield from self._use(affine.use, scope, scope.span)
+            found = self._use(affine.use, scope, scope.span)
+            value = found if isinstance(found, int) else (yield found)
             factor = builder.constant(scope.integer(affine.factor))
             terms.append(value if affine.factor == 1 else builder.node(Op.PRODUCT, (factor, value)))
             signs.append(1)
@@ -354,5 +371,6 @@ class Grounding:
         if isinstance(side, int):
             return self.builder.constant(side)
         if isinstance(side, Use):
-            return (yield from self._use(side, scope, scope.span))
+            found = self._use(side, scope, scope.span)
+            return found if isinstance(found, int) else (yield found)
         return self.builder.constant(scope.place(side, values))

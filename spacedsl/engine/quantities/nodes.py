@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 INFINITE = 2**63 - 1
 
@@ -40,8 +41,7 @@ class Op(enum.IntEnum):
 LEAVES = frozenset({Op.POSITION, Op.INTEGER, Op.COUNTER, Op.IN_MASK})
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     op: Op
     operands: tuple[int, ...] = ()
     data: tuple[int, ...] = ()

@@ -44,7 +44,8 @@ class Scope:
         return self.ids[variable]
 
     def key(self, variables: Iterable[str]) -> tuple[int, ...]:
-        return tuple(self.id(variable) for variable in variables)
+        ids = self.ids
+        return tuple([ids[v] if v in ids else self.id(v) for v in variables])
 
     def value(self, expression: HostExpression) -> int:
         """Of a host expression in a term of the quantity: an integer, or a value's place in the order."""
