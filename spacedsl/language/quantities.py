@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
+from spacedsl.language.constants import constant
 from spacedsl.language.names import CounterNames, Misdeclared, Names, QuantityNames, Scope, ValueNames
 from spacedsl.language.ordered import Order, order_of, show_order, value_number
 
@@ -237,7 +238,15 @@ class _Terms:
         dividend, divisor = (self.term(operand) for operand in operands)
         if dividend is None or divisor is None:
             return None
+        self._check_divisor(operands[1], divisor)
         return space.Division(function == "ceil", dividend, divisor, expression.span)
+
+    def _check_divisor(self, written: syntax.Expression, divisor: space.Term) -> None:
+        """What is wrong on every kernel; in a branch, which may not exist, it is hardly meant."""
+        value = constant(divisor)
+        if value is not None and value < 1:
+            report = self.names.report.warning if self.within_branch else self.names.report.error
+            report("SP442", f"this divisor is {value}", written.span, "divide by what is at least 1")
 
     def _aggregate(self, expression: syntax.Aggregate) -> space.Term | None:
         function = space.Aggregation(expression.function.text)

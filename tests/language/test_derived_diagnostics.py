@@ -59,6 +59,13 @@ MAPS = [
          "apply a choice to it: `choice(host($x))`"),
     Case("quantity q($x in Items) = 1 + host($x)", "SP028", 1, 31,
          "`host` is a map: it gives an object, which has no value"),
+    Case("require forall $x in Items: host($x) < loop($x)", "SP052", 1, 38, "`<` between two objects",
+         "only `==` and `!=` compare objects; what has an order is an attribute, in double quotes"),
+    Case("require forall $x in Items: host($x) == host($y)", "SP015", 1, 46, "unknown variable `$y`"),
+    Case("require forall $x in Items: host($x) == bytes(loop($x))", "SP028", 1, 29,
+         "`host` is a map: it gives an object, which has no value"),
+    Case("require forall $x in Items: host($x) == 3", "SP028", 1, 29,
+         "`host` is a map: it gives an object, which has no value"),
     Case("ordering d: host end", "SP028", 1, 13, "`host` is a map: nothing is decided"),
 ]  # fmt: skip
 
@@ -104,6 +111,14 @@ QUANTITIES = [
     Case("quantity q($x in Items) = floor(3)", "SP016", 1, 27,
          "`floor` takes a dividend and a divisor, not 1",
          "`floor(a, b)`"),
+    Case("quantity q($x in Loops) = floor(size($x), 0)", "SP442", 1, 43, "this divisor is 0",
+         "divide by what is at least 1"),
+    Case("quantity q($x in Loops) = ceil(size($x), 1 - 2)", "SP442", 1, 42, "this divisor is -1"),
+    Case("quantity q($x in Loops) = 1 + floor(4, (0 * size($x)))", "SP442", 1, 40, "this divisor is 0"),
+    Case('quantity q($x in Loops) = floor(4, max("2 - 5", -floor(9, 2)))', "SP442", 1, 36,
+         "this divisor is -3"),
+    Case('quantity q($x in Loops) = floor(4, size($x) > 1 ? 0 : "1 - 1")', "SP442", 1, 36,
+         "this divisor is 0"),
     Case("quantity q() = sum bytes($x) in Loops: 1", "SP002", 1, 20,
          "expected a variable such as `$x`, found `bytes`"),
     Case("quantity q() = sum $x in Lops: 1", "SP012", 1, 26, "unknown set `Lops`"),
@@ -200,6 +215,26 @@ def test_a_choice_that_follows_from_others_is_no_decision_to_look_at() -> None:
 def test_a_branch_may_apply_to_objects_that_only_some_kernels_have_there() -> None:
     text = 'quantity q($x in Items) = "$x.is_loop" ? sum $y in Inner($x): size(loop($y)) : bytes(host($x))'
     assert check(DECLARED + text)[0] is not None
+
+
+def test_a_divisor_of_a_branch_that_may_be_impossible_is_remarked_on() -> None:
+    text = "quantity q($x in Loops) = size($x) < 1 ? floor(4, 0) : floor(4, 1)"
+    space, found = check(DECLARED + text)
+    assert space is not None
+    (remark,) = (d for d in found if d.severity.value == "warning")
+    assert (remark.code, remark.span.column, remark.message) == ("SP442", 51, "this divisor is 0")
+
+
+def test_a_divisor_that_a_kernel_settles_is_left_to_it() -> None:
+    for divisor in (
+        '"$x.step"',
+        "size($x) - 1",
+        '"1 // 0"',
+        "min(0, size($x))",
+        "max(0, size($x))",
+        "prod $y in Loops: 0",
+    ):
+        assert check(DECLARED + f"quantity q($x in Loops) = floor(4, {divisor})")[0] is not None
 
 
 def test_what_no_branch_could_need_is_wrong_in_a_branch_too() -> None:
