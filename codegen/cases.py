@@ -2,8 +2,8 @@
 
 In: a kernel file, a random generator, and where arrays shall lie. Out: `Case`s. The first has values of
 random sign and size, compared within a tolerance; implementations are timed on it. The second has random
-integers, whose results are exact in any order. The others are the adversarial ones of `kernels.inputs`. A kernel
-whose results are no numbers in the first case has none: nothing could be judged by it.
+integers, whose results are exact in any order. The others are the adversarial ones of `kernels.inputs`.
+A kernel whose results are no numbers in the first case has none: nothing could be judged by it.
 """
 
 from __future__ import annotations

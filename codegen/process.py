@@ -44,7 +44,10 @@ class WorkerFailure(Exception):  # noqa: N818 (named after what it carries)
 
 
 class ForkServer:
-    """One fork server. Raises `WorkerFailure` where it cannot be started, `NotFiniteError` without test cases."""
+    """One fork server.
+
+    Raises `WorkerFailure` where it cannot be started, `NotFiniteError` for a kernel without test cases.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

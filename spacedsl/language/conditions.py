@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
-from spacedsl.language.host import HostExpression
+from spacedsl.language.host import HostExpression, host_expression
 from spacedsl.language.names import CounterNames, Names, QuantityNames, Scope, ValueNames
 from spacedsl.language.ordered import MIRRORED, compare, order_of
 from spacedsl.language.remarks import truth
@@ -141,6 +142,8 @@ class Conditions:
     def _compared(self, test: syntax.Compared, negated: bool) -> space.Formula | None:
         left, right = _ungroup(test.left), _ungroup(test.right)
         op = space.Comparison(test.operator.text)
+        if self._is_map(left) and self._is_map(right):
+            return self._same_object(test, left, op, right)
         if order_of(self.names, left) is not None or order_of(self.names, right) is not None:
             mixed = [s for s in (left, right) if self._is_enum(s) and order_of(self.names, s) is None]
             if not mixed:
@@ -163,6 +166,25 @@ class Conditions:
         if a.use is None:
             a, op, b = b, MIRRORED[op], a
         return space.Compare(a, op, b, test.span)
+
+    def _is_map(self, side: syntax.Expression) -> TypeGuard[syntax.Use]:
+        return isinstance(side, syntax.Use) and isinstance(self.names.choices.get(side.name.text), space.Map)
+
+    def _same_object(
+        self, test: syntax.Compared, left: syntax.Use, op: space.Comparison, right: syntax.Use
+    ) -> space.Formula | None:
+        """Whether two maps give one object, which is settled before any decision."""
+        found = self.names.arguments((left, right), self.scope, self.within_branch)
+        if op not in (space.Comparison.EQ, space.Comparison.NE):
+            hint = "only `==` and `!=` compare objects; what has an order is an attribute, in double quotes"
+            self.report.error("SP052", f"`{op.value}` between two objects", test.operator.span, hint)
+            return None
+        if found is None:
+            return None
+        if found[0] == found[1]:
+            return space.Constant(op is space.Comparison.EQ)
+        expression = host_expression(f"${found[0]} {op.value} ${found[1]}", test.span)
+        return space.Host(expression, test.span)
 
     def _is_enum(self, side: syntax.Expression) -> bool:
         return isinstance(side, syntax.Use) and isinstance(

@@ -61,8 +61,8 @@ class PossibleObjects:
     # ---- Host expressions ----
 
     def evaluate(self, expression: HostExpression, binding: Mapping[str, object]) -> object:
-        scope = {**self._globals, **binding}
-        return expression.evaluate({v: scope[v] for v in expression.variables})
+        given = self._globals
+        return expression.evaluate({v: given[v] if v in given else binding[v] for v in expression.variables})
 
     def integer(self, value: int | HostExpression, binding: Mapping[str, object]) -> int:
         return value if isinstance(value, int) else int(self.evaluate(value, binding))  # type: ignore[call-overload]

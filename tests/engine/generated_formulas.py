@@ -95,6 +95,8 @@ class Formulas:
                 f'"$device.limit {self._one(["<", ">"])} 3"',
                 "true",
             ]
+            if self.may_apply_maps and len(variables) > 1:
+                tests[-1] = f"next(${min(variables)}) != next(${max(variables)})"
             return self._one(tests if usable else tests[1:])
         choice, use = usable[self.rng.randrange(len(usable))]
         if not choice.values:

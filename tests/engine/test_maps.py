@@ -41,6 +41,15 @@ def chain(count: int) -> Things:
         "require forall $x in Things: forall $y in Things: site($x) >= store($y) || site(host($x)) is LANE",
         "require forall $x in Things: site($x) <= \"'TASK' if $x.id < 1 else 'LANE'\"",
         "require forall $x in Things: \"'TASK'\" != site(host($x)) || store($x) == \"'ROOT'\"",
+        "require forall $x in Things: forall $y in Things: host($x) != host($y) || site($x) == site($y)",
+        "require forall $x in Things: host(host($x)) == host($x) => site($x) is ROOT",
+        "choice counter alone():\n"
+        "  forall $x in Things: sum 1 when: host(host($x)) != host($x) && site($x) is LANE end\n"
+        "require alone() >= 1",
+        "quantity depth($x in Things) = host($x) == host(host($x)) ? 0 : 1 + depth(host($x))\n"
+        "quantity depths() = sum $x in Things:\n"
+        "  (site($x) > ROOT && host($x) != host(host($x)) ? depth($x) : 1)\n"
+        "require depths() <= 3",
         "choice counter deep($x in Things):\n"
         "  forall $y in Things: sum 1 when: site(host($y)) > site($x) end\n"
         "require forall $x in Things: deep(host($x)) <= 1",
@@ -55,6 +64,13 @@ def test_orders_and_maps_agree_with_enumeration(rules: str) -> None:
         found.check_descent(rng)
         found.check_order(rng)
         found.check_queue(rng)
+
+
+def test_whether_two_maps_give_one_object_is_settled_before_any_decision() -> None:
+    rule = "require forall $x in Things: host($x) == host(host($x)) => site($x) is ROOT"
+    here = world(ORDERED + rule, chain(3))
+    assert [here.root().possible("site", x) for x in here.things[1:]] == [("ROOT",), ("ROOT",)]
+    assert len(here.root().possible("site", here.things[0])) == 4
 
 
 def test_an_order_between_neighbours_prunes_both_ends() -> None:

@@ -22,6 +22,7 @@ from spacedsl.engine.quantities.intervals import FALSE, TRUE
 from spacedsl.engine.quantities.nodes import INFINITE, Graph, Op
 from spacedsl.engine.quantities.scope import Scope, located
 from spacedsl.engine.static import COMPARE
+from spacedsl.language.reading import host_variables
 from spacedsl.language.space import (
     Affine,
     Aggregate,
@@ -310,7 +311,8 @@ class Grounding:
             case Constant(value):
                 return builder.constant(int(value))
             case Host(expression):
-                return builder.constant(int(bool(self.objects.evaluate(expression, scope.ids))))
+                ids = {name: scope.id(name) for name in host_variables(expression)}
+                return builder.constant(int(bool(self.objects.evaluate(expression, ids))))
             case Not(operand):
                 return builder.node(Op.NOT, ((yield from self._formula(operand, scope)),))
             case And(operands) | Or(operands):
