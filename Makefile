@@ -13,10 +13,13 @@ comma := ,
 ZIG := $(if $(HAVE_CC),,zig)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# What `benchmarks/cpu` compares with lives in an environment of its own: neither product nor tests need it.
+PEERS := .venv-peers
+
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak fuzz check format clean
+.PHONY: setup explore test soak fuzz peers check format clean
 
 setup: $(VENV)/.installed
 
@@ -57,6 +60,14 @@ soak: $(VENV)/.installed-dev
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.language.fuzz $(ARGS)
 
+# ARGS go to pip: torch without the parts for GPUs is at --extra-index-url https://download.pytorch.org/whl/cpu
+peers: $(PEERS)/.installed
+
+$(PEERS)/.installed: benchmarks/cpu/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $< $(ARGS)
+	@touch $@
+
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -68,4 +79,4 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,179 @@
+"""The product beside what a user would take instead, on this CPU.
+
+    python -m benchmarks.cpu [CASE ..] [--time 2m] [--seeds N] [--records DIR] [--peer torch ..] [--json FILE]
+
+Explores each kernel from nothing for so long, once for each seed, then has the best of each seed and the
+peers take turns: in processes of their own, with pinned threads, checked against NumPy. With `--records` it
+explores nothing and compares the records (best.json) that lie below a folder. `make peers` installs the peers
+into an environment of their own; one that is not there is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.cpu import product
+from benchmarks.cpu.cases import BY_NAME, Case
+from benchmarks.cpu.contest import ROOT, Entry, hold
+from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
+from benchmarks.cpu.product import SkippedError
+from benchmarks.cpu.report import CaseReport, report, show
+from benchmarks.cpu.side import Side
+from spacedsl.cli.options import parse_duration
+from spacedsl.codegen import processor
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.lock import machine_lock
+
+DEFAULT_TIME = "2m"
+PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+_DISTRIBUTIONS = ("numpy", "torch", "numba", "apache-tvm")
+_VERSIONS = """
+import importlib.metadata as m, json, sys
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = m.version(name)
+    except m.PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
+
+
+def main() -> None:
+    options = _parser().parse_args()
+    console = Console(stderr=True)
+    records = options.records or ROOT / "runs" / f"cpu-{datetime.now():%Y%m%d-%H%M%S}"
+    reports: list[CaseReport] = []
+    skipped: dict[str, str] = {}
+    for name in options.cases or BY_NAME:
+        case = BY_NAME[name]
+        try:
+            if options.records is None:
+                _explore(case, records, options, console)
+            _tune(case, options, console)
+            reports.append(_compare(case, records, options, console))
+        except SkippedError as error:
+            skipped[name] = str(error)
+            console.print(f"{name} is skipped: {error}", highlight=False)
+    show(reports, skipped, Console(width=None if sys.stdout.isatty() else 140))
+    if options.json is not None:
+        document = _document(reports, skipped, options)
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cpu", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {', '.join(BY_NAME)}; default: all")
+    parser.add_argument("--time", default=DEFAULT_TIME, help="of each exploration; 10m is the full measure")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="explorations of each kernel")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="compare these, explore nothing")
+    parser.add_argument("--peer", action="append", choices=MODULES, help="these only; repeatable")
+    parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, metavar="FILE")
+    parser.add_argument(
+        "--tvm-trials",
+        type=int,
+        default=64,
+        metavar="N",
+        help="of TVM's tuning, once for each kernel; 0: none",
+    )
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--round-ms", type=int, default=300)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser
+
+
+def _explore(case: Case, folder: Path, options: argparse.Namespace, console: Console) -> None:
+    for seed in range(options.seeds):
+        console.print(f"{case.name}: exploring for {options.time}, seed {seed}", highlight=False)
+        product.explore(case, folder, parse_duration(options.time), seed, console.print)
+
+
+def _tune(case: Case, options: argparse.Namespace, console: Console) -> None:
+    """Has TVM tune what it has not tuned yet; where it cannot, the comparison says that it is not there."""
+    cpus, folder = processor.usable_cpus(), _schedules(options)
+    if not options.tvm_trials or "tvm" not in (options.peer or MODULES) or not options.peers_python.exists():
+        return
+    tuning = {
+        "problem": case.problem,
+        "sizes": dict(case.sizes),
+        "threads": len(cpus),
+        "trials": options.tvm_trials,
+        "folder": str(folder),
+    }
+    product.kernel_of(case)
+    command = [str(options.peers_python), "-m", "benchmarks.cpu.peers.tvm_schedules", json.dumps(tuning)]
+    with machine_lock(), tempfile.TemporaryFile("w+") as log:
+        if subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, check=False).returncode != 0:
+            log.seek(0)
+            last = log.read().strip().rpartition("\n")[2]
+            console.print(f"{case.name}: TVM was not tuned: {last}", highlight=False)
+
+
+def _schedules(options: argparse.Namespace) -> Path:
+    """Beside the peers, so that they end with the versions that made them."""
+    folder: Path = options.peers_python.absolute().parent.parent / "tvm"
+    return folder
+
+
+def _compare(case: Case, records: Path, options: argparse.Namespace, console: Console) -> CaseReport:
+    console.print(f"{case.name}: comparing", highlight=False)
+    found = product.records(case, records)
+    if not found:
+        raise SkippedError(f"there is no record of it below {records}")
+    with tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
+        entries = list(_entries(case, found, options, Path(folder)))
+        with machine_lock():
+            contest = hold(entries, options.rounds, options.round_ms)
+    made = report(case, contest)
+    if made is None:
+        raise SkippedError("; ".join(f"{name}: {reason}" for name, reason in contest.absent.items()))
+    return made
+
+
+def _entries(
+    case: Case, found: dict[str, Path], options: argparse.Namespace, folder: Path
+) -> Iterable[Entry]:
+    cpus = processor.usable_cpus()
+    for label, path in found.items():
+        side = Side(
+            PRODUCT, case.problem, case.sizes, cpus, product.as_document(product.build(case, path, folder))
+        )
+        yield Entry(PRODUCT, label, side, sys.executable)
+    python = str(options.peers_python if options.peers_python.exists() else sys.executable)
+    for peer in options.peer or MODULES:
+        kept = str(_schedules(options)) if peer == "tvm" else None
+        yield Entry(peer, "", Side(peer, case.problem, case.sizes, cpus, folder=kept), python)
+    yield Entry(LIMITS, "", Side(LIMITS, case.problem, case.sizes, cpus), sys.executable)
+
+
+def _document(
+    reports: list[CaseReport], skipped: dict[str, str], options: argparse.Namespace
+) -> dict[str, object]:
+    python = options.peers_python if options.peers_python.exists() else Path(sys.executable)
+    versions = subprocess.run(
+        [str(python), "-c", _VERSIONS, *_DISTRIBUTIONS], capture_output=True, text=True, check=True
+    )
+    return {
+        "schema": 1,
+        "processor": processor.model_name(),
+        "threads": len(processor.usable_cpus()),
+        "compiler": find_compiler().version,
+        "peers": json.loads(versions.stdout),
+        "cases": [r.as_document() for r in reports],
+        "skipped": skipped,
+    }
+
+
+if __name__ == "__main__":
+    main()

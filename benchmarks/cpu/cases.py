@@ -1,0 +1,76 @@
+"""The kernels of the comparison, and what is aimed at for each.
+
+Data only: a case names a kernel file, a problem of `problems.py`, and the sizes of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """The fastest of these peers (none named: of all) is to take at least `ratio` times as long as we do."""
+
+    ratio: float
+    peers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.ratio:g} {'/'.join(self.peers)}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    kernel: str
+    """Stem of its file in `kernels/library`."""
+    problem: str
+    sizes: Mapping[str, int]
+    """Of the kernel file and of the problem alike."""
+    aims: tuple[Aim, ...]
+    limit_share: float = 0.0
+    """The least share of the physical limit that is aimed at; 0: none is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """Cases of one kernel."""
+
+    kernel: str
+    problem: str
+    aims: tuple[Aim, ...]
+    limit_share: float = field(default=0.0)
+
+    def __call__(self, name: str, **sizes: int) -> Case:
+        return Case(name, self.kernel, self.problem, sizes, self.aims, self.limit_share)
+
+
+def _cube(n: int) -> dict[str, int]:
+    return {"m": n, "n": n, "k": n}
+
+
+_AXPY = _Sized("axpy", "axpy", (Aim(1.4, ("c", "numba", "torch")),), 0.9)
+_SMALL = _Sized("matmul_small", "matmul", (Aim(1.1, ("tvm",)), Aim(1.5, ("torch",))))
+_MATMUL = _Sized("matmul", "matmul", (Aim(1.05, ("numpy", "torch")),))
+_RELU = _Sized("matmul_relu", "matmul_relu", (Aim(1.0, ("torch",)),))
+_STRIDED = _Sized("matmul_strided", "matmul_strided", (Aim(1.2, ("torch",)),))
+_BATCHED = _Sized("batched_matmul", "batched_matmul", (Aim(1.3, ("torch",)),))
+_CONV = _Sized("conv2d", "conv2d", (Aim(1.0, ("torch",)),))
+_ROWS = {"m": 4096, "n": 1024}
+
+CASES = (
+    _AXPY("axpy", n=2**26),
+    _SMALL("matmul-small", m=256, n=256, k=32),
+    *(_MATMUL(f"matmul-{n}", **_cube(n)) for n in (1024, 1000, 1023, 2048)),
+    _RELU("matmul-relu", **_cube(1024)),
+    _STRIDED("matmul-strided", **_cube(1024)),
+    _BATCHED("batched-matmul", b=512, m=32, n=32, k=64),
+    _Sized("matvec", "matvec", (Aim(1.0),))("matvec", m=4096, k=4096),
+    _Sized("gesummv", "gesummv", (Aim(1.1),))("gesummv", m=4096, k=4096),
+    _Sized("doitgen", "doitgen", (Aim(1.0),))("doitgen", r=128, q=128, p=128),
+    _CONV("conv2d", h=56, w=56, c=64, f=64),
+    _Sized("softmax", "softmax", (Aim(1.2, ("torch",)),))("softmax", **_ROWS),
+    _Sized("layer_norm", "layer_norm", (Aim(1.2, ("torch",)),))("layer-norm", **_ROWS),
+)
+BY_NAME: Mapping[str, Case] = {case.name: case for case in CASES}

@@ -1,0 +1,196 @@
+"""What a comparison came to: ratios with intervals, a table for a person, a document for a program.
+
+In: a case and its contest. Out: a `CaseReport`. A ratio is a peer's time over ours: the median over rounds of
+the ratio of medians, with its 95 % interval. Absolute times are there to be seen and not to be compared with
+those of another run.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cpu.cases import Aim, Case
+from benchmarks.cpu.contest import Contender, Contest
+from benchmarks.cpu.peers import LIMITS, PRODUCT
+from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
+from spacedsl.codegen.timing import summarise
+from spacedsl.kernels.evaluation import Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One contender."""
+
+    name: str
+    variant: str
+    """Which of the contenders of this name: a way to call it, or where a record lies."""
+    wall: Timing
+    """Of one call, in ns."""
+    cpu_ns: float
+    """Processor time of all threads in one call."""
+    cpus_busy: float
+    """On average."""
+    ratio: Timing
+    """Its time over that of our best."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.variant}" if self.variant else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    case: Case
+    ours: tuple[Row, ...]
+    """Fastest first; one for each record."""
+    peers: tuple[Row, ...]
+    """Fastest first."""
+    limits: tuple[Row, ...]
+    absent: dict[str, str]
+
+    @property
+    def limit_ns(self) -> float | None:
+        """No code is faster: the operations, or moving the bytes in the faster way."""
+        times = {row.variant: row.wall.time_ns for row in self.limits}
+        moves = [times[move] for move in MOVES if move in times]
+        return max(times[ARITHMETIC], min(moves)) if moves and ARITHMETIC in times else None
+
+    @property
+    def limit_share(self) -> float | None:
+        return None if self.limit_ns is None else self.limit_ns / self.ours[0].wall.time_ns
+
+    def achieved(self, aim: Aim) -> Row | None:
+        """The fastest of the peers that an aim names; None where none of them is here."""
+        return next((row for row in self.peers if not aim.peers or row.name in aim.peers), None)
+
+    @property
+    def spread(self) -> Timing | None:
+        """The slowest of our records over the fastest one."""
+        return self.ours[-1].ratio if len(self.ours) > 1 else None
+
+    def as_document(self) -> dict[str, object]:
+        aims = [
+            {
+                "peers": aim.peers,
+                "ratio": aim.ratio,
+                "peer": None if row is None else row.label,
+                "achieved": None if row is None else row.ratio.time_ns,
+            }
+            for aim in self.case.aims
+            for row in [self.achieved(aim)]
+        ]
+        return {
+            "case": self.case.name,
+            "kernel": self.case.kernel,
+            "sizes": dict(self.case.sizes),
+            "best_peer": self.peers[0].label if self.peers else None,
+            "ratio": asdict(self.peers[0].ratio) if self.peers else None,
+            "aims": aims,
+            "limit_ns": self.limit_ns,
+            "limit_share": self.limit_share,
+            "limit_share_aimed_at": self.case.limit_share or None,
+            "spread": None if self.spread is None else asdict(self.spread),
+            "ours": [asdict(row) for row in self.ours],
+            "peers": [asdict(row) for row in self.peers],
+            "limits": [asdict(row) for row in self.limits],
+            "absent": self.absent,
+        }
+
+
+def report(case: Case, contest: Contest) -> CaseReport | None:
+    """None where nothing of ours is right."""
+    medians = {id(c): [statistics.median(turn.wall_ns) for turn in c.rounds] for c in contest.contenders}
+    ours = [c for c in contest.contenders if c.name == PRODUCT]
+    if not ours:
+        return None
+    best = min(ours, key=lambda c: statistics.median(medians[id(c)]))
+
+    def row(contender: Contender) -> Row:
+        ratios = [a / b for a, b in zip(medians[id(contender)], medians[id(best)], strict=True)]
+        return Row(
+            contender.name,
+            contender.label,
+            summarise([ns for turn in contender.rounds for ns in turn.wall_ns]),
+            statistics.median(turn.cpu_ns for turn in contender.rounds),
+            statistics.fmean(turn.cpus_busy for turn in contender.rounds),
+            summarise(ratios),
+        )
+
+    rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.time_ns)
+    return CaseReport(
+        case,
+        tuple(r for r in rows if r.name == PRODUCT),
+        tuple(r for r in rows if r.name not in (PRODUCT, LIMITS)),
+        tuple(r for r in rows if r.name == LIMITS),
+        contest.absent,
+    )
+
+
+# ---- For a person --------------------------------------------------------------------------------------
+
+
+def show(reports: Sequence[CaseReport], skipped: dict[str, str], console: Console) -> None:
+    console.print(_verdicts(reports))
+    console.print(_contenders(reports))
+    for name, reason in skipped.items():
+        console.print(f"{name} is skipped: {reason}", highlight=False)
+
+
+def _verdicts(reports: Sequence[CaseReport]) -> Table:
+    table = Table(title="Time of the best peer over ours", title_justify="left")
+    for heading in ("case", "ours", "best peer", "ratio (95 %)", "aims", "of the limit", "spread"):
+        table.add_column(heading, justify="left" if heading in ("case", "best peer", "aims") else "right")
+    for r in reports:
+        best = r.peers[0] if r.peers else None
+        table.add_row(
+            r.case.name,
+            _time(r.ours[0].wall.time_ns),
+            "" if best is None else best.label,
+            "" if best is None else _interval(best.ratio),
+            ", ".join(_verdict(r, aim) for aim in r.case.aims),
+            "" if r.limit_share is None else f"{r.limit_share:.0%}",
+            "" if r.spread is None else f"{r.spread.time_ns - 1:.1%}",
+        )
+    return table
+
+
+def _verdict(of: CaseReport, aim: Aim) -> str:
+    row = of.achieved(aim)
+    if row is None:
+        return f"{aim}: no peer"
+    met = row.ratio.time_ns >= aim.ratio
+    return f"{aim}: [{'green' if met else 'red'}]{row.ratio.time_ns:.2f}[/]"
+
+
+def _contenders(reports: Sequence[CaseReport]) -> Table:
+    table = Table(title="All contenders", title_justify="left")
+    for heading in ("case", "contender", "wall (95 %)", "CPU", "busy", "over ours (95 %)"):
+        table.add_column(heading, justify="left" if heading in ("case", "contender") else "right")
+    for r in reports:
+        table.add_section()
+        for row in (*r.ours, *r.peers, *r.limits):
+            wall = row.wall
+            table.add_row(
+                r.case.name,
+                row.label,
+                f"{_time(wall.time_ns)} ({_time(wall.low_ns)} to {_time(wall.high_ns)})",
+                _time(row.cpu_ns),
+                f"{row.cpus_busy:.2f}",
+                _interval(row.ratio),
+            )
+        for name, reason in r.absent.items():
+            table.add_row(r.case.name, name, reason, "", "", "")
+    return table
+
+
+def _time(ns: float) -> str:
+    return f"{ns / 1e6:.4g} ms" if ns >= 1e6 else f"{ns / 1e3:.4g} us"
+
+
+def _interval(ratio: Timing) -> str:
+    return f"{ratio.time_ns:.2f} ({ratio.low_ns:.2f} to {ratio.high_ns:.2f})"

@@ -1,0 +1,172 @@
+"""The comparison with peers: its data, its processes and its ratios. No peer has to be installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.cpu import product
+from benchmarks.cpu.cases import BY_NAME, Aim, Case
+from benchmarks.cpu.contest import Contender, Contest, Entry, hold
+from benchmarks.cpu.peers import LIMITS, PRODUCT, libraries
+from benchmarks.cpu.problems import make
+from benchmarks.cpu.report import CaseReport, report
+from benchmarks.cpu.side import Side, Turn
+from spacedsl.codegen.build import build_library
+
+SIZES = {
+    "axpy": {"n": 4096},
+    "matmul": {"m": 48, "n": 32, "k": 40},
+    "matmul_relu": {"m": 48, "n": 32, "k": 40},
+    "matmul_strided": {"m": 48, "n": 32, "k": 40},
+    "batched_matmul": {"b": 3, "m": 8, "n": 16, "k": 8},
+    "matvec": {"m": 64, "k": 96},
+    "gesummv": {"m": 64, "k": 96},
+    "doitgen": {"r": 8, "q": 4, "p": 16},
+    "conv2d": {"h": 8, "w": 6, "c": 16, "f": 16},
+    "softmax": {"m": 32, "n": 64},
+    "layer_norm": {"m": 32, "n": 64},
+}
+
+
+def test_every_case_has_a_problem_in_its_sizes() -> None:
+    assert {case.problem for case in BY_NAME.values()} == set(SIZES)
+    assert all(set(case.sizes) == set(SIZES[case.problem]) for case in BY_NAME.values())
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_numpy_in_32_bits_meets_the_reference(name: str) -> None:
+    problem = make(name, SIZES[name])
+    for variant in libraries.variants(name, SIZES[name], problem, 1).values():
+        assert problem.error(variant.result()) == ""
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_result_that_is_wrong_in_one_element_is_noticed(name: str) -> None:
+    problem = make(name, SIZES[name])
+    result = problem.expected.astype(np.float32)
+    assert problem.error(result) == ""
+    greatest = np.unravel_index(int(np.abs(result).argmax()), result.shape)
+    result[greatest] *= np.float32(0.999)
+    assert "off by" in problem.error(result)
+    result[greatest] = np.nan
+    assert "not a number" in problem.error(result)
+    assert "shape" in problem.error(result[:-1])
+
+
+def test_the_reference_of_a_convolution_is_the_sum_that_defines_it() -> None:
+    problem = make("conv2d", {"h": 3, "w": 4, "c": 2, "f": 3})
+    image, weights = problem.inputs
+    y, x, f = 2, 1, 2
+    by_hand = sum(
+        float(image[0, y + i, x + j, c]) * float(weights[i, j, c, f])
+        for i in range(3)
+        for j in range(3)
+        for c in range(2)
+    )
+    assert problem.expected[0, y, x, f] == pytest.approx(by_hand)
+
+
+def _matmul(name: str, peer: str, **more: object) -> Entry:
+    side = Side(peer, "matmul", SIZES["matmul"], (0,), **more)  # type: ignore[arg-type]
+    return Entry(name, "", side, sys.executable)
+
+
+CODE = """
+void multiply(const float *A, const float *B, float *C) {
+  for (int i = 0; i < 48; i++)
+    for (int j = 0; j < 32; j++) {
+      float sum = 0;
+      for (int p = 0; p < 40; p++) sum += A[i * 40 + p] * B[p * 32 + j];
+      C[i * 32 + j] = sum;
+    }
+}
+void wrong(const float *A, const float *B, float *C) {
+  multiply(A, B, C);
+  C[7] += 1;
+}
+void crashes(const float *A, const float *B, float *C) {
+  static int calls;
+  multiply(A, B, C);
+  if (++calls > 1) *(volatile int *)0 = 0;
+}
+"""
+
+
+def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: Path) -> None:
+    library = str(build_library(CODE, tmp_path / "code.so"))
+    shapes = [["A", (48, 40), (40, 1)], ["B", (40, 32), (32, 1)]]
+    document = {
+        "library": library,
+        "symbol": "multiply",
+        "inputs": shapes,
+        "output": ["C", (48, 32), (32, 1)],
+        "is_output_at": 2,
+        "scalars": 0,
+    }
+    contest = hold(
+        [
+            _matmul(PRODUCT, PRODUCT, product=document),
+            _matmul("wrong", PRODUCT, product={**document, "symbol": "wrong"}),
+            _matmul("crashes", PRODUCT, product={**document, "symbol": "crashes"}),
+            _matmul("transposed", PRODUCT, product={**document, "output": ["C", (48, 32), (1, 48)]}),
+            _matmul("nothing", "nothing"),
+            _matmul("numpy", "numpy"),
+        ],
+        rounds=2,
+        round_ms=1,
+    )
+    assert [c.name for c in contest.contenders] == [PRODUCT, "numpy"]
+    assert all(len(c.rounds) == 2 and min(t.wall_ns[0] for t in c.rounds) > 0 for c in contest.contenders)
+    assert set(contest.absent) == {"wrong", "crashes", "transposed", "nothing"}
+    assert "wrong: it is off by" in contest.absent["wrong"]
+    assert "ended with status -11" in contest.absent["crashes"]
+    assert "`C` is not laid out" in contest.absent["transposed"]
+    assert "not installed" in contest.absent["nothing"]
+
+
+def _turns(*medians_ns: float) -> list[Turn]:
+    return [Turn([0.9 * ns, ns, 1.5 * ns], 2 * ns, 1.8) for ns in medians_ns]
+
+
+def _report(*contenders: Contender) -> CaseReport:
+    case = Case("a", "a", "matmul", {}, (Aim(1.5, ("torch",)), Aim(1.0), Aim(2.0, ("tvm",))))
+    found = report(case, Contest(contenders, {"tvm": "not installed"}))
+    assert found is not None
+    return found
+
+
+def test_ratios_are_of_the_rounds_and_against_our_fastest_record() -> None:
+    found = _report(
+        Contender(PRODUCT, "seed-0", "", _turns(11, 22, 44)),
+        Contender(PRODUCT, "seed-1", "", _turns(10, 20, 40)),
+        Contender("torch", "", "", _turns(16, 32, 64)),
+        Contender("numpy", "", "", _turns(12, 24, 48)),
+        Contender(LIMITS, "multiply-add", "multiply-add", _turns(5, 10, 20)),
+        Contender(LIMITS, "move", "move", _turns(8, 16, 32)),
+        Contender(LIMITS, "move, non-temporal", "move, non-temporal", _turns(4, 8, 16)),
+    )
+    assert [row.variant for row in found.ours] == ["seed-1", "seed-0"]
+    # The machine became slower from round to round, and no ratio noticed.
+    assert [row.name for row in found.peers] == ["numpy", "torch"]
+    assert found.peers[1].ratio.low_ns == found.peers[1].ratio.high_ns == pytest.approx(1.6)
+    torch, best, tvm = (found.achieved(aim) for aim in found.case.aims)
+    assert (torch, best, tvm) == (found.peers[1], found.peers[0], None)
+    assert found.spread is not None and found.spread.time_ns == pytest.approx(1.1)
+    # The operations take longer than moving the bytes past the caches.
+    assert found.limit_share == pytest.approx(0.5)
+
+
+def test_without_a_right_result_of_ours_there_is_nothing_to_compare() -> None:
+    case = BY_NAME["matmul-1024"]
+    contest = Contest((Contender("numpy", "", "", _turns(1)),), {PRODUCT: "its result is wrong"})
+    assert report(case, contest) is None
+
+
+def test_a_kernel_that_does_not_exist_is_a_reason_to_skip_a_case() -> None:
+    case = Case("a", "nowhere", "matmul", {}, ())
+    with pytest.raises(product.SkippedError, match="no kernels/library/nowhere"):
+        product.kernel_of(case)
