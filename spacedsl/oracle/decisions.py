@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ortools.sat.python import cp_model
 
 from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Symmetry, Use
-from spacedsl.oracle.logic import Bounded, Literal, Logic, NotTranslatedError, negated
+from spacedsl.oracle.logic import LARGEST, Bounded, Literal, Logic, NotTranslatedError, negated
 from spacedsl.oracle.objects import Binding, Member, Objects, PossibleObjects
 
 
@@ -74,6 +74,8 @@ class DecisionModel:
         universe = tuple(sorted(set(self.sets.evaluate(choice.universe, binding))))  # type: ignore[call-overload]
         if not universe:
             raise NotTranslatedError("integer choices without values are not translated")
+        if universe[-1] > LARGEST:
+            raise NotTranslatedError(f"{choice.name} has a value that is too large for this translation")
         integer = self.logic.model.new_int_var_from_domain(cp_model.Domain.from_values(universe), choice.name)
         literals = self.logic.one_of(len(universe))
         for value, literal in zip(universe, literals, strict=True):

@@ -28,7 +28,7 @@ from spacedsl.language.space import (
     SameEnum,
     Use,
 )
-from spacedsl.oracle.logic import Bounded, Literal, Logic, negated
+from spacedsl.oracle.logic import LARGEST_SUM, Bounded, Literal, Logic, NotTranslatedError, negated
 from spacedsl.oracle.objects import PossibleObjects
 
 _RELATIONS: Mapping[Comparison, Callable[[int, int], bool]] = {
@@ -99,7 +99,7 @@ class FormulaModel:
         return holds if same.equal == positive else negated(holds)
 
     def _compare(self, compare: Compare, binding: Mapping[str, object]) -> Literal:
-        left, right = self._affine(compare.left, binding), self._affine(compare.right, binding)
+        left, right = self._affines(compare, binding)
         whenever = {
             Comparison.EQ: (left == right, left != right),
             Comparison.NE: (left != right, left == right),
@@ -141,8 +141,25 @@ class FormulaModel:
         place = side if isinstance(side, int) else values.index(str(self.sets.evaluate(side, binding)))
         return {place: self.logic.true}
 
-    def _affine(self, affine: Affine, binding: Mapping[str, object]) -> cp_model.LinearExprT:
+    def _affines(
+        self, compare: Compare, binding: Mapping[str, object]
+    ) -> tuple[cp_model.LinearExprT, cp_model.LinearExprT]:
+        """Both sides. A number is at most one away from what the other side can be: no more is needed."""
+        (left, *lefts), (right, *rights) = (self._affine(x, binding) for x in (compare.left, compare.right))
+        if isinstance(right, int):
+            right = min(max(right, lefts[0] - 1), lefts[1] + 1)
+        elif isinstance(left, int):
+            left = min(max(left, rights[0] - 1), rights[1] + 1)
+        return left, right
+
+    def _affine(self, affine: Affine, binding: Mapping[str, object]) -> tuple[cp_model.LinearExprT, int, int]:
+        """An expression, and bounds on it."""
         offset = sum(sign * self.sets.integer(term, binding) for sign, term in affine.offsets)
         if affine.use is None:
-            return offset
-        return self.sets.integer(affine.factor, binding) * self.integer_of(affine.use, binding)[0] + offset
+            return offset, offset, offset
+        factor = self.sets.integer(affine.factor, binding)
+        value, *ends = self.integer_of(affine.use, binding)
+        low, high = sorted(factor * end + offset for end in ends)
+        if max(abs(factor), abs(offset), abs(low), abs(high)) > LARGEST_SUM:
+            raise NotTranslatedError(f"what {affine.use.choice} is compared by grows too large")
+        return factor * value + offset, low, high

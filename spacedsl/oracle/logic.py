@@ -17,6 +17,8 @@ Bounded = tuple[cp_model.IntVar, int, int]
 
 LARGEST = 1 << 40
 """CP-SAT's own limit is far above; an instance that comes near it is not for this translation."""
+LARGEST_SUM = 1 << 60
+"""Of a linear expression."""
 
 
 class NotTranslatedError(ValueError):

@@ -6,6 +6,7 @@ import pytest
 
 from spacedsl.engine.enumerate import enumerate_solutions
 from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
+from tests.engine.examples import load_text
 from tests.engine.small import Machine, Things, things, world
 
 ORDERED = """
@@ -90,3 +91,26 @@ trigger forall $x in Things: "$kernel.add_to_some($x)" when kept($x) is NO
     space = here.instance.space
     assert len(list(enumerate_solutions(space, here.kernel, Machine()))) == expected
     assert CpSatModel(space, here.kernel, Machine()).count() == expected
+
+
+def test_integers_that_are_too_large_are_refused_in_words() -> None:
+    here = world(f'choice integer size(): "[1, {2**63 - 1}]" end\n', 2)
+    with pytest.raises(NotTranslatedError, match="size has a value that is too large"):
+        CpSatModel(here.instance.space, here.kernel, Machine())
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (f"3 * size() + 1 != {2**63 - 1}", 3),
+        (f"size() < {2**63 - 1}", 3),
+        (f'"{2**70}" <= size() + 1', 0),
+        ("size() - 7 > -6", 1),
+        ("2 * size() == 6", 0),
+    ],
+)
+def test_numbers_beyond_what_the_other_side_can_be_decide_comparisons(rule: str, expected: int) -> None:
+    space = load_text(f'choice integer size(): "[0, 1, 2]" end\nrequire {rule}\n')
+    kernel = Things(things(2))
+    assert CpSatModel(space, kernel, Machine()).count() == expected
+    assert len(list(enumerate_solutions(space, kernel, Machine()))) == expected

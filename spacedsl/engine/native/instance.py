@@ -287,16 +287,21 @@ class _Filler:
 
 
 def _active(source: Source, bound: NDArray[np.int64], relations: Relations) -> NDArray[np.uint64]:
-    """By row: the bits of the sites whose static tests the objects pass."""
+    """By row: the bits of the sites whose static tests the objects pass.
+
+    A test is asked only of objects that pass those before it: of others it may not have an answer.
+    """
     active = np.zeros((len(bound), source.words), np.uint64)
-    truths: dict[object, NDArray[np.bool_]] = {}
+    known: dict[object, NDArray[np.bool_]] = {}
     for bit, site in enumerate(source.sites):
         bindings = {variable: bound[:, place] for place, variable in enumerate(site.variables)}
         passes = np.ones(len(bound), np.bool_)
-        for test in site.wake.tests:
-            key = (test, site.variables)
-            if key not in truths:
-                truths[key] = relations.holds(test, bindings)
-            passes &= truths[key]
+        for number, test in enumerate(site.wake.tests):
+            key = (site.wake.tests[: number + 1], site.variables)
+            if key not in known:
+                asked = np.flatnonzero(passes)
+                known[key] = np.zeros(len(bound), np.bool_)
+                known[key][asked] = relations.holds(test, {v: ids[asked] for v, ids in bindings.items()})
+            passes = known[key]
         active[:, bit // WORD_BITS] |= passes.astype(np.uint64) << np.uint64(bit % WORD_BITS)
     return active
