@@ -1,8 +1,9 @@
 """What a comparison came to: ratios with intervals, a table for a person, a document for a program.
 
 In: a case and its contest. Out: a `CaseReport`. A ratio is a peer's time over ours: the median over rounds of
-the ratio of medians, with its 95 % interval. Absolute times are there to be seen and not to be compared with
-those of another run.
+the ratio of medians, with its 95 % interval; beside it stands the ratio of the least times, which other work
+on the machine disturbs least. Absolute times are there to be seen and not to be compared with those of
+another run.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Row:
     """On average."""
     ratio: Timing
     """Its time over that of our best."""
+    least_ratio: float
+    """Its least time over the least one of our best."""
 
     @property
     def label(self) -> str:
@@ -119,6 +122,7 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
             statistics.median(turn.cpu_ns for turn in contender.rounds),
             statistics.fmean(turn.cpus_busy for turn in contender.rounds),
             summarise(ratios),
+            _least(contender) / _least(best),
         )
 
     rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.time_ns)
@@ -129,6 +133,10 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
         tuple(r for r in rows if r.name == LIMITS),
         contest.absent,
     )
+
+
+def _least(contender: Contender) -> float:
+    return min(ns for turn in contender.rounds for ns in turn.wall_ns)
 
 
 # ---- For a person --------------------------------------------------------------------------------------
@@ -143,7 +151,16 @@ def show(reports: Sequence[CaseReport], skipped: dict[str, str], console: Consol
 
 def _verdicts(reports: Sequence[CaseReport]) -> Table:
     table = Table(title="Time of the best peer over ours", title_justify="left")
-    for heading in ("case", "ours", "best peer", "ratio (95 %)", "aims", "of the limit", "spread"):
+    for heading in (
+        "case",
+        "ours",
+        "best peer",
+        "ratio (95 %)",
+        "of least",
+        "aims",
+        "of the limit",
+        "spread",
+    ):
         table.add_column(heading, justify="left" if heading in ("case", "best peer", "aims") else "right")
     for r in reports:
         best = r.peers[0] if r.peers else None
@@ -152,6 +169,7 @@ def _verdicts(reports: Sequence[CaseReport]) -> Table:
             _time(r.ours[0].wall.time_ns),
             "" if best is None else best.label,
             "" if best is None else _interval(best.ratio),
+            "" if best is None else f"{best.least_ratio:.2f}",
             ", ".join(_verdict(r, aim) for aim in r.case.aims),
             "" if r.limit_share is None else f"{r.limit_share:.0%}",
             "" if r.spread is None else f"{r.spread.time_ns - 1:.1%}",
@@ -169,7 +187,7 @@ def _verdict(of: CaseReport, aim: Aim) -> str:
 
 def _contenders(reports: Sequence[CaseReport]) -> Table:
     table = Table(title="All contenders", title_justify="left")
-    for heading in ("case", "contender", "wall (95 %)", "CPU", "busy", "over ours (95 %)"):
+    for heading in ("case", "contender", "wall (95 %)", "CPU", "busy", "over ours (95 %)", "of least"):
         table.add_column(heading, justify="left" if heading in ("case", "contender") else "right")
     for r in reports:
         table.add_section()
@@ -182,9 +200,10 @@ def _contenders(reports: Sequence[CaseReport]) -> Table:
                 _time(row.cpu_ns),
                 f"{row.cpus_busy:.2f}",
                 _interval(row.ratio),
+                f"{row.least_ratio:.2f}",
             )
         for name, reason in r.absent.items():
-            table.add_row(r.case.name, name, reason, "", "", "")
+            table.add_row(r.case.name, name, reason, "", "", "", "")
     return table
 
 

@@ -1,4 +1,4 @@
-"""Statistics of a space on a kernel: the size of its candidates, how random descents fare, how fast they are.
+"""Statistics of a space on a kernel: how many implementations it has, how random descents fare, how fast.
 
 In: a posed problem. Out: a `SpaceStatistics`. Rates are per second of processor time of one thread, and count
 complete descents only.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from spacedsl.api.problem import EmptySpaceError
 from spacedsl.api.solving import Unmeasured
+from spacedsl.api.space_size import SpaceSize, measure_size
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.native.descents import random_descents
@@ -33,20 +34,22 @@ class SpaceStatistics:
     decisions_per_descent: float
     refutations_per_descent: float
     """Values that propagation contradicted on the way."""
-    dead_end_rate: float
-    """Descents that came to a decision without any valid value, of all."""
     vector_bytes: int
     packed_bytes: int
     open_decisions: int
     """At the root."""
     by_choice: dict[str, int]
     """The same, by choice."""
+    size: SpaceSize
 
 
 def measure_space(
     problem: Unmeasured, *, seed: int = 0, ordering: str | None = None, seconds: float = 1.0
 ) -> SpaceStatistics:
-    """Random descents for so much processor time; raises `EmptySpaceError` where the root is none."""
+    """Random descents for so much processor time, then probes for as much again.
+
+    Raises `EmptySpaceError` where the root is none.
+    """
     instance, root = problem.instance, problem.root
     if root is None:
         raise EmptySpaceError(
@@ -62,11 +65,11 @@ def measure_space(
         descents_per_s=counts.complete / spent_s,
         decisions_per_descent=counts.decisions / counts.descents,
         refutations_per_descent=counts.refutations / counts.descents,
-        dead_end_rate=counts.dead_end_rate,
         vector_bytes=len(root.vector) * root.vector.itemsize,
         packed_bytes=Packing(root).size_bytes,
         open_decisions=sum(open_by_choice.values()),
         by_choice=dict(open_by_choice),
+        size=measure_size(root, rule, seed, seconds),
     )
 
 

@@ -1,10 +1,11 @@
-"""`stats`: what a space is like on a kernel: open decisions, size of a candidate, random descents."""
+"""`stats`: what a space is like on a kernel: implementations, open decisions, dead ends, random descents."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +22,11 @@ from spacedsl.cli.options import (
     parse_sizes,
 )
 
+if TYPE_CHECKING:
+    from spacedsl.api.space_size import Estimate, SpaceSize
+
 DEFAULT_TIME = "1s"
+_PLAIN_LOG10 = 6
 
 
 def stats(
@@ -31,9 +36,17 @@ def stats(
     ordering: Annotated[
         str | None, typer.Option("--ordering", metavar="NAME", help="Which decision is taken next.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The seed of the descents.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="The seed of all random choices.")
+    ] = 0,
     time: Annotated[
-        str, typer.Option("--time", "-t", metavar="1s", help="Processor time to spend on descents.")
+        str,
+        typer.Option(
+            "--time",
+            "-t",
+            metavar="1s",
+            help="Processor time for descents, and again for the size of the space.",
+        ),
     ] = DEFAULT_TIME,
     engine: Annotated[
         str, typer.Option("--engine", metavar="native|python", help="What propagates.")
@@ -43,7 +56,7 @@ def stats(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Describe a space on a kernel: decisions, bytes of a candidate, random descents a second."""
+    """Describe a space on a kernel: implementations, decisions, dead ends, random descents a second."""
     from spacedsl.api.solving import pose_unmeasured
     from spacedsl.api.statistics import measure_space
     from spacedsl.cli.faults import CommandError
@@ -59,14 +72,16 @@ def stats(
     if found.no_native is not None:
         console.warn(f"the reference engine ran, some hundred times slower: {found.no_native}")
     if json:
-        console.document({"schema": 1, "kernel": problem.kernel.name, **asdict(found)})
+        console.document(
+            {"schema": 1, "kernel": problem.kernel.name, **asdict(found), "size": document_of(found.size)}
+        )
         return ExitCode.OK
     rows = [
         ("engine", found.engine),
+        *_size_rows(found.size),
         ("complete descents / s", f"{found.descents_per_s:,.0f}"),
         ("decisions / descent", f"{found.decisions_per_descent:.1f}"),
         ("refutations / descent", f"{found.refutations_per_descent:.2f}"),
-        ("dead ends", f"{found.dead_end_rate:.2%} of {found.descents:,} descents"),
         ("candidate", f"{found.vector_bytes:,} bytes, packed {found.packed_bytes:,}"),
         ("open decisions", f"{found.open_decisions:,}"),
         *((f"  {choice}", f"{count:,}") for choice, count in found.by_choice.items()),
@@ -74,3 +89,45 @@ def stats(
     width = max(len(label) for label, _ in rows)
     console.data("\n".join(f"{label:<{width}}  {value}" for label, value in rows))
     return ExitCode.OK
+
+
+def _size_rows(size: SpaceSize) -> list[tuple[str, str]]:
+    low, high = size.dead_end_ci
+    estimates = [(f"  by {e.method}", estimated(e)) for e in size.estimates]
+    dead_ends = f"{size.dead_end_rate:.2%} ({low:.2%} to {high:.2%}) of {size.walks:,} random walks"
+    implementations = estimated(size.best) if size.exact is None else f"{size.exact:,}, counted"
+    return [("implementations", implementations), *estimates, ("dead ends", dead_ends)]
+
+
+def estimated(estimate: Estimate) -> str:
+    """`1.83e21 +- 3.3e20 (95 %, 1,000 probes)`."""
+    if estimate.log10 is None:
+        return f"none met by {estimate.probes:,} probes"
+    spread = f" +- {_error(estimate.log10, estimate.relative_error)}"
+    doubt = f", {estimate.largest_share:.0%} of it from one" if estimate.is_doubtful else ""
+    return f"{number(estimate.log10)}{spread} (95 %, {estimate.probes:,} probes{doubt})"
+
+
+def _error(log10: float, relative_error: float) -> str:
+    if math.isinf(relative_error):
+        return "unknown"
+    return "0" if relative_error == 0 else number(log10 + math.log10(relative_error), digits=1)
+
+
+def number(log10: float, digits: int = 2) -> str:
+    """A number from its logarithm, since it may be beyond a float; in powers of ten from a million on."""
+    if log10 < _PLAIN_LOG10:
+        value = 10**log10
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    exponent = math.floor(log10)
+    mantissa = round(10 ** (log10 - exponent), digits)
+    return f"1.0e{exponent + 1}" if mantissa >= 10 else f"{mantissa:.{digits}f}e{exponent}"
+
+
+def document_of(size: SpaceSize) -> dict[str, object]:
+    """For JSON, which has no infinity."""
+    document = asdict(size)
+    for estimate in document["estimates"]:
+        if math.isinf(estimate["relative_error"]):
+            estimate["relative_error"] = None
+    return {**document, "best": size.best.method}

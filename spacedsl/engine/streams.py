@@ -33,6 +33,10 @@ class Stream:
         """The upper half of `high` times a random word."""
         return self._word() * high >> WORD_BITS
 
+    def fraction(self) -> float:
+        """A number from 0 to 1, without 1, in steps of 2^-53."""
+        return (self._word() >> 11) * 2.0**-53
+
     def _word(self) -> int:
         self._state = self._state + 0x9E3779B97F4A7C15 & _WORD
         z = self._state

@@ -153,6 +153,7 @@ def test_ratios_are_of_the_rounds_and_against_our_fastest_record() -> None:
     # The machine became slower from round to round, and no ratio noticed.
     assert [row.name for row in found.peers] == ["numpy", "torch"]
     assert found.peers[1].ratio.low_ns == found.peers[1].ratio.high_ns == pytest.approx(1.6)
+    assert found.peers[1].least_ratio == pytest.approx(1.6)
     torch, best, tvm = (found.achieved(aim) for aim in found.case.aims)
     assert (torch, best, tvm) == (found.peers[1], found.peers[0], None)
     assert found.spread is not None and found.spread.time_ns == pytest.approx(1.1)

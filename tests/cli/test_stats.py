@@ -12,7 +12,7 @@ from tests.cli.running import run
 LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
 FIELDS = {
     "schema", "kernel", "engine", "no_native", "descents", "descents_per_s", "decisions_per_descent",
-    "refutations_per_descent", "dead_end_rate", "vector_bytes", "packed_bytes", "open_decisions", "by_choice",
+    "refutations_per_descent", "vector_bytes", "packed_bytes", "open_decisions", "by_choice", "size",
 }  # fmt: skip
 
 
@@ -39,13 +39,19 @@ def test_the_document_has_what_a_program_asks_for(engine: str) -> None:
     assert document["descents"] > 0 and document["descents_per_s"] > 0
     assert document["open_decisions"] == sum(document["by_choice"].values()) > 0
     assert 0 < document["packed_bytes"] < document["vector_bytes"]
-    assert 0 <= document["dead_end_rate"] <= 1
+    size = document["size"]
+    assert size["dead_end_ci"][0] <= size["dead_end_rate"] <= size["dead_end_ci"][1]
+    assert {e["method"] for e in size["estimates"]} == {"knuth", "chen"}
+    known = [e for e in size["estimates"] if e["relative_error"] is not None]
+    assert not known or size["best"] == min(known, key=lambda e: e["relative_error"])["method"]
 
 
 def test_the_table_reads_as_a_table() -> None:
     lines = run("stats", LIBRARY / "plain" / "colouring.yaml", "--time", "0.05").out.splitlines()
     labels = [line.split("  ")[0] for line in lines]
-    assert labels[:3] == ["engine", "complete descents / s", "decisions / descent"]
+    assert labels[:3] == ["engine", "implementations", ""]
+    assert "744, counted" in lines[1] and lines[2].startswith("  by knuth")
+    assert any(line.startswith("dead ends  ") and "random walks" in line for line in lines)
     assert any(line.startswith("  colour") for line in lines)
 
 
@@ -57,7 +63,9 @@ def test_an_engine_that_does_not_exist_is_said_in_words() -> None:
 def test_a_space_without_solutions_has_dead_ends_only() -> None:
     kernel = LIBRARY / "plain" / "registers.yaml"
     ran = run("stats", kernel, "--size", "most_spilled=0", "--time", "0.02", "--json")
-    assert (ran.code, json.loads(ran.out)["dead_end_rate"]) == (0, 1.0)
+    size = json.loads(ran.out)["size"]
+    assert (ran.code, size["exact"], size["dead_end_rate"]) == (0, 0, 1.0)
+    assert [e["log10"] for e in size["estimates"]] == [None, None]
 
 
 def test_the_propagators_are_shown_as_the_engine_that_is_asked_for_has_them() -> None:

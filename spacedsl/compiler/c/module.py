@@ -28,7 +28,7 @@ from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
 BEFORE = ("runtime.h", "integers.h", "quantities.h", "inverse.h", "limits.h")
-AFTER = ("propagation.h", "descents.h")
+AFTER = ("propagation.h", "descents.h", "sizes.h")
 MOST_INVERTED_BITS = 12
 """Pairs of more values are inverted value by value."""
 

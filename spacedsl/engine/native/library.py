@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-FAULT, CONTRADICTION, NARROWED = -1, 0, 1
+FAULT, CONTRADICTION, NARROWED, UNCHANGED = -1, 0, 1, 2
 
 CELL_FIELDS = (
     *("twin", "row", "bit", "source", "key", "active", "universe", "updates"),
@@ -94,6 +94,12 @@ def load(path: Path) -> Library:
                 *(POINTER(CountTable), words, words),
             ],
         ),
+    }
+    probing = (state, words, POINTER(OrderingTables), c_uint64, c_uint64, c_uint64)
+    signatures |= {
+        "count_leaves": (c_int32, [*probing[:3], c_uint64, POINTER(c_uint64)]),
+        "knuth_probes": (c_int32, [*probing, c_void_p, c_void_p]),
+        "chen_probes": (c_int32, [*probing, c_uint64, c_void_p, c_void_p, POINTER(c_uint64)]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(functions, name)

@@ -1,0 +1,72 @@
+"""How many implementations spaces have, and how often random walks meet dead ends.
+
+    python -m benchmarks.sizes [KERNEL.yaml ..] [--time 1m] [--seed 0] [--json FILE]
+
+The first columns of table 2 of the paper (Beaugnon et al., section 5.2), for our spaces. Prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from spacedsl.api.solving import Unmeasured, pose_unmeasured
+from spacedsl.api.space_size import SpaceSize, measure_size
+from spacedsl.cli.options import parse_duration
+from spacedsl.cli.stats import document_of, estimated
+from spacedsl.engine.instance import Engine
+from spacedsl.search.orderings import select_ordering
+
+_LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
+KERNELS = tuple(_LIBRARY / f"{name}.yaml" for name in ("axpy", "matmul_small", "matmul", "matmul_strided"))
+"""Those of the paper."""
+
+
+def measure(problem: Unmeasured, seconds: float, seed: int) -> SpaceSize:
+    assert problem.root is not None
+    return measure_size(problem.root, select_ordering(problem.instance, problem.space), seed, seconds)
+
+
+def table(rows: Sequence[tuple[Unmeasured, SpaceSize]]) -> Table:
+    found = Table("kernel", "open decisions", "implementations (95 %)", "by", "dead ends (95 %)")
+    for problem, size in rows:
+        assert problem.root is not None
+        low, high = size.dead_end_ci
+        found.add_row(
+            f"{problem.kernel.name} {', '.join(f'{k}={v}' for k, v in problem.kernel.sizes.items())}",
+            f"{sum(problem.root.is_open(v) for v in problem.instance.variables):,}",
+            estimated(size.best) if size.exact is None else f"{size.exact:,}",
+            size.best.method if size.exact is None else "counting",
+            f"{size.dead_end_rate:.2%} ({low:.2%} to {high:.2%})",
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.sizes", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("kernels", nargs="*", type=Path, default=KERNELS)
+    parser.add_argument("--time", default="1m", help="processor time for each kernel")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    rows = []
+    for path in options.kernels:
+        problem = pose_unmeasured(path, engine=Engine.NATIVE)
+        if problem.root is None:
+            raise SystemExit(f"{path}: the space is empty")
+        rows.append((problem, measure(problem, parse_duration(options.time), options.seed)))
+    Console(width=140).print(table(rows))
+    if options.json is not None:
+        cases = [{"kernel": problem.kernel.name, **document_of(size)} for problem, size in rows]
+        options.json.write_text(json.dumps({"schema": 1, "cases": cases}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""How many implementations a space has, and how often a random walk comes to a dead end.
+
+In: the root of an instance, an ordering, a seed, processor time. Out: a `SpaceSize`: an exact number where
+the space is small, else estimates with 95 % intervals. Estimates of large spaces are skewed: a few probes
+carry most of the sum, and an interval from too few of them is too narrow. `largest_share` shows that.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta
+from scipy.stats import t as student
+
+from spacedsl.engine import sizes
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.native import sizes as native
+from spacedsl.engine.native.sizes import SCALE_BITS, Probes
+from spacedsl.engine.streams import Stream
+from spacedsl.search.orderings import Ordering, branches_of, native_ordering
+
+CONFIDENCE = 0.95
+MOST_COUNTED = 1_000_000
+"""Implementations, as the first estimate has it: a space with more is not counted."""
+
+MOST_NODES = 4 * MOST_COUNTED
+"""Of a tree that is counted; an estimate may have been too low."""
+
+DOMINANT_SHARE = 0.1
+"""Of the sum of an estimate: a single probe that has more makes its interval doubtful."""
+
+_BATCH = 64
+_FIRST_NODES = 2_000
+_FLOAT_BITS = 2_000
+"""What is so many times halved is 0 in a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Of the number of implementations, by one method: a logarithm, since no float holds the largest."""
+
+    method: str
+    probes: int
+    log10: float | None
+    """Of the mean; None where no probe came to an implementation."""
+    relative_error: float
+    """Half of the 95 % interval (Student's) over the mean; infinite where that is not known."""
+    largest_share: float
+    """Of the sum over all probes, that of the largest one."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self.largest_share > DOMINANT_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceSize:
+    exact: int | None
+    """None: the space is too large to be counted."""
+    estimates: tuple[Estimate, ...]
+    walks: int
+    """From the root, each child that propagation allows with the same probability."""
+    dead_end_rate: float
+    """Walks that came to a decision without any valid value, of all."""
+    dead_end_ci: tuple[float, float]
+    """95 % interval (Clopper and Pearson)."""
+
+    @property
+    def best(self) -> Estimate:
+        """The estimate with the narrowest interval."""
+        return min(self.estimates, key=lambda e: e.relative_error)
+
+
+def measure_size(root: Candidate, rule: Ordering, seed: int, seconds: float) -> SpaceSize:
+    """Probes by Knuth's method for half of the time, by Chen's for the rest; a small space is counted."""
+    prober = _prober(root, rule, seed)
+    walks, strata, allowed = Probes(), Probes(), _FIRST_NODES
+
+    def walk() -> None:
+        nonlocal walks
+        walks += prober.knuth(len(walks), min(_BATCH, 1 + len(walks)))
+
+    def sample() -> None:
+        nonlocal strata, allowed
+        found = prober.chen(len(strata), _BATCH, allowed)
+        strata += found
+        allowed *= 1 if len(found) else 2
+
+    _spend(seconds / 2, walk)
+    _spend(seconds / 2, sample)
+    estimates = [estimate("knuth", walks), *([estimate("chen", strata)] if len(strata) else [])]
+    dead_ends = int((walks.m == 0).sum())
+    return SpaceSize(
+        exact=prober.count() if _is_small(estimates[0]) else None,
+        estimates=tuple(estimates),
+        walks=len(walks),
+        dead_end_rate=dead_ends / len(walks),
+        dead_end_ci=_proportion(dead_ends, len(walks)),
+    )
+
+
+def _spend(seconds: float, work: Callable[[], None]) -> None:
+    """At least once."""
+    deadline = time.thread_time() + seconds
+    while True:
+        work()
+        if time.thread_time() >= deadline:
+            return
+
+
+def _is_small(estimate: Estimate) -> bool:
+    return estimate.log10 is None or estimate.log10 <= math.log10(MOST_COUNTED)
+
+
+def _proportion(hits: int, of: int) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(tail, hits, of - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, of - hits)) if hits < of else 1.0
+    return low, high
+
+
+def estimate(method: str, probes: Probes) -> Estimate:
+    """The mean and its interval, computed in a unit in which the largest estimate is about 1."""
+    count = len(probes)
+    if not probes.m.any():
+        return Estimate(method, count, None, math.inf, 0.0)
+    exponents = SCALE_BITS * probes.scale.astype(np.int64)
+    unit = int((np.frexp(probes.m)[1] + exponents)[probes.m > 0].max())
+    values = np.ldexp(probes.m, np.maximum(exponents - unit, -_FLOAT_BITS))
+    mean = float(values.mean())
+    error = math.inf
+    if count > 1:
+        quantile = float(student.ppf((1 + CONFIDENCE) / 2, count - 1))
+        error = quantile * float(values.std(ddof=1)) / math.sqrt(count) / mean
+    return Estimate(
+        method=method,
+        probes=count,
+        log10=math.log10(mean) + unit * math.log10(2),
+        relative_error=error,
+        largest_share=float(values.max() / values.sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Prober:
+    """An engine's probes, by number of the first and how many; Chen's: of no more nodes than the third."""
+
+    knuth: Callable[[int, int], Probes]
+    chen: Callable[[int, int, int], Probes]
+    count: Callable[[], int | None]
+
+
+def _prober(root: Candidate, rule: Ordering, seed: int) -> _Prober:
+    propagation = root.instance.native
+    ordering = native_ordering(root.instance, rule) if propagation is not None else None
+    if propagation is None or ordering is None:
+        return _interpreted(root, rule, seed)
+    engine, order, vector = propagation, ordering, root.vector
+    return _Prober(
+        lambda first, count: native.knuth_probes(engine, vector, order, seed=seed, first=first, count=count),
+        lambda first, count, most: native.chen_probes(
+            engine, vector, order, seed=seed, first=first, count=count, most=most
+        ),
+        lambda: native.count_leaves(engine, vector, order, MOST_NODES),
+    )
+
+
+def _interpreted(root: Candidate, rule: Ordering, seed: int) -> _Prober:
+    """The reference, one probe at a time and as long as it takes."""
+    branches = branches_of(rule)
+
+    def open_decisions(candidate: Candidate) -> int:
+        return sum(candidate.is_open(v) for v in root.instance.variables)
+
+    return _Prober(
+        lambda first, count: _single(sizes.knuth_probe(root, branches, Stream(seed, first))),
+        lambda first, count, most: _single(
+            sizes.chen_probe(root, branches, open_decisions, Stream(seed, first))
+        ),
+        lambda: sizes.count_leaves(root, branches, MOST_NODES),
+    )
+
+
+def _single(estimate: int) -> Probes:
+    scale = max(0, (estimate.bit_length() - 53) // SCALE_BITS)
+    return Probes(np.array([float(estimate >> SCALE_BITS * scale)]), np.array([scale], np.int32))

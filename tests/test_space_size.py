@@ -1,0 +1,74 @@
+"""What is said of probes: means, intervals, proportions; `tests/engine/test_sizes.py` judges the probes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.api.solving import pose_unmeasured
+from spacedsl.api.space_size import estimate, measure_size
+from spacedsl.cli.stats import estimated, number
+from spacedsl.engine.instance import Engine
+from spacedsl.engine.native.sizes import Probes
+from spacedsl.search.orderings import select_ordering
+from tests.engine.native import needs_compiler
+
+LIBRARY = Path(__file__).parents[1] / "kernels" / "library"
+
+
+def probes(values: list[float], scales: list[int] | None = None) -> Probes:
+    return Probes(np.array(values), np.array(scales or [0] * len(values), np.int32))
+
+
+def test_the_interval_is_students() -> None:
+    found = estimate("knuth", probes([10, 20, 30, 40]))
+    assert found.log10 == pytest.approx(math.log10(25))
+    # 3.182 from a table of Student's distribution with three degrees of freedom.
+    assert found.relative_error == pytest.approx(3.182 * 12.910 / 2 / 25, rel=1e-3)
+    assert (found.largest_share, found.is_doubtful) == (0.4, True)
+    assert not estimate("knuth", probes([1] * 30)).is_doubtful
+
+
+def test_numbers_beyond_a_float_have_a_mean() -> None:
+    small, large = [1.0, 3.0], [1.0, 3.0, 2.0]
+    scaled = estimate("chen", probes(large, [4, 4, 0]))
+    plain = estimate("chen", probes([*small, 0.0]))
+    assert scaled.log10 == pytest.approx(math.log10(4 / 3) + 2048 * math.log10(2))
+    assert scaled.relative_error == pytest.approx(plain.relative_error)
+
+
+def test_probes_that_came_to_nothing_give_no_mean() -> None:
+    found = estimate("knuth", probes([0, 0]))
+    assert (found.log10, found.relative_error) == (None, math.inf)
+    assert estimated(found) == "none met by 2 probes"
+    assert estimated(estimate("knuth", probes([5]))) == "5 +- unknown (95 %, 1 probes, 100% of it from one)"
+
+
+@pytest.mark.parametrize(
+    ("log10", "text"),
+    [
+        (math.log10(7), "7"),
+        (math.log10(3024), "3,024"),
+        (math.log10(1.83e21), "1.83e21"),
+        (999.9999, "1.0e1000"),
+        (1234.5, "3.16e1234"),
+    ],
+)
+def test_a_number_is_written_from_its_logarithm(log10: float, text: str) -> None:
+    assert number(log10) == text
+
+
+@needs_compiler
+@pytest.mark.parametrize("engine", Engine)
+def test_a_small_space_is_counted_and_estimated(engine: Engine) -> None:
+    problem = pose_unmeasured(LIBRARY / "plain" / "colouring.yaml", engine=engine)
+    assert problem.root is not None
+    found = measure_size(problem.root, select_ordering(problem.instance, problem.space), seed=0, seconds=0.1)
+    assert found.exact == 744
+    assert [e.method for e in found.estimates] == ["knuth", "chen"]
+    assert all(abs(10 ** (e.log10 or 0) - 744) < 744 for e in found.estimates)
+    assert found.dead_end_rate == found.dead_end_ci[0] == 0 < found.dead_end_ci[1] < 1
+    assert found.best is min(found.estimates, key=lambda e: e.relative_error)
