@@ -205,6 +205,7 @@ def levels(
             MemoryLevel(
                 name="DRAM" if cache is None else cache.name,
                 capacity_bytes=None if cache is None else cache.all_cpus_bytes,
+                core_bytes=None if cache is None else cache.one_cpu_bytes,
                 bytes_per_ns=outer[0],
                 mixed_per_ns=outer[1],
                 bytes_per_ns_all=outer[2],

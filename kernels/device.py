@@ -34,6 +34,8 @@ class MemoryLevel(_Frozen):
     """L1, L2, L3, DRAM: inner to outer."""
     capacity_bytes: int | None = Field(ge=1)
     """Bytes that all cores in use keep at this level together; None for DRAM."""
+    core_bytes: int | None = Field(default=None, ge=1)
+    """Bytes that one core keeps here, all of a cache that cores share; None: not known, or memory."""
     bytes_per_ns: float = Field(gt=0)
     """Most that one thread can read from here."""
     bytes_per_ns_all: float = Field(gt=0)

@@ -14,7 +14,7 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.search.bounds.protocol import Bound
-from spacedsl.search.orderings import Ordering
+from spacedsl.search.orderings import Branching, Ordering
 from spacedsl.search.policies import draw, weight
 from spacedsl.search.tree import Expansion, Step
 
@@ -111,9 +111,8 @@ class Descent:
             branching = self.ordering.next(start.candidate)
             if branching is None:
                 return Expanded(Expansion(tuple(forced), start.bound_ns, None, (), (), refused), start, ())
-            tried = [(mask, self._child(start, branching.variable, mask)) for mask in branching.masks]
-            valid = [(mask, child) for mask, child in tried if child is not None]
-            refused += len(tried) - len(valid)
+            valid = self._children(start, branching)
+            refused += len(branching.masks) - len(valid)
             if len(valid) != 1:
                 break
             forced.append(Step(branching.variable.index, valid[0][0]))
@@ -198,6 +197,19 @@ class Descent:
                     frame.taken = mask
                     return child
         return None
+
+    def _children(self, parent: Bounded, branching: Branching) -> list[tuple[int, Bounded]]:
+        """All children that the constraints leave, with their masks; bounded at once."""
+        valid: list[tuple[int, Candidate]] = []
+        for mask in branching.masks:
+            candidate = self.instance.restrict(parent.candidate, branching.variable, mask)
+            if candidate is not None:
+                valid.append((mask, candidate))
+        bounds_ns = self.bound.of_all([candidate for _, candidate in valid])
+        return [
+            (mask, Bounded(candidate, max(parent.bound_ns, bound_ns)))
+            for (mask, candidate), bound_ns in zip(valid, bounds_ns, strict=True)
+        ]
 
     def _child(self, parent: Bounded, variable: Variable, mask: int) -> Bounded | None:
         """The candidate after a decision, propagated and bounded; None where the constraints refuse it."""

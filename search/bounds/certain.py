@@ -9,7 +9,7 @@ sums, and folds neutral constants. Nothing here depends on a candidate.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -192,13 +192,19 @@ class Footprint:
         return self.elements * self.tensor.dtype.nbytes
 
 
-def footprints(kernel: Kernel) -> tuple[Footprint, ...]:
-    """Of all tensors that are read or written. Accesses to one tensor may overlap: the largest counts."""
+def footprints(
+    kernel: Kernel, is_certain: Callable[[Instruction], bool] = lambda instruction: True
+) -> tuple[Footprint, ...]:
+    """Of all tensors that are certainly read or written.
+
+    Accesses to one tensor may overlap: the largest counts.
+    """
     found: list[Footprint] = []
     for tensor in kernel.tensors:
         accessing = [i for i in kernel.instructions if i.access is not None and i.access.tensor is tensor]
-        stores = tuple(i for i in accessing if i.op is Op.STORE)
-        loads = () if stores else tuple(i for i in accessing if i.op is Op.LOAD)
+        is_written = any(i.op is Op.STORE for i in accessing)
+        stores = tuple(i for i in accessing if i.op is Op.STORE and is_certain(i))
+        loads = () if is_written else tuple(i for i in accessing if i.op is Op.LOAD and is_certain(i))
         accesses = [i.access for i in stores or loads if i.access is not None]
         if not accesses:
             continue
@@ -242,15 +248,19 @@ def distinct_elements(access: Access) -> int:
 
 
 def distinct_lines(access: Access) -> int:
-    """The least number of cache lines that the elements lie in, wherever the tensor begins.
+    """The least number of cache lines that the elements lie in, wherever the tensor begins."""
+    item = access.tensor.dtype.nbytes
+    return least_lines([(abs(stride) * item, logical.extent) for logical, stride in access.strides], item)
 
-    From small strides to large ones: while the gaps between blocks are smaller than a line, every line
+
+def least_lines(steps: Iterable[tuple[int, int]], item_bytes: int) -> int:
+    """The least number of cache lines under a grid of elements: pairs (bytes of a step, number of them).
+
+    From small steps to large ones: while the gaps between blocks are smaller than a line, every line
     from first to last byte is touched; blocks at least a line apart share none.
     """
-    item = access.tensor.dtype.nbytes
-    span, lines, is_solid = item, 1, True
-    steps = sorted((abs(stride) * item, logical.extent) for logical, stride in access.strides if stride)
-    for step, count in steps:
+    span, lines, is_solid = item_bytes, 1, True
+    for step, count in sorted((step, count) for step, count in steps if step):
         if is_solid and step - span < LINE_BYTES:
             span += (count - 1) * step
             lines = -(-span // LINE_BYTES)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
@@ -21,7 +22,7 @@ from spacedsl.language.space import Use as ChoiceUse
 from spacedsl.search.bounds.certain import Operation
 from spacedsl.search.bounds.rates import Rates, Use
 
-_USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
+USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
 
 Words = tuple[int, ...]
 
@@ -30,6 +31,9 @@ Words = tuple[int, ...]
 class Freedom:
     """What one dimension can still be. Without the possibility, a number is 1."""
 
+    least: int
+    """Fewest iterations."""
+    most: int
     lanes: int
     """Most iterations in one vector instruction."""
     elements_per_ns: dict[Use, float]
@@ -43,6 +47,13 @@ class Freedom:
     """Of its iterations by threads: the slowest thread has at least ceil(size / threads) of them."""
 
 
+class OrderBits(NamedTuple):
+    """Values of `order` in its domains; 0 where a space has no such value."""
+
+    inner: int
+    outer: int
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The freedoms of one candidate, by dimension, and the most copies, by reduction."""
@@ -50,6 +61,9 @@ class View:
     rates: Rates
     freedoms: dict[Dimension, Freedom]
     accumulators: dict[Instruction, int]
+    vector: Sequence[int]
+    """Of the candidate, for those who know where domains lie."""
+    order_bits: OrderBits
 
     def speedup(self, instruction: Instruction) -> float:
         """By threads. One dimension of a nest is parallel; work outside of it is done by all threads."""
@@ -83,19 +97,23 @@ class View:
 class Domains:
     """Reads candidates of one instance, whose space has the choices `size` and `dim_kind`."""
 
-    def __init__(self, instance: Instance, rates: Rates) -> None:
+    def __init__(self, instance: Instance, rates: Rates, further_cells: Iterable[int] = ()) -> None:
+        """`further_cells`: words besides sizes, kinds and counters that a reader of views looks at."""
         kernel = linalg_kernel(instance)
         self._rates = rates
         kinds = instance.universe("dim_kind", kernel.dimensions[0]) if kernel.dimensions else ()
-        self._bits = {str(kind): 1 << position for position, kind in enumerate(kinds)}
-        self._dimensions = tuple(_Dimension.of(instance, d) for d in kernel.dimensions)
-        self._counters = tuple(
-            (reduction, tuple(_most_copies(instance, reduction))) for reduction in kernel.reductions
-        )
-        offsets = [o for d in self._dimensions for o in (d.kind_offset, *d.size_offsets)]
-        offsets += [o for _, ends in self._counters for o in ends]
+        self.kind_bits = {str(kind): 1 << position for position, kind in enumerate(kinds)}
+        self.places = tuple(Place.of(instance, d) for d in kernel.dimensions)
+        self.counters = {
+            reduction: tuple(_most_copies(instance, reduction)) for reduction in kernel.reductions
+        }
+        """For each reduction, where numbers lie that its accumulators do not exceed."""
+        offsets = [o for d in self.places for o in (d.kind_offset, *d.size_offsets)]
+        offsets += [o for ends in self.counters.values() for o in ends]
+        offsets += further_cells
         # Two more, so that there is always a tuple.
         self._relevant = itemgetter(0, 0, *offsets)
+        self.order_bits = order_bits(instance)
         self._known: dict[tuple[Dimension, int, int], Freedom] = {}
 
     def words(self, candidate: Candidate) -> Words:
@@ -106,7 +124,7 @@ class Domains:
     def view(self, candidate: Candidate) -> View:
         vector = candidate.vector
         freedoms: dict[Dimension, Freedom] = {}
-        for d in self._dimensions:
+        for d in self.places:
             kinds, sizes = vector[d.kind_offset], 0
             for word, offset in enumerate(d.size_offsets):
                 sizes |= vector[offset] << WORD_BITS * word
@@ -116,30 +134,35 @@ class Domains:
             freedoms[d.dimension] = self._known[key]
         accumulators = {
             reduction: min([_copies(reduction, freedoms), *(vector[end] for end in ends)])
-            for reduction, ends in self._counters
+            for reduction, ends in self.counters.items()
         }
-        return View(self._rates, freedoms, accumulators)
+        return View(self._rates, freedoms, accumulators, vector, self.order_bits)
 
-    def _freedom(self, d: _Dimension, kinds: int, sizes: int) -> Freedom:
+    def _freedom(self, d: Place, kinds: int, sizes: int) -> Freedom:
         def may_be(kind: str) -> bool:
-            return bool(kinds & self._bits.get(kind, 0))
+            return bool(kinds & self.kind_bits.get(kind, 0))
 
-        device, dtype = self._rates.device, d.dimension.instruction.dtype
+        dtype = d.dimension.instruction.dtype
         possible = [size for bit, size in enumerate(d.universe) if sizes >> bit & 1]
         lanes = possible if may_be("VECTOR") else []
-        threads = [min(n, device.threads) for n in possible] if may_be("PARALLEL") else []
+        speedups = [self.sharing(n) for n in possible] if may_be("PARALLEL") else []
         return Freedom(
+            least=min(possible, default=1),
+            most=max(possible, default=1),
             lanes=max(lanes, default=1),
             elements_per_ns={
-                use: max(self._rates.elements(use, dtype, n) for n in lanes) for use in _USES if lanes
+                use: max(self._rates.elements(use, dtype, n) for n in lanes) for use in USES if lanes
             },
-            is_vector=bool(lanes) and kinds == self._bits["VECTOR"],
+            is_vector=bool(lanes) and kinds == self.kind_bits["VECTOR"],
             copies=max(possible, default=1) if may_be("UNROLL") else 1,
-            threads=max(threads, default=1),
-            speedup=max((n / math.ceil(n / device.threads) for n in possible), default=1.0)
-            if threads
-            else 1.0,
+            threads=max((threads for threads, _ in speedups), default=1),
+            speedup=max((speedup for _, speedup in speedups), default=1.0),
         )
+
+    def sharing(self, size: int) -> tuple[int, float]:
+        """Threads that share so many iterations, and how much faster the slowest of them makes it."""
+        threads = self._rates.device.threads
+        return min(size, threads), size / math.ceil(size / threads)
 
 
 def linalg_kernel(instance: Instance) -> Kernel:
@@ -149,8 +172,27 @@ def linalg_kernel(instance: Instance) -> Kernel:
     return instance.kernel
 
 
+def order_bits(instance: Instance) -> OrderBits:
+    """Which bits of the domains of `order` stand for nesting."""
+    order = instance.space.choices.get("order")
+    if not isinstance(order, EnumChoice):
+        return OrderBits(0, 0)
+    return OrderBits(*(order.mask(name) if name in order.values else 0 for name in ("INNER", "OUTER")))
+
+
+def is_always(instance: Instance, member: object, set_name: str | None = None, *of: object) -> bool:
+    """Whether an object is a member of a set (statements, without a name) whatever triggers do."""
+    ids = instance.objects.ids
+    if set_name is None:
+        order = instance.space.choices.get("order")
+        set_name = order.params[0].set.name if order is not None else ""
+    key = tuple(ids[id(item)] for item in of)
+    conditional = {(name, fact_key or (), place) for name, fact_key, place in instance.layout.presence}
+    return (set_name, key, ids[id(member)]) not in conditional
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Dimension:
+class Place:
     """Where the domains of a dimension lie."""
 
     dimension: Dimension
@@ -159,7 +201,7 @@ class _Dimension:
     universe: tuple[int, ...]
 
     @classmethod
-    def of(cls, instance: Instance, dimension: Dimension) -> _Dimension:
+    def of(cls, instance: Instance, dimension: Dimension) -> Place:
         universe = tuple(int(size) for size in instance.universe("size", dimension))
         first = instance.offset("size", dimension)
         words = INTEGER_WORDS if len(universe) > WORD_BITS else 1

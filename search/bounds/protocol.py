@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +23,10 @@ class Bound(Protocol):
 
     def __call__(self, candidate: Candidate) -> float:
         """The bound in nanoseconds."""
+        ...
+
+    def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
+        """The bounds of several candidates, in order: the children of a node at once."""
         ...
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:

@@ -9,10 +9,12 @@ after its last; so sweeps follow each other, and each takes all terms of all its
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, DType, Instruction, Op
 from spacedsl.search.bounds.certain import Alternatives, Footprint, Operation, reduced_loads
 from spacedsl.search.bounds.domains import View
@@ -76,18 +78,23 @@ class Reduction:
         )
         return latency_ns * min(sweeps_ns) / view.speedup(self.instruction)
 
+    @property
+    def are_disjoint(self) -> bool:
+        """Whether no dimension shares the loads of two operands."""
+        return len(set().union(*self.foreign_dims)) == sum(map(len, self.foreign_dims))
+
     def load_ns(self, view: View) -> float:
         """Every sweep loads its operands: registers keep few of them until the next."""
         if not self.loads:
             return 0.0
-        kept = view.rates.device.vector_registers + OTHER_REGISTERS
+        kept = kept_values(view.rates.device)
         slots = min(
             self.sums / shape.sums_lanes * max(0.0, shape.terms - kept) for shape in self._shapes(view)
         )
         per_term = loads_per_term(
             tuple(view.copies(dims) for dims in self.foreign_dims),
             view.accumulators[self.instruction],
-            are_disjoint=len(set().union(*self.foreign_dims)) == sum(map(len, self.foreign_dims)),
+            are_disjoint=self.are_disjoint,
         )
         rate = max(view.rates.most_instructions("load", load.dtype) for load in self.loads)
         return slots * per_term / (rate * view.speedup(self.instruction))
@@ -123,6 +130,11 @@ def _is_ordered(instruction: Instruction) -> bool:
     return accumulates and instruction.dtype is not DType.I32
 
 
+def kept_values(device: CpuDevice) -> int:
+    """That survive in registers from one sweep to the next."""
+    return device.vector_registers + OTHER_REGISTERS
+
+
 @functools.lru_cache(maxsize=4096)
 def sum_steps(terms: float, most_accumulators: int) -> float:
     """Latencies that one sum costs at least, shared with the others of its sweep, at any number of them.
@@ -134,10 +146,19 @@ def sum_steps(terms: float, most_accumulators: int) -> float:
     """
     if not terms:
         return 0.0
+    least = least_steps(terms)[min(most_accumulators, WINDOW) - 1]
     # Both fall with more than 2 * WINDOW / LONGEST_UNROLLED accumulators.
-    tried: tuple[int, ...] = (*range(1, min(most_accumulators, WINDOW) + 1), most_accumulators)
-    costs = (max((terms - WINDOW / a) / a, terms / (WINDOW / (a * terms) + 2) / a) for a in tried)
-    return min(costs)
+    return min(least, _steps(terms, most_accumulators))
+
+
+@functools.lru_cache(maxsize=256)
+def least_steps(terms: float) -> tuple[float, ...]:
+    """The least cost of up to 1, 2, .. WINDOW accumulators."""
+    return tuple(itertools.accumulate((_steps(terms, a) for a in range(1, WINDOW + 1)), min))
+
+
+def _steps(terms: float, a: int) -> float:
+    return max((terms - WINDOW / a) / a, terms / (WINDOW / (a * terms) + 2) / a)
 
 
 @functools.lru_cache(maxsize=4096)

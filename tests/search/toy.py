@@ -134,6 +134,9 @@ class ExactBound:
         ]
         return self.slack * min(costs, default=math.inf)
 
+    def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [self(candidate) for candidate in candidates]
+
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         return (BoundTerm("cost", self(candidate)),)
 
@@ -141,6 +144,9 @@ class ExactBound:
 class NoBound:
     def __call__(self, candidate: Candidate) -> float:
         return 0.0
+
+    def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [self(candidate) for candidate in candidates]
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         return ()

@@ -1,0 +1,423 @@
+/* The bound of candidates of linear algebra on a CPU, from tables: what `cpu.py` defines, on the same vectors.
+ *
+ * In: a `Model`, which `native.py` fills in, and vectors of candidates. Out: for each vector the greatest time
+ * of all terms, in ns, and the times of the terms where they are asked for. Lists of numbers lie in one pool,
+ * as a position and a length. Nothing is kept between calls. */
+#include <math.h>
+#include <stdint.h>
+
+enum { USES = 5, MOST_NEST = 20, MOST_INDICES = 8, WORD_BITS = 64 };
+/* MOST_DIMS, MOST_NESTS and MOST_CUTS are defined on the command line: what the model at hand needs. */
+enum { UNITS, CHAIN, LOADS, LEVEL, LOOPS };
+
+/* Inline: the library's are calls, most of the time of a bound. Rounded numbers are below 2^63. */
+static inline double greater(double a, double b) { return a > b ? a : b; }
+static inline double lesser(double a, double b) { return a < b ? a : b; }
+static inline double round_down(double x) { return (double)(int64_t)x; }
+static inline double round_up(double x) { double down = round_down(x); return down < x ? down + 1 : down; }
+
+typedef struct { int32_t at, count; } List;
+
+/* A dimension: where its domains lie, and the sizes that it can have. */
+typedef struct { int32_t kind_cell, size_cell; List sizes; } Dim;
+typedef struct { double iterations, threads, speedup, per_ns[USES]; } Size;
+typedef struct { List dims; int32_t pad[2]; double scalar_per_ns[USES]; } Instr;
+typedef struct { int32_t instr, pad; double iterations; } Op;
+
+typedef struct {
+  int32_t instr, tables;
+  List free, reduced, counters, foreign; /* of lists: a pair of numbers for each load */
+  int32_t table_count, are_disjoint;
+  double sums, terms, latency_ns, kept, load_rate;
+} Reduction;
+
+typedef struct { int32_t instr, has_lines; List matters, steps /* in reals */; double item_bytes, element_bytes; } Operand;
+typedef struct { double kept_bytes; int32_t rates, pad; } Border;
+typedef struct {
+  int32_t instr, reduction;
+  List dims, index_of, inner_levels, extents, copied;
+  List operands, borders, cuts; /* in tables of their own */
+  int32_t order_cells, pad;
+  double kept_loads, load_rate;
+} Nest;
+typedef struct { int32_t inner; List ways; } Cut;
+
+typedef struct { int32_t reduction, nest; List groups; } Sweep;
+typedef struct {
+  int32_t kind, use;
+  List groups, sweeps; /* UNITS, LOADS */
+  int32_t subject, rates, mixed_rates, pad; /* CHAIN: reduction; LOOPS: nest; LEVEL: rates by threads */
+  List dims;
+  double loaded, moved;
+} Term;
+
+typedef struct {
+  int32_t dim_count, term_count, vector_bit, unroll_bit, parallel_bit, inner_bits, outer_bits;
+  int32_t longest_unrolled, most_tabled, line_bytes;
+  double window;
+  const int32_t *pool;
+  const double *reals;
+  const Dim *dims;
+  const Size *sizes;
+  const Instr *instrs;
+  const Op *ops;
+  const List *groups;
+  const Reduction *reductions;
+  const Operand *operands;
+  const Border *borders;
+  const Nest *nests;
+  const Cut *cuts;
+  const Sweep *sweeps;
+  const Term *terms;
+} Model;
+
+/* What one dimension can still be; as `Freedom` in domains.py. */
+typedef struct { double least, most, lanes, copies, threads, speedup, per_ns[USES]; int is_vector, may_be_vector; } Freedom;
+typedef struct { const Model *m; const uint64_t *vector; Freedom dims[MOST_DIMS]; } View;
+
+static void look(View *v, int number) {
+  const Model *m = v->m;
+  const Dim *d = &m->dims[number];
+  const uint64_t kinds = v->vector[d->kind_cell];
+  Freedom f = {.least = INFINITY, .lanes = 1, .copies = 1, .threads = 1, .speedup = 1};
+  const int vector = (kinds & (uint64_t)m->vector_bit) != 0, parallel = (kinds & (uint64_t)m->parallel_bit) != 0;
+  for (int b = 0; b < d->sizes.count; b++) {
+    if (!(v->vector[d->size_cell + b / WORD_BITS] >> (b % WORD_BITS) & 1)) continue;
+    const Size *s = &m->sizes[d->sizes.at + b];
+    f.least = lesser(f.least, s->iterations);
+    f.most = greater(f.most, s->iterations);
+    if (vector)
+      for (int u = 0; u < USES; u++) f.per_ns[u] = greater(f.per_ns[u], s->per_ns[u]);
+    if (parallel) {
+      f.threads = greater(f.threads, s->threads);
+      f.speedup = greater(f.speedup, s->speedup);
+    }
+  }
+  if (f.least == INFINITY) f.least = f.most = 1;
+  f.may_be_vector = vector;
+  if (vector) f.lanes = f.most;
+  f.is_vector = vector && kinds == (uint64_t)m->vector_bit;
+  if (kinds & (uint64_t)m->unroll_bit) f.copies = f.most;
+  v->dims[number] = f;
+}
+
+static double lanes(const View *v, List dims) {
+  double most = 1;
+  for (int i = 0; i < dims.count; i++) most = greater(most, v->dims[v->m->pool[dims.at + i]].lanes);
+  return most;
+}
+
+static double copies(const View *v, List dims) {
+  double product = 1;
+  for (int i = 0; i < dims.count; i++) product *= v->dims[v->m->pool[dims.at + i]].copies;
+  return product;
+}
+
+static int threads(const View *v, List dims) {
+  double most = 1;
+  for (int i = 0; i < dims.count; i++) most = greater(most, v->dims[v->m->pool[dims.at + i]].threads);
+  return (int)most;
+}
+
+static double speedup(const View *v, int instr) {
+  List dims = v->m->instrs[instr].dims;
+  double most = 1;
+  for (int i = 0; i < dims.count; i++) most = greater(most, v->dims[v->m->pool[dims.at + i]].speedup);
+  return most;
+}
+
+static double per_ns(const View *v, int instr, int use) {
+  const Instr *in = &v->m->instrs[instr];
+  double best = 0;
+  int is_vector = 0;
+  for (int i = 0; i < in->dims.count; i++) {
+    const Freedom *f = &v->dims[v->m->pool[in->dims.at + i]];
+    if (f->may_be_vector) best = greater(best, f->per_ns[use]);
+    is_vector |= f->is_vector;
+  }
+  return is_vector ? best : greater(best, in->scalar_per_ns[use]);
+}
+
+static double sum_of_least(const View *v, List groups, int use) {
+  double sum = 0;
+  for (int g = 0; g < groups.count; g++) {
+    List ops = v->m->groups[groups.at + g];
+    double least = INFINITY;
+    for (int o = 0; o < ops.count; o++) {
+      const Op *op = &v->m->ops[ops.at + o];
+      least = lesser(least, op->iterations / (per_ns(v, op->instr, use) * speedup(v, op->instr)));
+    }
+    sum += least;
+  }
+  return sum;
+}
+
+/* ---- Reductions ------------------------------------------------------------------------------------- */
+
+static double accumulators(const View *v, const Reduction *r) {
+  double most = copies(v, r->free);
+  for (int c = 0; c < r->counters.count; c++)
+    most = lesser(most, (double)v->vector[v->m->pool[r->counters.at + c]]);
+  return most;
+}
+
+static double cost(double window, double terms, double a) {
+  return greater((terms - window / a) / a, terms / (window / (a * terms) + 2) / a);
+}
+
+/* Tables hold, for each possible number of terms, that number and the least cost of up to 1, 2, .. sums. */
+static double sum_steps(const Model *m, const Reduction *r, double terms, double most) {
+  if (!(terms > m->longest_unrolled)) return 0;
+  for (int t = 0; t < r->table_count; t++) {
+    const double *table = m->reals + r->tables + t * (m->most_tabled + 1);
+    if (table[0] != terms) continue;
+    if (most <= m->most_tabled) return table[(int)most];
+    return lesser(table[m->most_tabled], cost(m->window, terms, most));
+  }
+  return 0; /* no number of lanes that is possible at the root gives so many terms */
+}
+
+static double chain_ns(const View *v, const Reduction *r) {
+  double most = accumulators(v, r);
+  double side_by_side = r->sums / lanes(v, r->free) * sum_steps(v->m, r, r->terms, most);
+  double within = r->sums * sum_steps(v->m, r, r->terms / lanes(v, r->reduced), most);
+  return r->latency_ns * lesser(side_by_side, within) / speedup(v, r->instr);
+}
+
+static double loads_per_term(const View *v, const Reduction *r, double most) {
+  double shared[2] = {0, 0}, sum = 0;
+  const int count = r->foreign.count / 2;
+  for (int i = 0; i < count; i++) {
+    List dims = {v->m->pool[r->foreign.at + 2 * i], v->m->pool[r->foreign.at + 2 * i + 1]};
+    double c = lesser(copies(v, dims), most);
+    if (i < 2) shared[i] = c;
+    sum += 1 / c;
+  }
+  if (count != 2 || !r->are_disjoint) return sum;
+  double least = INFINITY;
+  for (double a = 1; a <= shared[0]; a++) least = lesser(least, 1 / a + 1 / lesser(shared[1], round_down(most / a)));
+  return least;
+}
+
+static double again_ns(const View *v, const Reduction *r) {
+  if (!r->foreign.count) return 0;
+  double whole = r->terms > v->m->longest_unrolled ? r->terms : 0, part = r->terms / lanes(v, r->reduced);
+  if (!(part > v->m->longest_unrolled)) part = 0;
+  double slots = lesser(r->sums / lanes(v, r->free) * greater(0, whole - r->kept), r->sums * greater(0, part - r->kept));
+  return slots * loads_per_term(v, r, accumulators(v, r)) / (r->load_rate * speedup(v, r->instr));
+}
+
+/* ---- Orders of loops -------------------------------------------------------------------------------- */
+
+typedef struct {
+  const View *v;
+  const Nest *n;
+  double least[MOST_NEST], most[MOST_NEST];
+  uint32_t inside[MOST_NEST], outside[MOST_NEST];
+  double corners[1 << MOST_INDICES][MOST_INDICES];
+  int corner_count;
+} Loops;
+
+static void corners(Loops *l, uint32_t inner) {
+  const Model *m = l->v->m;
+  const Nest *n = l->n;
+  l->corner_count = 1;
+  for (int x = 0; x < n->extents.count; x++) {
+    double extent = m->pool[n->extents.at + x], within[2] = {1, 1}, around[2] = {1, 1};
+    for (int d = 0; d < n->dims.count; d++) {
+      if (m->pool[n->index_of.at + d] != x) continue;
+      double *product = inner >> d & 1 ? within : around;
+      product[0] *= l->least[d];
+      product[1] *= l->most[d];
+    }
+    double least = greater(within[0], round_up(extent / around[1]));
+    double most = greater(least, lesser(within[1], round_down(extent / around[0])));
+    const int before = l->corner_count;
+    for (int c = 0; c < before; c++) l->corners[c][x] = least;
+    if (most == least) continue;
+    for (int c = 0; c < before; c++) {
+      for (int y = 0; y < x; y++) l->corners[before + c][y] = l->corners[c][y];
+      l->corners[before + c][x] = most;
+    }
+    l->corner_count = 2 * before;
+  }
+}
+
+static double elements(const Loops *l, const Operand *o, const double *sizes) {
+  double product = 1;
+  for (int x = 0; x < o->matters.count; x++)
+    if (l->v->m->pool[o->matters.at + x]) product *= sizes[x];
+  return product;
+}
+
+static double segments(const Loops *l, const double *sizes) {
+  double product = 1;
+  for (int x = 0; x < l->n->extents.count; x++) product *= l->v->m->pool[l->n->extents.at + x] / sizes[x];
+  return product;
+}
+
+/* As `least_lines` in certain.py, of the dimensions inside a cut. */
+static double lines(const Loops *l, const Operand *o, uint32_t inner) {
+  const Model *m = l->v->m;
+  const Nest *n = l->n;
+  double step[MOST_NEST], count[MOST_NEST];
+  int found = 0;
+  if (!o->has_lines) return 0;
+  for (int d = 0; d < n->dims.count; d++) {
+    double s = m->reals[o->steps.at + m->pool[n->index_of.at + d]];
+    if (!s) continue;
+    if (l->least[d] != l->most[d]) return 0;
+    if (!(inner >> d & 1)) continue;
+    for (int e = 0; e < n->dims.count; e++)
+      if (m->pool[n->inner_levels.at + d] >> e & 1) s *= l->least[e];
+    int at = found++;
+    for (; at > 0 && (step[at - 1] > s || (step[at - 1] == s && count[at - 1] > l->least[d])); at--) {
+      step[at] = step[at - 1];
+      count[at] = count[at - 1];
+    }
+    step[at] = s;
+    count[at] = l->least[d];
+  }
+  double span = o->item_bytes, total = 1;
+  int is_solid = 1;
+  for (int i = 0; i < found; i++) {
+    if (is_solid && step[i] - span < m->line_bytes) {
+      span += (count[i] - 1) * step[i];
+      total = round_up(span / m->line_bytes);
+    } else if (step[i] - span >= m->line_bytes) {
+      total *= count[i];
+      span += (count[i] - 1) * step[i];
+      is_solid = 0;
+    } else {
+      break;
+    }
+  }
+  return total;
+}
+
+static int has_registers(const Loops *l, uint32_t inner, int dim) {
+  const Model *m = l->v->m;
+  uint32_t copied = inner & (uint32_t)m->pool[l->n->copied.at + dim];
+  double least = 1, widest = 1;
+  if (!copied || l->n->reduction < 0) return 1;
+  for (int d = 0; d < l->n->dims.count; d++)
+    if (copied >> d & 1) {
+      least *= l->least[d];
+      widest = greater(widest, l->v->dims[m->pool[l->n->dims.at + d]].lanes);
+    }
+  return least <= accumulators(l->v, &m->reductions[l->n->reduction]) * widest;
+}
+
+/* The least over all orders of the greatest pressure at any cut: of loads, and of bytes that cross borders. */
+static void order_ns(const View *v, const Nest *n, double *loads_ns, double *bytes_ns) {
+  static _Thread_local Loops l;
+  static _Thread_local double best[2][MOST_CUTS];
+  const Model *m = v->m;
+  const int dims = n->dims.count;
+  const uint32_t everything = (1u << dims) - 1;
+  l.v = v;
+  l.n = n;
+  for (int d = 0; d < dims; d++) {
+    const Freedom *f = &v->dims[m->pool[n->dims.at + d]];
+    l.least[d] = f->least;
+    l.most[d] = f->most;
+    l.inside[d] = l.outside[d] = 0;
+    for (int e = 0; e < dims; e++) {
+      if (e == d) continue;
+      const uint64_t order = v->vector[m->pool[n->order_cells + d * dims + e]];
+      if (order & (uint64_t)m->outer_bits) l.inside[d] |= 1u << e;
+      if (order & (uint64_t)m->inner_bits) l.outside[d] |= 1u << e;
+    }
+  }
+  const double widest = lanes(v, n->dims), faster = speedup(v, n->instr);
+  const int used = threads(v, n->dims);
+  double operand_lanes[MOST_INDICES], touched_lines[MOST_INDICES];
+  for (int o = 0; o < n->operands.count; o++)
+    operand_lanes[o] = lanes(v, m->instrs[m->operands[n->operands.at + o].instr].dims);
+  for (int position = n->cuts.count - 1; position >= 0; position--) {
+    const Cut *cut = &m->cuts[n->cuts.at + position];
+    const uint32_t inner = (uint32_t)cut->inner;
+    corners(&l, inner);
+    double own[2] = {INFINITY, 0};
+    for (int o = 0; o < n->operands.count; o++)
+      touched_lines[o] = lines(&l, &m->operands[n->operands.at + o], inner);
+    double crossing[MOST_INDICES];
+    for (int b = 0; b < n->borders.count; b++) crossing[b] = INFINITY;
+    for (int c = 0; c < l.corner_count; c++) {
+      const double *sizes = l.corners[c];
+      double times = segments(&l, sizes), loads = 0, touched = 0, work = 1;
+      for (int x = 0; x < n->extents.count; x++) work *= sizes[x];
+      for (int o = 0; o < n->operands.count; o++) {
+        const Operand *operand = &m->operands[n->operands.at + o];
+        double distinct = elements(&l, operand, sizes);
+        loads += distinct / operand_lanes[o];
+        touched += greater(distinct * operand->element_bytes, touched_lines[o] * m->line_bytes);
+      }
+      double missing = work / widest < m->longest_unrolled ? 0 : greater(0, loads - n->kept_loads);
+      own[0] = lesser(own[0], times * missing / (n->load_rate * faster));
+      for (int b = 0; b < n->borders.count; b++) {
+        const Border *border = &m->borders[n->borders.at + b];
+        double rate = m->reals[border->rates + used];
+        crossing[b] = lesser(crossing[b], times * greater(0, touched - border->kept_bytes) / rate);
+      }
+    }
+    if (inner != everything)
+      for (int b = 0; b < n->borders.count; b++) own[1] = greater(own[1], crossing[b]);
+    double beyond[2] = {INFINITY, INFINITY};
+    for (int w = 0; w < cut->ways.count; w++) {
+      const int dim = m->pool[cut->ways.at + 2 * w], to = m->pool[cut->ways.at + 2 * w + 1];
+      if (inner & ~l.inside[dim] || everything & ~inner & ~(1u << dim) & ~l.outside[dim]) continue;
+      if (!has_registers(&l, inner, dim)) continue;
+      for (int k = 0; k < 2; k++) beyond[k] = lesser(beyond[k], best[k][to]);
+    }
+    for (int k = 0; k < 2; k++) best[k][position] = beyond[k] == INFINITY ? own[k] : greater(own[k], beyond[k]);
+  }
+  *loads_ns = best[0][0];
+  *bytes_ns = best[1][0];
+}
+
+/* ---- All terms -------------------------------------------------------------------------------------- */
+
+static double term_ns(const View *v, const Term *t, const double *nest_loads, const double *nest_bytes) {
+  const Model *m = v->m;
+  switch (t->kind) {
+    case UNITS: return sum_of_least(v, t->groups, t->use);
+    case CHAIN: return chain_ns(v, &m->reductions[t->subject]);
+    case LOADS: {
+      double sum = sum_of_least(v, t->groups, t->use);
+      for (int s = 0; s < t->sweeps.count; s++) {
+        const Sweep *sweep = &m->sweeps[t->sweeps.at + s];
+        double again = again_ns(v, &m->reductions[sweep->reduction]);
+        if (sweep->nest >= 0) again = greater(again, nest_loads[sweep->nest]);
+        sum += greater(again, sum_of_least(v, sweep->groups, t->use));
+      }
+      return sum;
+    }
+    case LEVEL: {
+      const int used = threads(v, t->dims);
+      return greater(t->loaded / m->reals[t->rates + used], t->moved / m->reals[t->mixed_rates + used]);
+    }
+    default: return nest_bytes[t->subject];
+  }
+}
+
+/* `terms`: room for the times of all terms of each vector, or null. */
+__attribute__((visibility("default"))) void bounds(const Model *m, int32_t nest_count, int32_t count,
+                                                   const uint64_t *const *vectors,
+                                                   double *bounds_ns, double *terms) {
+  static _Thread_local View v;
+  double nest_loads[MOST_NESTS], nest_bytes[MOST_NESTS];
+  for (int32_t i = 0; i < count; i++) {
+    v.m = m;
+    v.vector = vectors[i];
+    for (int d = 0; d < m->dim_count; d++) look(&v, d);
+    for (int n = 0; n < nest_count; n++) order_ns(&v, &m->nests[n], &nest_loads[n], &nest_bytes[n]);
+    double most = 0;
+    for (int t = 0; t < m->term_count; t++) {
+      double time = term_ns(&v, &m->terms[t], nest_loads, nest_bytes);
+      if (terms) terms[(int64_t)i * m->term_count + t] = time;
+      most = greater(most, time);
+    }
+    bounds_ns[i] = most;
+  }
+}

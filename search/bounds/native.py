@@ -1,0 +1,335 @@
+"""The bound in compiled code: what `cpu.py` defines, for many candidates at a time.
+
+In: the resources of a `CpuBound`, the places of domains in vectors. Out: `NativeBound`, which gives the
+bounds of candidates and the times of all their terms. Raises `NoCompilerError` where no compiler answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from ctypes import POINTER, Structure, c_double, c_int32, c_void_p
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacedsl.compiler.c.build import build
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.search.bounds.certain import LINE_BYTES, Alternatives
+from spacedsl.search.bounds.domains import USES, Domains
+from spacedsl.search.bounds.nests import Nest
+from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
+from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, WINDOW, Reduction, kept_values, least_steps
+from spacedsl.search.bounds.resources import Chain, Level, LoadInstructions, LoopOrder, Resource, Units
+
+SOURCE = Path(__file__).parent / "bound.c"
+
+_UNITS, _CHAIN, _LOADS, _LEVEL, _LOOPS = range(5)
+
+Array = NDArray[np.generic]
+
+
+def _record(*names: str, reals: Sequence[str] = ()) -> np.dtype[np.void]:
+    """The layout of a C struct: 32-bit numbers, a pair for each name that ends in `[]`, then doubles."""
+    fields: list[tuple[str, object]] = [
+        (name.removesuffix("[]"), (np.int32, (2,)) if name.endswith("[]") else np.int32) for name in names
+    ]
+    return np.dtype([*fields, *((name, np.float64) for name in reals)], align=True)
+
+
+_DIM = _record("kind_cell", "size_cell", "sizes[]")
+_SIZE = _record(reals=("iterations", "threads", "speedup", *USES))
+_INSTR = _record("dims[]", "pad[]", reals=USES)
+_OP = _record("instr", "pad", reals=("iterations",))
+_REDUCTION = _record(
+    *("instr", "tables", "free[]", "reduced[]", "counters[]", "foreign[]", "table_count", "are_disjoint"),
+    reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
+)
+_OPERAND = _record("instr", "has_lines", "matters[]", "steps[]", reals=("item_bytes", "element_bytes"))
+_BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("pad", np.int32)], align=True)
+_NEST = _record(
+    *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]"),
+    *("operands[]", "borders[]", "cuts[]", "order_cells", "pad"),
+    reals=("kept_loads", "load_rate"),
+)
+_CUT = _record("inner", "ways[]")
+_SWEEP = _record("reduction", "nest", "groups[]")
+_TERM = _record(
+    *("kind", "use", "groups[]", "sweeps[]", "subject", "rates", "mixed_rates", "pad", "dims[]"),
+    reals=("loaded", "moved"),
+)
+_LIST = _record("at", "count")
+
+_TABLES = {
+    "dims": _DIM,
+    "sizes": _SIZE,
+    "instrs": _INSTR,
+    "ops": _OP,
+    "groups": _LIST,
+    "reductions": _REDUCTION,
+    "operands": _OPERAND,
+    "borders": _BORDER,
+    "nests": _NEST,
+    "cuts": _CUT,
+    "sweeps": _SWEEP,
+    "terms": _TERM,
+}
+
+
+class _Model(Structure):
+    _fields_ = (
+        *((name, c_int32) for name in ("dim_count", "term_count", "vector_bit", "unroll_bit")),
+        *((name, c_int32) for name in ("parallel_bit", "inner_bits", "outer_bits")),
+        *((name, c_int32) for name in ("longest_unrolled", "most_tabled", "line_bytes")),
+        ("window", c_double),
+        ("pool", c_void_p),
+        ("reals", c_void_p),
+        *((name, c_void_p) for name in _TABLES),
+    )
+
+
+class NativeBound:
+    """Bounds of candidates of one instance. May be used by several threads."""
+
+    def __init__(self, domains: Domains, rates: Rates, resources: Sequence[Resource]) -> None:
+        tables = _Tables(domains, rates, resources)
+        self._kept = tables.arrays()
+        bits = domains.kind_bits
+        self._model = _Model(
+            dim_count=len(tables.rows["dims"]),
+            term_count=len(resources),
+            vector_bit=bits.get("VECTOR", 0),
+            unroll_bit=bits.get("UNROLL", 0),
+            parallel_bit=bits.get("PARALLEL", 0),
+            inner_bits=domains.order_bits.inner,
+            outer_bits=domains.order_bits.outer,
+            longest_unrolled=LONGEST_UNROLLED,
+            most_tabled=WINDOW,
+            line_bytes=LINE_BYTES,
+            window=WINDOW,
+            **{name: array.ctypes.data for name, array in self._kept.items()},
+        )
+        self._nests, self._terms = len(tables.rows["nests"]), len(resources)
+        # Powers of two, so that few libraries serve all kernels.
+        most_cuts = max((len(nest.cuts) for nest in tables.nests), default=1)
+        rooms = {
+            "MOST_DIMS": len(tables.rows["dims"]),
+            "MOST_NESTS": self._nests,
+            "MOST_CUTS": most_cuts,
+        }
+        self._function = _load(
+            build(
+                SOURCE.read_text(encoding="utf-8"),
+                {name: 1 << max(4, (count - 1).bit_length()) for name, count in rooms.items()},
+            )
+        )
+
+    def bounds(self, candidates: Sequence[Candidate]) -> list[float]:
+        """In nanoseconds, in order."""
+        count = len(candidates)
+        bounds_ns = (c_double * count)()
+        self._call(candidates, bounds_ns, None)
+        return list(bounds_ns)
+
+    def terms(self, candidate: Candidate) -> list[float]:
+        """The times of the resources, in order."""
+        terms_ns = (c_double * self._terms)()
+        self._call([candidate], (c_double * 1)(), terms_ns)
+        return list(terms_ns)
+
+    def _call(self, candidates: Sequence[Candidate], bounds_ns: object, terms_ns: object) -> None:
+        vectors = (c_void_p * len(candidates))(*(c.vector.buffer_info()[0] for c in candidates))
+        self._function(ctypes.byref(self._model), self._nests, len(candidates), vectors, bounds_ns, terms_ns)
+
+
+@cache
+def _load(path: Path) -> ctypes._NamedFuncPointer:
+    function = ctypes.CDLL(str(path)).bounds
+    function.restype = None
+    function.argtypes = [POINTER(_Model), c_int32, c_int32, c_void_p, c_void_p, c_void_p]
+    return function
+
+
+# ---- Tables --------------------------------------------------------------------------------------------
+
+
+class _Tables:
+    """The rows of all tables; objects are numbered as they are met."""
+
+    def __init__(self, domains: Domains, rates: Rates, resources: Sequence[Resource]) -> None:
+        self.domains, self.rates = domains, rates
+        self.rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in _TABLES}
+        self.pool: list[int] = []
+        self.reals: list[float] = []
+        self.nests: list[Nest] = []
+        self._instrs: dict[Instruction, int] = {}
+        self._reductions: dict[Reduction, int] = {}
+        self._dims: dict[Dimension, int] = {}
+        for place in domains.places:
+            self._dims[place.dimension] = len(self._dims)
+            sizes = [self._size(place.dimension, size) for size in place.universe]
+            at = self._append("sizes", sizes)
+            self._append("dims", [(place.kind_offset, place.size_offsets[0], at)])
+        for resource in resources:
+            if isinstance(resource, Chain):
+                self._reduction(resource.reduction)
+        for resource in resources:
+            if isinstance(resource, LoopOrder):
+                self._nest(resource.nest)
+        self._append("terms", [self._term(resource) for resource in resources])
+
+    def arrays(self) -> dict[str, Array]:
+        """None of them empty: C takes pointers to all."""
+        found: dict[str, Array] = {
+            "pool": np.array(self.pool or [0], np.int32),
+            "reals": np.array(self.reals or [0.0], np.float64),
+        }
+        for name, layout in _TABLES.items():
+            rows = self.rows[name]
+            found[name] = np.array(rows, layout) if rows else np.zeros(1, layout)
+        return found
+
+    def _append(self, table: str, rows: Sequence[tuple[object, ...]]) -> tuple[int, int]:
+        """Where the rows lie."""
+        at = len(self.rows[table])
+        self.rows[table] += rows
+        return at, len(rows)
+
+    def _ints(self, numbers: Iterable[int]) -> tuple[int, int]:
+        listed = list(numbers)
+        self.pool += listed
+        return len(self.pool) - len(listed), len(listed)
+
+    def _doubles(self, numbers: Iterable[float]) -> tuple[int, int]:
+        listed = list(numbers)
+        self.reals += listed
+        return len(self.reals) - len(listed), len(listed)
+
+    def _dims_of(self, dims: Iterable[Dimension]) -> tuple[int, int]:
+        return self._ints(self._dims[dim] for dim in dims)
+
+    def _size(self, dim: Dimension, size: int) -> tuple[object, ...]:
+        threads, speedup = self.domains.sharing(size)
+        dtype = dim.instruction.dtype
+        return (size, threads, speedup, *(self.rates.elements(use, dtype, size) for use in USES))
+
+    def _instr(self, instruction: Instruction) -> int:
+        if instruction not in self._instrs:
+            scalar = (self.rates.instructions(use, instruction.dtype, 1) for use in USES)
+            self._instrs[instruction] = len(self._instrs)
+            self._append("instrs", [(self._dims_of(instruction.dims), (0, 0), *scalar)])
+        return self._instrs[instruction]
+
+    def _groups(self, work: Iterable[Alternatives]) -> tuple[int, int]:
+        rows = []
+        for alternatives in work:
+            ops = [(self._instr(o.instruction), 0, o.iterations) for o in alternatives]
+            rows.append(self._append("ops", ops))
+        return self._append("groups", rows)
+
+    def _rates_by_threads(self, rate: object, level: object) -> int:
+        every = self.rates.device.threads
+        return self._doubles([0.0, *(rate(level, n, every) for n in range(1, every + 1))])[0]  # type: ignore[operator]
+
+    def _reduction(self, reduction: Reduction) -> int:
+        if reduction in self._reductions:
+            return self._reductions[reduction]
+        instruction = reduction.instruction
+        tabled = sorted({reduction.terms / lanes for lanes in self._lanes(instruction.reduced_dims)})
+        tables = [(terms, *least_steps(terms)) for terms in map(float, tabled) if terms > LONGEST_UNROLLED]
+        foreign = [number for dims in reduction.foreign_dims for number in self._dims_of(dims)]
+        load_rates = [self.rates.most_instructions("load", load.dtype) for load in reduction.loads]
+        row = (
+            self._instr(instruction),
+            self._doubles(figure for table in tables for figure in table)[0],
+            self._dims_of(instruction.free_dims),
+            self._dims_of(instruction.reduced_dims),
+            self._ints(self.domains.counters[instruction]),
+            self._ints(foreign),
+            len(tables),
+            reduction.are_disjoint,
+            reduction.sums,
+            reduction.terms,
+            self.rates.latency_ns(instruction.dtype),
+            kept_values(self.rates.device),
+            max(load_rates, default=1.0),
+        )
+        self._reductions[reduction] = self._append("reductions", [row])[0]
+        return self._reductions[reduction]
+
+    def _lanes(self, dims: Iterable[Dimension]) -> set[int]:
+        """That a vector along one of the dimensions can have, whatever is decided."""
+        sizes = {place.dimension: place.universe for place in self.domains.places}
+        return {1, *(size for dim in dims for size in sizes[dim])}
+
+    def _nest(self, nest: Nest) -> None:
+        count = len(nest.dims)
+        own = [r for r in self._reductions if r.instruction is nest.instruction]
+        cells = [nest.order_cells.get((a, b), 0) for a in range(count) for b in range(count)]
+        operands = [
+            (
+                self._instr(operand.load),
+                operand.has_lines,
+                self._ints(map(int, operand.indices)),
+                self._doubles(map(float, operand.steps)),
+                operand.item_bytes,
+                operand.element_bytes,
+            )
+            for operand in nest.operands
+        ]
+        borders = [(b.kept_bytes, self._rates_by_threads(read_rate, b.level), 0) for b in nest.borders]
+        cuts = [(cut.inner, self._ints(n for way in cut.outwards for n in way)) for cut in nest.cuts]
+        # A list of pairs: C counts the pairs.
+        cuts = [(inner, (at, length // 2)) for inner, (at, length) in cuts]
+        row = (
+            self._instr(nest.instruction),
+            self._reductions[own[0]] if own else -1,
+            self._dims_of(nest.dims),
+            self._ints(nest.index_of),
+            self._ints(sum(1 << d for d in inner) for inner in nest.inner_levels),
+            self._ints(nest.extents),
+            self._ints(nest.copied),
+            self._append("operands", operands),
+            self._append("borders", borders),
+            self._append("cuts", cuts),
+            self._ints(cells)[0],
+            0,
+            nest.kept_loads,
+            max(self.rates.most_instructions("load", o.load.dtype) for o in nest.operands),
+        )
+        self.nests.append(nest)
+        self._append("nests", [row])
+
+    def _term(self, resource: Resource) -> tuple[object, ...]:
+        nothing = (0, 0)
+        match resource:
+            case Units():
+                groups = self._groups(resource.work)
+                return (_UNITS, USES.index(resource.use), groups, nothing, 0, 0, 0, 0, nothing, 0, 0)
+            case Chain():
+                subject = self._reductions[resource.reduction]
+                return (_CHAIN, 0, nothing, nothing, subject, 0, 0, 0, nothing, 0, 0)
+            case LoadInstructions():
+                sweeps: list[tuple[object, ...]] = [
+                    (
+                        self._reduction(sweep.reduction),
+                        self.nests.index(sweep.nest) if sweep.nest is not None else -1,
+                        self._groups(sweep.elements),
+                    )
+                    for sweep in resource.swept
+                ]
+                use, groups = USES.index("load"), self._groups(resource.distinct)
+                return (_LOADS, use, groups, self._append("sweeps", sweeps), 0, 0, 0, 0, nothing, 0, 0)
+            case Level():
+                rates = self._rates_by_threads(read_rate, resource.level)
+                mixed = self._rates_by_threads(mixed_rate, resource.level)
+                amounts = resource.loaded_bytes, resource.moved_bytes
+                dims = self._dims_of(resource.dims)
+                return (_LEVEL, 0, nothing, nothing, 0, rates, mixed, 0, dims, *amounts)
+            case LoopOrder():
+                subject = self.nests.index(resource.nest)
+                return (_LOOPS, 0, nothing, nothing, subject, 0, 0, 0, nothing, 0, 0)
+        raise TypeError(f"no table holds a {type(resource).__name__}")

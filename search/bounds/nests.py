@@ -1,0 +1,434 @@
+"""What the order of loops costs: operands that registers and caches cannot keep until they are used again.
+
+In: an instance, then views of candidates. Out: nanoseconds. The dimensions of an instruction become loops in
+some order. Cut this order anywhere: all loops inside the cut run as one *segment*, once for each iteration of
+the loops outside. A segment touches a certain footprint, of which registers or caches held no more at its
+beginning than they have room for; the rest has to come in, in every segment. So every set of innermost
+dimensions gives a bound, an order of loops gives the largest of those that it passes through, and a candidate
+the least over all orders that its domains still allow. Where sizes are open, the least over them is taken.
+
+Nothing is said about instructions other than the one whose dimensions these are, and its operands in memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Op, Value
+from spacedsl.search.bounds.certain import (
+    LINE_BYTES,
+    Alternatives,
+    Footprint,
+    distinct_elements,
+    distinct_indices,
+    distinct_lines,
+    least_lines,
+)
+from spacedsl.search.bounds.domains import View, is_always, order_bits
+from spacedsl.search.bounds.rates import read_rate
+from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, WINDOW, kept_values
+
+MOST_CUTS = 4096
+"""Sets of innermost dimensions of one nest that are looked at; a nest with more of them is left out."""
+
+MOST_DIMS = 20
+MOST_INDICES = 8
+"""The same of larger nests, and of those with more indices or operands: none has been met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that the instruction reads in its nest, by one load."""
+
+    load: Instruction
+    item_bytes: int
+    indices: tuple[bool, ...]
+    """For each index of the nest, whether different values of it lead to different elements."""
+    steps: tuple[int, ...]
+    """For each index of the nest, the bytes from one value to the next; 0 where it does not matter."""
+    element_bytes: int
+    """That cross a border with each element: a line where no two elements share one."""
+    has_lines: bool
+    """Whether `steps` are certain: a copy of the operand may lie in memory in another way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A set of innermost dimensions, as a mask, and those that can be the next one outside."""
+
+    inner: int
+    outwards: tuple[tuple[int, int], ...]
+    """Pairs (dimension, position of the cut that it leads to)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """What lies between a core and a level of memory."""
+
+    level: MemoryLevel
+    kept_bytes: int
+    """That a segment can find inside at its beginning."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """The loops of one instruction. Dimensions and indices are numbered by their positions here."""
+
+    instruction: Instruction
+    extents: tuple[int, ...]
+    dims: tuple[Dimension, ...]
+    index_of: tuple[int, ...]
+    """For each dimension, its index."""
+    inner_levels: tuple[tuple[int, ...], ...]
+    """For each dimension, the levels of its index inside it."""
+    operands: tuple[Operand, ...]
+    borders: tuple[Border, ...]
+    kept_loads: int
+    """Values that registers can hold at the beginning of a segment."""
+    order_cells: Mapping[tuple[int, int], int]
+    """Where the domain of order(a, b) lies."""
+    copied: tuple[int, ...]
+    """For each dimension, a mask of those that lie inside it only as unrolled copies or lanes."""
+    cuts: tuple[Cut, ...]
+    """Each after those that it contains; the first is empty."""
+
+    @property
+    def all_dims(self) -> int:
+        return (1 << len(self.dims)) - 1
+
+
+# ---- What is known from the start ----------------------------------------------------------------------
+
+
+def nests(
+    instance: Instance, device: CpuDevice, work: Sequence[Alternatives], touched: Sequence[Footprint]
+) -> tuple[Nest, ...]:
+    """Of the instructions that certainly run and read tensors that the kernel does not write."""
+    root = instance.root()
+    if root is None or order_bits(instance) == (0, 0):
+        return ()
+    readable = {load for footprint in touched for load in footprint.loads}
+    found: dict[Instruction, Nest | None] = {}
+    for members in work:
+        instruction = members[0].instruction
+        loads = [o.instruction for o in instruction.operands if isinstance(o, Value)]
+        loads = [load for load in dict.fromkeys(loads) if load.op is Op.LOAD and load in readable]
+        if len(members) == 1 and loads and instruction.dims and instruction not in found:
+            found[instruction] = _nest(instance, device, root, instruction, loads)
+    return tuple(nest for nest in found.values() if nest is not None)
+
+
+def _nest(
+    instance: Instance,
+    device: CpuDevice,
+    root: Candidate,
+    instruction: Instruction,
+    loads: Sequence[Instruction],
+) -> Nest | None:
+    dims = instruction.dims
+    if len(dims) > MOST_DIMS or max(len(instruction.logical_dims), len(loads)) > MOST_INDICES:
+        return None
+    order_cells = {
+        (a, b): instance.offset("order", dims[a], dims[b])
+        for a, b in itertools.permutations(range(len(dims)), 2)
+    }
+    cuts = _cuts(len(dims), _around(instance, order_cells, root.vector, len(dims)))
+    if cuts is None:
+        return None
+    indices = [logical.index for logical in instruction.logical_dims]
+    place = {dim: number for number, dim in enumerate(dims)}
+    tensors: dict[object, Operand] = {}
+    for load in loads:
+        if load.access is not None:
+            tensors.setdefault(load.access.tensor, _operand(instance, load, instruction, indices))
+    kept_loads = kept_values(device)
+    return Nest(
+        instruction=instruction,
+        extents=tuple(logical.extent for logical in instruction.logical_dims),
+        dims=dims,
+        index_of=tuple(indices.index(dim.index) for dim in dims),
+        inner_levels=tuple(tuple(place[d] for d in dim.inner_levels) for dim in dims),
+        operands=tuple(tensors.values()),
+        borders=_borders(device, _is_outermost(instance, root, dims), kept_loads),
+        kept_loads=kept_loads,
+        order_cells=order_cells,
+        copied=tuple(
+            sum(
+                1 << number
+                for number, inner in enumerate(dims)
+                if dim.is_reduction
+                and not inner.is_reduction
+                and _is_copied_inside(instance, root, inner, dim)
+            )
+            for dim in dims
+        ),
+        cuts=cuts,
+    )
+
+
+def _operand(instance: Instance, load: Instruction, user: Instruction, indices: Sequence[str]) -> Operand:
+    access = load.access
+    assert access is not None
+    item_bytes = access.tensor.dtype.nbytes
+    kept = distinct_indices(access)
+    strides = {logical.index: abs(stride) for logical, stride in access.strides}
+    has_lines = is_always(instance, load) and is_always(instance, user, "Consumers", load)
+    is_sparse = has_lines and distinct_lines(access) == distinct_elements(access)
+    return Operand(
+        load,
+        item_bytes,
+        tuple(index in kept for index in indices),
+        tuple(strides.get(index, 0) * item_bytes for index in indices),
+        max(LINE_BYTES, item_bytes) if is_sparse else item_bytes,
+        has_lines,
+    )
+
+
+def _borders(device: CpuDevice, is_private: bool, registers: int) -> tuple[Border, ...]:
+    """All but that between registers and the first cache, where load instructions count.
+
+    What one core keeps counts where segments run on one core and no cache inside is shared: what is shared
+    may be read from the private cache of another core. Loads that the processor has begun early, before the
+    segment, belong to what was there; and a register stands for all lines that its value lies in.
+    """
+    early_bytes = registers * (device.vector_bytes + LINE_BYTES) + WINDOW * LINE_BYTES
+    found: list[Border] = []
+    for position, level in enumerate(device.memory[1:], 1):
+        inside = device.memory[:position]
+        own = [m.core_bytes for m in inside if m.core_bytes is not None and m.core_bytes != m.capacity_bytes]
+        if is_private and device.threads > 1 and len(own) == len(inside):
+            kept = sum(own)
+        else:
+            kept = sum(m.capacity_bytes or 0 for m in inside)
+        found.append(Border(level, kept + early_bytes))
+    return tuple(found)
+
+
+def _is_outermost(instance: Instance, root: Candidate, dims: Sequence[Dimension]) -> bool:
+    """Whether no dimension can be both parallel and inside another one: then a segment runs in one thread."""
+    inner = order_bits(instance).inner
+    return not any(
+        candidate.vector[instance.offset("order", dim, other)] & inner
+        for dim in dims
+        if (candidate := _with_kind(instance, root, dim, "PARALLEL")) is not None
+        for other in dims
+        if other is not dim
+    )
+
+
+def _is_copied_inside(instance: Instance, root: Candidate, inner: Dimension, outer: Dimension) -> bool:
+    """Whether a dimension inside another one can only be unrolled or a vector."""
+    bits = order_bits(instance)
+    return not any(
+        candidate.vector[instance.offset("order", inner, outer)] & bits.inner
+        for kind in instance.universe("dim_kind", inner)
+        if kind not in ("UNROLL", "VECTOR")
+        and (candidate := _with_kind(instance, root, inner, str(kind))) is not None
+    )
+
+
+def _with_kind(instance: Instance, root: Candidate, dim: Dimension, kind: str) -> Candidate | None:
+    kinds = instance.universe("dim_kind", dim)
+    if kind not in kinds:
+        return None
+    bit = 1 << [str(each) for each in kinds].index(kind)
+    variable = instance.variable("dim_kind", dim)
+    return instance.restrict(root, variable, bit) if root.mask(variable) & bit else None
+
+
+def _around(
+    instance: Instance, cells: Mapping[tuple[int, int], int], vector: Sequence[int], count: int
+) -> list[tuple[int, int]]:
+    """For each dimension, masks of those that may lie inside it, and of those that it may lie inside."""
+    bits = order_bits(instance)
+    found = [(0, 0)] * count
+    for (a, b), cell in cells.items():
+        inside, outside = found[a]
+        inside |= bool(vector[cell] & bits.outer) << b
+        outside |= bool(vector[cell] & bits.inner) << b
+        found[a] = inside, outside
+    return found
+
+
+def may_follow(inner: int, dim: int, everything: int, around: Sequence[tuple[int, int]]) -> bool:
+    """Whether `dim` can be the next dimension outside of those in `inner`, and inside of all others."""
+    inside, outside = around[dim]
+    return not (inner & ~inside or everything & ~inner & ~(1 << dim) & ~outside)
+
+
+def _cuts(count: int, around: Sequence[tuple[int, int]]) -> tuple[Cut, ...] | None:
+    everything = (1 << count) - 1
+    positions = {0: 0}
+    masks = [0]
+    outwards: list[list[tuple[int, int]]] = []
+    for inner in masks:  # grows meanwhile, so that sets come after those that they contain
+        ways: list[tuple[int, int]] = []
+        for dim in range(count):
+            outer = inner | 1 << dim
+            if outer == inner or not may_follow(inner, dim, everything, around):
+                continue
+            if outer not in positions:
+                if len(masks) >= MOST_CUTS:
+                    return None
+                positions[outer] = len(masks)
+                masks.append(outer)
+            ways.append((dim, positions[outer]))
+        outwards.append(ways)
+    return tuple(Cut(inner, tuple(ways)) for inner, ways in zip(masks, outwards, strict=True))
+
+
+# ---- A candidate ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """The least time over all orders, and the cut at which the best of these orders takes it."""
+
+    time_ns: float
+    inner: int
+    resource: str
+    """The level behind the border, or "loads"."""
+    segments: float
+    amount: float
+    """That one segment touches: bytes, or load instructions."""
+
+
+NOTHING = Pressure(0.0, 0, "", 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NestView:
+    """A nest and what a candidate leaves of it. The reference of the compiled bound: simple, slow."""
+
+    nest: Nest
+    view: View
+
+    def loads(self) -> Pressure:
+        """Load instructions that registers cannot save."""
+        return self._least(lambda inner: [self._loads(inner)])
+
+    def traffic(self) -> Pressure:
+        """Bytes that cross the borders of caches."""
+        return self._least(lambda inner: [self._bytes(inner, border) for border in self.nest.borders])
+
+    def _least(self, pressures: object) -> Pressure:
+        """Over all orders, the least of the greatest pressure at any cut."""
+        nest, view = self.nest, self.view
+        around = [(0, 0)] * len(nest.dims)
+        bits = view.order_bits
+        for (a, b), cell in nest.order_cells.items():
+            inside, outside = around[a]
+            inside |= bool(view.vector[cell] & bits.outer) << b
+            outside |= bool(view.vector[cell] & bits.inner) << b
+            around[a] = inside, outside
+        best: dict[int, Pressure] = {}
+        for position in reversed(range(len(nest.cuts))):
+            cut = nest.cuts[position]
+            own = max(pressures(cut.inner), key=lambda p: p.time_ns, default=NOTHING)  # type: ignore[operator]
+            ways = [
+                best[to]
+                for dim, to in cut.outwards
+                if may_follow(cut.inner, dim, nest.all_dims, around) and self._has_registers(cut.inner, dim)
+            ]
+            beyond = min(ways, key=lambda p: p.time_ns, default=NOTHING)
+            best[position] = max(own, beyond, key=lambda p: p.time_ns)
+        return best[0]
+
+    def _has_registers(self, inner: int, dim: int) -> bool:
+        """Whether the copies of accumulators inside a reduced dimension can still be as many as needed."""
+        copied = [self.nest.dims[d] for d in _members(inner & self.nest.copied[dim])]
+        least = math.prod(self.view.freedoms[d].least for d in copied)
+        accumulators = self.view.accumulators.get(self.nest.instruction, least)
+        return least <= accumulators * self.view.lanes(copied)
+
+    def _loads(self, inner: int) -> Pressure:
+        view, nest = self.view, self.nest
+        lanes = {operand: view.lanes(operand.load.dims) for operand in nest.operands}
+        rate = max(view.rates.most_instructions("load", o.load.dtype) for o in nest.operands)
+        widest = view.lanes(nest.dims)
+        least = Pressure(math.inf, inner, "loads", 0.0, 0.0)
+        for sizes in self._corners(inner):
+            segments = self._segments(sizes)
+            loads = sum(_elements(operand, sizes) / lanes[operand] for operand in nest.operands)
+            missing = loads - nest.kept_loads
+            if math.prod(sizes) / widest < LONGEST_UNROLLED:
+                missing = 0.0
+            time_ns = segments * max(0.0, missing) / (rate * view.speedup(nest.instruction))
+            if time_ns < least.time_ns:
+                least = Pressure(time_ns, inner, "loads", segments, loads)
+        return least
+
+    def _bytes(self, inner: int, border: Border) -> Pressure:
+        """Where all dimensions are inside, what was there before the run counts: not here."""
+        view, nest = self.view, self.nest
+        if inner == nest.all_dims:
+            return NOTHING
+        rate = read_rate(border.level, view.threads(nest.dims), view.rates.device.threads)
+        lines = [self._lines(operand, inner) for operand in nest.operands]
+        least = Pressure(math.inf, inner, border.level.name, 0.0, 0.0)
+        for sizes in self._corners(inner):
+            segments = self._segments(sizes)
+            touched = sum(
+                max(_elements(operand, sizes) * operand.element_bytes, n * LINE_BYTES)
+                for operand, n in zip(nest.operands, lines, strict=True)
+            )
+            time_ns = segments * max(0.0, touched - border.kept_bytes) / rate
+            if time_ns < least.time_ns:
+                least = Pressure(time_ns, inner, border.level.name, segments, touched)
+        return least
+
+    def _segments(self, sizes: Sequence[float]) -> float:
+        return math.prod(extent / size for extent, size in zip(self.nest.extents, sizes, strict=True))
+
+    def _corners(self, inner: int) -> Iterator[tuple[int, ...]]:
+        """Least and greatest numbers of values of each index inside a cut, in all combinations.
+
+        Footprint and number of segments are monotone in 1 / n for each index, and so is what follows from
+        them: the least time over all sizes is that of a corner.
+        """
+        ranges = []
+        for index, extent in enumerate(self.nest.extents):
+            within, around = [1, 1], [1, 1]
+            for number, dim in enumerate(self.nest.dims):
+                if self.nest.index_of[number] == index:
+                    freedom = self.view.freedoms[dim]
+                    product = within if inner >> number & 1 else around
+                    product[0] *= freedom.least
+                    product[1] *= freedom.most
+            least = max(within[0], -(-extent // around[1]))
+            most = max(least, min(within[1], extent // around[0]))
+            ranges.append((least,) if least == most else (least, most))
+        return itertools.product(*ranges)
+
+    def _lines(self, operand: Operand, inner: int) -> int:
+        """Cache lines of an operand inside a cut; 0 where its sizes are open or its place is not certain."""
+        if not operand.has_lines:
+            return 0
+        steps: list[tuple[int, int]] = []
+        for number, dim in enumerate(self.nest.dims):
+            step = operand.steps[self.nest.index_of[number]]
+            freedom = self.view.freedoms[dim]
+            if not step:
+                continue
+            if freedom.least != freedom.most:
+                return 0
+            if inner >> number & 1:
+                inside = (self.view.freedoms[self.nest.dims[d]].least for d in self.nest.inner_levels[number])
+                steps.append((step * math.prod(inside), freedom.least))
+        return least_lines(steps, operand.item_bytes)
+
+
+def _elements(operand: Operand, sizes: Sequence[int]) -> int:
+    return math.prod(size for size, matters in zip(sizes, operand.indices, strict=True) if matters)
+
+
+def _members(mask: int) -> Iterator[int]:
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1

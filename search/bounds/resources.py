@@ -1,0 +1,299 @@
+"""What an implementation needs, resource by resource: the terms of a CPU's bound.
+
+In: an instance of a linear-algebra kernel, a measured device. Out: resources, each with the time that a view
+of a candidate leaves it, and with words for it. `certain.py` says what must be done, `domains.py` how fast it
+can still be done: the most lanes, threads and registers that the domains leave. Domains only shrink, so no
+time falls. `docs/bound.md` argues for every term; `bound.c` computes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.search.bounds.certain import (
+    Alternatives,
+    Footprint,
+    Operation,
+    Unit,
+    feeds_arithmetic,
+    footprints,
+    operations,
+    takes_arithmetic,
+)
+from spacedsl.search.bounds.domains import View, is_always, linalg_kernel
+from spacedsl.search.bounds.nests import Nest, NestView, Pressure, nests
+from spacedsl.search.bounds.rates import Use, mixed_rate, read_rate
+from spacedsl.search.bounds.reductions import Reduction, reductions
+
+_UNITS: dict[Unit, str] = {"multiply": "multipliers", "add": "adders", "any": "arithmetic"}
+
+
+class Resource(Protocol):
+    """Something of which an implementation needs a certain amount, and of which time has only so much."""
+
+    @property
+    def name(self) -> str: ...
+
+    def time_ns(self, view: View) -> float: ...
+
+    def describe(self, view: View) -> str: ...
+
+
+def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
+    """Of instructions that run in every implementation: what triggers may add counts nowhere."""
+    kernel = linalg_kernel(instance)
+    touched = footprints(kernel, lambda instruction: is_always(instance, instruction))
+    work = {
+        unit: tuple(a for a in classes if any(is_always(instance, o.instruction) for o in a))
+        for unit, classes in operations(kernel).items()
+    }
+    accumulating = reductions(work["any"], touched)
+    loops = nests(instance, device, (*work["any"], *work["multiply"]), touched)
+    found: list[Resource] = [
+        Units(f"{kind} {name}", unit, chosen)
+        for unit, name in _UNITS.items()
+        for kind in ("floating-point", "integer")
+        if (chosen := tuple(a for a in work[unit] if _is_integer(a) == (kind == "integer")))
+    ]
+    found += [Chain(reduction) for reduction in accumulating]
+    found += [LoadInstructions.of(touched, accumulating, loops), store_instructions(touched)]
+    inner_bytes = 0
+    for position, level in enumerate(device.memory):
+        found.append(Level.of(level, position == 0, inner_bytes, touched, device.threads))
+        inner_bytes += level.capacity_bytes or 0
+    found += map(LoopOrder, loops)
+    return tuple(found)
+
+
+# ---- Instructions --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Units that all instructions of a kind share, so that their times add up.
+
+    Integers and floating-point numbers have units of their own.
+    """
+
+    name: str
+    use: Use
+    work: tuple[Alternatives, ...]
+
+    def time_ns(self, view: View) -> float:
+        return sum(view.time_ns(alternatives, self.use) for alternatives in self.work)
+
+    def describe(self, view: View) -> str:
+        return ". ".join(_runs(view, o, self.use) for o, *_ in self.work)
+
+
+def store_instructions(touched: Iterable[Footprint]) -> Units:
+    """One for each element of a result of arithmetic."""
+    return Units(
+        "store instructions",
+        "store",
+        tuple(
+            tuple(Operation(store, f.elements) for store in f.stores)
+            for f in touched
+            if f.stores and all(map(takes_arithmetic, f.stores))
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The latency of accumulations."""
+
+    reduction: Reduction
+
+    @property
+    def name(self) -> str:
+        return f"latency of {self.reduction.instruction}"
+
+    def time_ns(self, view: View) -> float:
+        return self.reduction.chain_ns(view)
+
+    def describe(self, view: View) -> str:
+        instruction = self.reduction.instruction
+        return (
+            f"{instruction} adds up {self.reduction.sums:,} sums of {self.reduction.terms:,} terms, at most "
+            f"{view.accumulators[instruction]} x {view.lanes(instruction.dims)} of them at a time"
+            f"{_sharing(view, instruction)}; a term follows the one before it after "
+            f"{view.rates.latency_ns(instruction.dtype):g} ns"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A reduction whose operands no register keeps, with its loops and the elements of its operands."""
+
+    reduction: Reduction
+    nest: Nest | None
+    elements: tuple[Alternatives, ...]
+
+    def again_ns(self, view: View) -> float:
+        """By both arguments: one looks at sweeps, the other at all orders of loops."""
+        by_order_ns = 0.0 if self.nest is None else NestView(self.nest, view).loads().time_ns
+        return max(self.reduction.load_ns(view), by_order_ns)
+
+    def once_ns(self, view: View) -> float:
+        return sum(view.time_ns(alternatives, "load") for alternatives in self.elements)
+
+    def time_ns(self, view: View) -> float:
+        return max(self.again_ns(view), self.once_ns(view))
+
+    def describe(self, view: View) -> str:
+        loads = " and ".join(map(repr, self.reduction.loads))
+        if self.again_ns(view) <= self.once_ns(view):
+            return f"{loads} load every element once, in {self.once_ns(view):,.0f} ns"
+        copies = view.accumulators[self.reduction.instruction]
+        return (
+            f"{loads} load what {self.reduction.instruction} uses, which at most {copies} unrolled copies "
+            f"share and no register keeps, in {self.again_ns(view):,.0f} ns"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInstructions:
+    """Load instructions: one for each element that arithmetic uses, more for operands of reductions."""
+
+    name = "load instructions"
+    distinct: tuple[Alternatives, ...]
+    swept: tuple[Sweep, ...]
+
+    @classmethod
+    def of(
+        cls, touched: Iterable[Footprint], accumulating: Iterable[Reduction], loops: Iterable[Nest]
+    ) -> LoadInstructions:
+        nest_of = {nest.instruction: nest for nest in loops}
+        distinct = {
+            f.tensor: tuple(Operation(load, f.elements) for load in f.loads)
+            for f in touched
+            if f.loads and all(map(feeds_arithmetic, f.loads))
+        }
+        swept: list[Sweep] = []
+        for reduction in accumulating:
+            tensors = [load.access.tensor for load in reduction.loads if load.access is not None]
+            if tensors and all(t in distinct for t in tensors):
+                # Loads of one tensor may serve two reductions: they count once, for the larger one.
+                elements = tuple(distinct.pop(t) for t in tensors)
+                swept.append(Sweep(reduction, nest_of.get(reduction.instruction), elements))
+        return cls(tuple(distinct.values()), tuple(swept))
+
+    def time_ns(self, view: View) -> float:
+        once_ns = sum(view.time_ns(alternatives, "load") for alternatives in self.distinct)
+        return once_ns + sum(sweep.time_ns(view) for sweep in self.swept)
+
+    def describe(self, view: View) -> str:
+        parts = [_runs(view, o, "load") for o, *_ in self.distinct]
+        return ". ".join([*parts, *(sweep.describe(view) for sweep in self.swept)])
+
+
+def _runs(view: View, operation: Operation, use: Use) -> str:
+    instruction, lanes = operation.instruction, view.lanes(operation.instruction.dims)
+    vectors = f"in vectors of up to {lanes}" if lanes > 1 else "one by one"
+    return (
+        f"{instruction} handles {operation.iterations:,} elements, {vectors}, at most "
+        f"{view.elements_per_ns(instruction, use):.4g} a ns{_sharing(view, instruction)}"
+    )
+
+
+def _sharing(view: View, instruction: Instruction) -> str:
+    speedup = view.speedup(instruction)
+    return " in one thread" if speedup == 1 else f" in each of {speedup:.4g} threads"
+
+
+def _is_integer(alternatives: Alternatives) -> bool:
+    return alternatives[0].instruction.dtype.label.startswith("i")
+
+
+# ---- Memory --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Bytes that cross between a level and those inside it, which cannot keep them all between runs."""
+
+    level: MemoryLevel
+    loaded_bytes: int
+    moved_bytes: int
+    """Loaded and stored."""
+    dims: tuple[Dimension, ...]
+    """Those that share accesses out among threads when they are parallel."""
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        level: MemoryLevel,
+        is_first: bool,
+        inner_bytes: int,
+        touched: tuple[Footprint, ...],
+        threads: int,
+    ) -> Level:
+        # From the L1 cache go elements, from all others cache lines.
+        sizes = {f: f.nbytes if is_first else f.line_bytes for f in touched}
+        loaded = sum(size for f, size in sizes.items() if f.loads)
+        accesses = [access for f in touched for access in (*f.loads, *f.stores)]
+        dims = dict.fromkeys(d for a in accesses for d in (*a.dims, *a.foreign_dims))
+        return cls(
+            level,
+            max(0, loaded - inner_bytes),
+            max(0, sum(sizes.values()) - inner_bytes),
+            tuple(dims),
+            threads,
+        )
+
+    @property
+    def name(self) -> str:
+        return f"{self.level.name} bandwidth"
+
+    def time_ns(self, view: View) -> float:
+        threads = view.threads(self.dims)
+        return max(
+            self.loaded_bytes / read_rate(self.level, threads, self.threads),
+            self.moved_bytes / mixed_rate(self.level, threads, self.threads),
+        )
+
+    def describe(self, view: View) -> str:
+        threads = view.threads(self.dims)
+        return (
+            f"at least {self.loaded_bytes:,} bytes are loaded from {self.level.name}, at most "
+            f"{read_rate(self.level, threads, self.threads):.4g} a ns, and {self.moved_bytes:,} loaded or "
+            f"stored, at most {mixed_rate(self.level, threads, self.threads):.4g} a ns, by "
+            + ("one thread" if threads == 1 else f"{threads} threads")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOrder:
+    """Bytes that come back within a run, because the loops around them leave the caches no room."""
+
+    nest: Nest
+
+    @property
+    def name(self) -> str:
+        return f"loop order of {self.nest.instruction}"
+
+    def pressure(self, view: View) -> Pressure:
+        return NestView(self.nest, view).traffic()
+
+    def time_ns(self, view: View) -> float:
+        return self.pressure(view).time_ns
+
+    def describe(self, view: View) -> str:
+        found = self.pressure(view)
+        if not found.time_ns:
+            return "an order of loops is left in which the caches keep all that is used again"
+        dims = enumerate(self.nest.dims)
+        inner = ", ".join(str(dim) for number, dim in dims if found.inner >> number & 1)
+        kept = next(b.kept_bytes for b in self.nest.borders if b.level.name == found.resource)
+        return (
+            f"even in the best order left, the loops {inner} run {found.segments:,.0f} times inside the "
+            f"others and touch {found.amount:,.0f} bytes each time, of which the caches inside "
+            f"{found.resource} keep at most {kept:,}"
+        )

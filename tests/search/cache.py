@@ -1,0 +1,94 @@
+"""A simulated machine: what the loads of a program tree bring into a private cache of each thread.
+
+Written from the meaning of the tree: the oracle of what bounds say about loops. A cache is fully associative,
+holds lines, and drops the one that was not used for longest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+
+from spacedsl.codegen.program import (
+    Assign,
+    Expression,
+    Load,
+    Loop,
+    ParallelLoop,
+    Program,
+    Register,
+    Statement,
+    operands,
+)
+from spacedsl.search.bounds.certain import LINE_BYTES
+
+Loads = Iterator[tuple[int, int, int]]
+"""(thread, address, bytes) of each load, in program order of its thread."""
+
+
+def loads(program: Program, threads: int) -> Loads:
+    """Of one run. Tensors lie behind each other, not aligned to lines."""
+    places: dict[str, tuple[int, int]] = {}
+    address = 4
+    for tensor in program.tensors:
+        places[tensor.name] = address, tensor.dtype.nbytes
+        address += tensor.span * tensor.dtype.nbytes + 3 * LINE_BYTES
+
+    def block(body: tuple[Statement, ...], at: Mapping[str, int], thread: int) -> Loads:
+        for statement in body:
+            match statement:
+                case Loop(variable, extent, inner):
+                    for i in range(extent):
+                        yield from block(inner, {**at, variable: i}, thread)
+                case ParallelLoop(variable, extent, inner):
+                    for t in range(threads):
+                        for i in range(extent * t // threads, extent * (t + 1) // threads):
+                            yield from block(inner, {**at, variable: i}, t)
+                case Assign(_, value):
+                    yield from accesses(value, at, thread)
+                case _:
+                    yield from accesses(statement.value, at, thread)
+
+    def accesses(value: Expression, at: Mapping[str, int], thread: int) -> Loads:
+        if isinstance(value, Load):
+            start, item = places[value.tensor]
+            element = value.index.constant + sum(at[v] * stride for v, stride in value.index.terms)
+            yield thread, start + element * item, item * value.type.lanes
+        for part in operands(value):
+            yield from accesses(part, at, thread)
+
+    return block(program.body, {}, 0)
+
+
+def register_lines(program: Program) -> int:
+    """Bytes of the cache lines that the values of all registers lie in: kept without any cache."""
+
+    def registers(body: tuple[Statement, ...]) -> Iterator[Register]:
+        for statement in body:
+            if isinstance(statement, Loop | ParallelLoop):
+                yield from registers(statement.body)
+            elif isinstance(statement, Assign):
+                yield statement.register
+
+    kinds = {register.name: register.type for register in registers(program.body)}
+    return sum(kind.dtype.nbytes * kind.lanes + LINE_BYTES for kind in kinds.values())
+
+
+def bytes_brought_in(program: Program, threads: int, cache_bytes: int) -> int:
+    """By the second of two runs, into all caches together."""
+    caches: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(threads)]
+    missed = 0
+    for run, (thread, address, nbytes) in itertools.chain(
+        ((0, load) for load in loads(program, threads)), ((1, load) for load in loads(program, threads))
+    ):
+        cache = caches[thread]
+        for line in range(address // LINE_BYTES, (address + nbytes - 1) // LINE_BYTES + 1):
+            if line in cache:
+                cache.move_to_end(line)
+                continue
+            missed += run
+            cache[line] = None
+            if len(cache) > cache_bytes // LINE_BYTES:
+                cache.popitem(last=False)
+    return missed * LINE_BYTES

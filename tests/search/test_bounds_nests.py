@@ -1,0 +1,297 @@
+"""Orders of loops: values by hand, below a simulated cache, equal in compiled code, monotone in any order."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.lower import lower
+from spacedsl.codegen.nest import CandidateImplementation
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.search.bounds import nests
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.bounds.reductions import WINDOW
+from spacedsl.search.bounds.resources import LoopOrder
+from spacedsl.search.orderings import StaticOrdering, select_ordering
+
+from .cache import bytes_brought_in, register_lines
+from .linalg import AXPY, DEVICE, MATMUL, compiled, instance_under, parse, root
+
+SMALL = """
+kernel: product
+backbone: linalg
+sizes: {m: 16, n: 32, k: 32}
+tensors:
+  A: {dtype: f32, shape: [m, k]STRIDES}
+  B: {dtype: f32, shape: [k, n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = sum[p](A[i, p] * B[p, j])
+tiling: {i: [[2, 4]], j: [[8, 16]], p: [[4, 8]]}
+"""
+STRIDED = SMALL.replace("STRIDES", ", strides: [20 * k, 20]")
+DENSE = SMALL.replace("STRIDES", "")
+MATVEC = """
+kernel: matvec
+backbone: linalg
+sizes: {m: 64, k: 64}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  x: {dtype: f32, shape: [k]}
+  y: {dtype: f32, shape: [m], output: true}
+compute:
+  - y[i] = sum[p](A[i, p] * x[p])
+tiling: {i: [[2, 8]], p: [[2, 8]]}
+"""
+OUTER = """
+kernel: outer
+backbone: linalg
+sizes: {m: 128, n: 256}
+tensors:
+  a: {dtype: f32, shape: [m], strides: [32]}
+  b: {dtype: f32, shape: [n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = a[i] * b[j]
+tiling: {i: [[2, 8]], j: [[8, 16]]}
+"""
+
+
+@functools.cache
+def native(text: str) -> Instance:
+    return instantiate(compiled(), parse(text).backbone, DEVICE, Engine.NATIVE)
+
+
+def with_caches(*core_bytes: int) -> CpuDevice:
+    """The round device with two private caches of these sizes a core, and slow memory behind them."""
+    memory = tuple(
+        level.model_copy(
+            update={"capacity_bytes": None if nbytes is None else 2 * nbytes, "core_bytes": nbytes}
+        )
+        for level, nbytes in zip(DEVICE.memory, (*core_bytes, None), strict=True)
+    )
+    return DEVICE.model_copy(update={"memory": memory})
+
+
+def descent(
+    instance: Instance, random: np.random.Generator, ordering: str | None = None
+) -> Iterator[Candidate]:
+    """As `linalg.descent`, by any ordering; it may end early."""
+    chosen = select_ordering(instance, compiled().space, ordering)
+    assert isinstance(chosen, StaticOrdering)
+    candidate: Candidate | None = root(instance)
+    while candidate is not None:
+        yield candidate
+        branching = chosen.next(candidate)
+        if branching is None:
+            return
+        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
+        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
+        candidate = next((child for child in children if child is not None), None)
+
+
+def order(bound: CpuBound) -> LoopOrder:
+    (found,) = (r for r in bound.resources if isinstance(r, LoopOrder))
+    return found
+
+
+# ---- By hand -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that begins no load early and has no registers: every line counts."""
+    monkeypatch.setattr(nests, "WINDOW", 0)
+    monkeypatch.setattr(nests, "kept_values", lambda device: 0)
+
+
+def matmul_in_order(instance: Instance, *dims: str) -> Candidate:
+    """A product without tiles of more than one level, its loops nested as listed."""
+    candidate = root(instance)
+    for outer, inner in itertools.pairwise(dims):
+        decided = instance.decide(candidate, Decision("order", (f"fma.{outer}", f"fma.{inner}"), ("OUTER",)))
+        assert decided is not None
+        candidate = decided
+    return candidate
+
+
+PLAIN = MATMUL.replace("i: [[1, 2, 4]], j: [[1, 2, 4], [1, 16]], p: []", "i: [], j: [], p: []").replace(
+    "m: 64, n: 64, k: 2048", "m: 128, n: 64, k: 64"
+)
+
+
+@pytest.mark.usefixtures("no_window")
+def test_a_row_of_results_reads_all_of_the_second_operand_again() -> None:
+    instance = native(PLAIN)
+    device = with_caches(4096, 8192)
+    candidate = matmul_in_order(instance, "i0", "j0", "p0")
+    view = CpuBound(instance, device)._domains.view(candidate)
+    found = order(CpuBound(instance, device)).pressure(view)
+    # 64 x 64 elements of B and a row of A for each i: the caches of one core keep 12 KB of these 16.25 KB.
+    assert (found.resource, found.segments) == ("DRAM", 128)
+    assert found.amount == 64 * 64 * 4 + 64 * 4
+    assert found.time_ns == pytest.approx(128 * (64 * 64 * 4 + 64 * 4 - 4096 - 8192) / 20)
+
+
+@pytest.mark.usefixtures("no_window")
+def test_elements_that_share_no_line_count_as_lines_before_any_size_is_known() -> None:
+    device = with_caches(1024, 2048)
+    pressure = {}
+    for text in (DENSE, STRIDED):
+        instance = native(text)
+        bound = CpuBound(instance, device)
+        candidate = root(instance)
+        for inner in ("p0", "p1"):  # every row of A is read as a whole, and again for other columns
+            for outer in ("i0", "i1", "j0", "j1"):
+                decided = instance.decide(
+                    candidate, Decision("order", (f"fma.{outer}", f"fma.{inner}"), ("OUTER",))
+                )
+                assert decided is not None
+                candidate = decided
+        view = bound._domains.view(candidate)
+        pressure[text] = order(bound).pressure(view).time_ns
+    assert pressure[STRIDED] > 5 * pressure[DENSE]
+
+
+def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) -> None:
+    private, shared = with_caches(4096, 8192), DEVICE
+    instance = native(PLAIN)
+    kept = [[b.kept_bytes for b in order(CpuBound(instance, d)).nest.borders] for d in (private, shared)]
+    early = 64 * (64 + 64) + WINDOW * 64
+    assert kept[0] == [4096 + early, 4096 + 8192 + early]
+    assert kept[1] == [2**16 + early, 2**16 + 2**20 + early]
+
+
+def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tmp_path: Path) -> None:
+    rule = "  order($inner, $outer) is not INNER || dim_kind($inner) is not PARALLEL\n"
+    instance = instance_under(tmp_path, PLAIN, (rule, ""))
+    device = with_caches(4096, 8192)
+    borders = order(CpuBound(instance, device)).nest.borders
+    early = 64 * (64 + 64) + WINDOW * 64
+    assert [b.kept_bytes for b in borders] == [2 * 4096 + early, 2 * (4096 + 8192) + early]
+
+
+def test_accumulators_need_not_be_copies_where_no_rule_says_so(tmp_path: Path) -> None:
+    rule = "  order($made, $used) is MERGED || dim_kind($made) is UNROLL | VECTOR\n"
+    assert any(order(CpuBound(native(DENSE), DEVICE)).nest.copied)
+    loose = instance_under(tmp_path, DENSE, (rule, ""))
+    assert not any(order(CpuBound(loose, DEVICE)).nest.copied)
+
+
+# ---- Against a simulated cache -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_window")
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER], ids=["dense", "strided", "matvec", "outer"])
+def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_brings_in(text: str) -> None:
+    instance = native(text)
+    kernel = instance.kernel
+    assert isinstance(kernel, Kernel)
+    random = np.random.default_rng(5)
+    shares: list[float] = []
+    for number in range(24):
+        *_, leaf = descent(instance, random, ("size, dim_kind, order", "order, dim_kind, size")[number % 2])
+        if not leaf.is_complete:
+            continue
+        program = lower(kernel, CandidateImplementation(leaf))
+        cache_bytes = (256, 512, 1024, 2048)[number % 4]
+        # Two caches inside one border, of which the second adds nothing; registers keep values, too.
+        kept_bytes = cache_bytes + register_lines(program)
+        bound = CpuBound(instance, with_caches(kept_bytes - 64, 64))
+        nest = order(bound).nest
+        behind = nests.NestView(nest, bound._domains.view(leaf))
+        certain = max(
+            p.segments * max(0.0, p.amount - kept_bytes)
+            for p in (behind._bytes(inner, nest.borders[-1]) for inner in chain(behind))
+        )
+        brought = bytes_brought_in(program, DEVICE.threads, cache_bytes)
+        assert certain <= brought
+        if brought:
+            shares.append(certain / brought)
+    assert max(shares) > 0.3, "the bound should not be idle either"
+
+
+def chain(behind: nests.NestView) -> list[int]:
+    """The cuts of a complete order."""
+    bits, vector = behind.view.order_bits, behind.view.vector
+    found = [0]
+    while found[-1] != behind.nest.all_dims:
+        inner = found[-1]
+        (dim,) = (
+            d
+            for d in range(len(behind.nest.dims))
+            if not inner >> d & 1
+            and all(
+                vector[behind.nest.order_cells[d, e]] & (bits.outer if inner >> e & 1 else bits.inner)
+                for e in range(len(behind.nest.dims))
+                if e != d
+            )
+        )
+        found.append(inner | 1 << dim)
+    return found
+
+
+# ---- Along descents ------------------------------------------------------------------------------------
+
+TIGHT = with_caches(512, 2048)
+
+
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL])
+@pytest.mark.parametrize("ordering", [None, "order, dim_kind, size", "dim_kind, order, size"])
+def test_no_term_falls_whatever_is_decided_first(
+    text: str, ordering: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nests, "WINDOW", 0)
+    instance = native(text)
+    bound = CpuBound(instance, TIGHT)
+    assert bound.native is not None, bound.no_native
+    random = np.random.default_rng(11)
+    for _ in range(3):
+        before = [0.0] * len(bound.resources)
+        for candidate in descent(instance, random, ordering):
+            found = bound.native.terms(candidate)
+            for resource, was, now in zip(bound.resources, before, found, strict=True):
+                assert now >= was * (1 - 1e-12), resource.name
+            before = found
+            assert bound(candidate) == max(found)
+
+
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL])
+@pytest.mark.parametrize("device", [DEVICE, TIGHT], ids=["round", "tight"])
+def test_compiled_code_computes_what_the_reference_does(text: str, device: CpuDevice) -> None:
+    instance = native(text)
+    bound = CpuBound(instance, device)
+    reference = CpuBound(instance, device, is_native=False)
+    assert bound.native is not None, bound.no_native
+    random = np.random.default_rng(2)
+    met = [
+        candidate
+        for ordering in (None, "order, dim_kind, size")
+        for candidate in descent(instance, random, ordering)
+    ]
+    for candidate in met:
+        assert bound.native.terms(candidate) == pytest.approx(reference.terms_ns(candidate), rel=1e-12)
+    assert bound.of_all(met) == pytest.approx([reference(c) for c in met], rel=1e-12)
+
+
+def test_a_certain_bad_order_is_explained_by_what_it_reads_again() -> None:
+    """Before kinds are known: all of B lies inside, for one row of results after another."""
+    text = MATMUL.replace("m: 64, n: 64, k: 2048", "m: 1024, n: 1024, k: 1024")
+    instance = native(text.split("tiling")[0] + "tiling: {i: [], j: [], p: []}\n")
+    bound = CpuBound(instance, with_caches(2**15, 2**18))
+    candidate = matmul_in_order(instance, "i0", "j0", "p0")
+    explained = {term.resource: term for term in bound.explain(candidate)}
+    term = explained["loop order of fma"]
+    assert term.bound_ns == pytest.approx(1024 * (4_198_400 - 368_640) / 20)
+    assert term.detail == (
+        "even in the best order left, the loops fma.j0, fma.p0 run 1,024 times inside the others and touch "
+        "4,198,400 bytes each time, of which the caches inside DRAM keep at most 368,640"
+    )
