@@ -27,6 +27,7 @@ from spacedsl.engine.explanation import (
     explain_limit,
     explain_loss,
 )
+from spacedsl.engine.instance import Instance
 from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import Counter, IntegerChoice, Use
 from spacedsl.search.orderings import select_ordering
@@ -49,12 +50,20 @@ class Given:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What propagation leaves of that which a question is about."""
+
+    what: str
+    """`home(x)`."""
+    values: tuple[str | int, ...]
+    """Of a counter or quantity: the least and the greatest."""
+    is_interval: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """`claim` is what was asked about, in words; where it does not hold, there is no chain.
-
-    Of a counter or quantity that rules it out, the claim is that it cannot be.
-    """
+    """`claim` is what was asked about, in words, or that it cannot be; where neither holds, no chain."""
 
     claim: str
     holds: bool
@@ -65,10 +74,8 @@ class Answer:
     why_no_conflict: str | None = None
     givens: tuple[Given, ...] = ()
     """Of the conflict."""
-    left: tuple[str | int, ...] = ()
-    """What is still possible where the claim does not hold: values, or both ends of a counter or quantity."""
-    is_counter: bool = False
-    """Whether the claim is about a counter or a quantity."""
+    left: Left | None = None
+    """Where the claim is open."""
 
 
 def explain(
@@ -85,57 +92,42 @@ def explain(
 
 
 def _loss(problem: Unmeasured, question: str, decisions: Sequence[Decision], time_s: float) -> Answer:
-    instance = problem.instance
-    statement = parse_statement(instance, question)
-    match statement:
-        case Limit(choice, objects, low, high):
-            chain = explain_limit(instance, decisions, (choice, objects), low, high)
-        case Statement(choice, objects, _, excluded):
-            chain = explain_loss(instance, decisions, Decision(choice, objects, excluded))
+    """Why the claim holds or, where propagation rules it out, why it cannot be."""
+    statement = parse_statement(problem.instance, question)
     claim = " ".join(question.split())
-    if chain is None and instance.root() is None:
-        return _emptiness(problem, decisions, time_s)
-    if chain is None and isinstance(statement, Limit):
-        opposite = _opposite(problem, statement, claim, decisions)
-        if opposite is not None:
-            return opposite
-    if chain is None:
-        left = _left(problem, decisions, statement)
-        return Answer(claim, holds=False, left=left, is_counter=isinstance(statement, Limit))
-    if not chain.is_contradiction:
-        return Answer(claim, holds=True, chain=chain)
-    return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
+    for said, asked in ((claim, statement), (f"it cannot be that {claim}", statement.opposite())):
+        chain = _chain(problem.instance, decisions, asked)
+        if chain is not None and chain.is_contradiction:
+            return _with_conflict(problem, "nothing is left", chain, decisions, time_s)
+        if chain is not None:
+            return Answer(said, holds=True, chain=chain)
+    return Answer(claim, holds=False, left=_left(problem, decisions, statement))
 
 
-def _opposite(
-    problem: Unmeasured, statement: Limit, claim: str, decisions: Sequence[Decision]
-) -> Answer | None:
-    """Where the interval excludes the claim: why."""
-    opposite = statement.opposite()
-    if opposite is None:
-        return None
-    where = opposite.choice, opposite.objects
-    chain = explain_limit(problem.instance, decisions, where, opposite.low, opposite.high)
-    if chain is None:
-        return None
-    return Answer(f"it cannot be that {claim}", holds=True, chain=chain)
+def _chain(
+    instance: Instance, decisions: Sequence[Decision], statement: Statement | Limit
+) -> Explanation | None:
+    match statement:
+        case Limit(choice, objects, claim):
+            return explain_limit(instance, decisions, (choice, objects), claim)
+        case Statement(choice, objects, _, excluded):
+            return explain_loss(instance, decisions, Decision(choice, objects, excluded))
 
 
-def _left(
-    problem: Unmeasured, decisions: Sequence[Decision], statement: Statement | Limit
-) -> tuple[str | int, ...]:
-    root = problem.instance.root()
+def _left(problem: Unmeasured, decisions: Sequence[Decision], statement: Statement | Limit) -> Left:
+    instance = problem.instance
+    root = instance.root()
     assert root is not None, "or there would be a chain"
-    candidate = decided(problem.instance, root, decisions)
-    items = [
-        problem.instance.objects.objects[problem.instance.objects.names.index(o)] for o in statement.objects
-    ]
-    if isinstance(statement, Limit):
-        ends = candidate.interval(statement.choice, *items)
-        quantity = problem.space.quantities.get(statement.choice)
-        order = quantity.values if quantity is not None else None
-        return ends if order is None else tuple(order[end] for end in ends)
-    return tuple(v for v in candidate.possible(statement.choice, *items) if v in statement.excluded)
+    candidate = decided(instance, root, decisions)
+    items = [instance.objects.objects[instance.objects.names.index(o)] for o in statement.objects]
+    what = f"{statement.choice}({', '.join(statement.objects)})"
+    if isinstance(statement, Statement):
+        return Left(what, tuple(candidate.possible(statement.choice, *items)), is_interval=False)
+    ends = candidate.interval(statement.choice, *items)
+    quantity = problem.space.quantities.get(statement.choice)
+    order = quantity.values if quantity is not None else None
+    shown = ends if order is None else tuple(order[end] for end in ends)
+    return Left(what, shown, is_interval=True)
 
 
 def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float) -> Answer:
@@ -144,8 +136,8 @@ def _emptiness(problem: Unmeasured, decisions: Sequence[Decision], time_s: float
     if chain is not None:
         return _with_conflict(problem, claim, chain, decisions, time_s)
     root = problem.instance.root()
-    # Without a root and without a chain, counters are compared in a circle: no propagator has a part in that.
-    is_solvable = root is not None and _search(problem, decided(problem.instance, root, decisions), time_s)
+    assert root is not None, "or there would be a chain"
+    is_solvable = _search(problem, decided(problem.instance, root, decisions), time_s)
     if is_solvable:
         return Answer(claim, holds=False)
     conflict = _conflict(problem, decisions, None, time_s)

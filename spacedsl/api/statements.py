@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from spacedsl.api.problem import UnknownNameError
 from spacedsl.engine.candidate import Decision
+from spacedsl.engine.claims import UNBOUNDED, Claim
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.validation import closest
 from spacedsl.language.space import Counter, EnumChoice, Quantity
@@ -21,8 +22,8 @@ _STATEMENT = re.compile(
     r"\s*(?P<choice>\w+)\s*\(\s*(?P<objects>[^()]*?)\s*\)\s*"
     r"(?P<relation>is\s+not\b|is\b|==|!=|<=|>=|=|<|>)\s*(?P<values>.+?)\s*"
 )
-UNBOUNDED = 2**64
-"""Beyond all counters and quantities."""
+MOST_VALUES = 16
+"""Of one integer choice, that a message lists."""
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -40,26 +41,25 @@ class Statement:
     allowed: tuple[str | int, ...]
     excluded: tuple[str | int, ...]
 
+    def opposite(self) -> Statement:
+        """What refutes it."""
+        return Statement(self.choice, self.objects, self.excluded, self.allowed)
+
     def as_decision(self) -> Decision:
         return Decision(self.choice, self.objects, self.allowed)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Of a counter or quantity: it never lies from `low` to `high`; values of ordered enums are positions."""
+    """Of a counter or quantity; values of ordered enums are positions."""
 
     choice: str
     objects: tuple[str, ...]
-    low: int
-    high: int
+    claim: Claim
 
-    def opposite(self) -> Limit | None:
-        """That it always lies there; None where one value lies in the middle."""
-        if self.high == UNBOUNDED:
-            return Limit(self.choice, self.objects, -UNBOUNDED, self.low - 1)
-        if self.low == -UNBOUNDED:
-            return Limit(self.choice, self.objects, self.high + 1, UNBOUNDED)
-        return None
+    def opposite(self) -> Limit:
+        """What refutes it."""
+        return Limit(self.choice, self.objects, self.claim.opposite())
 
 
 def parse_decision(instance: Instance, text: str) -> Decision:
@@ -95,7 +95,7 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
         raise UnknownNameError(f"there is no {name}({', '.join(objects)}): it is {name}({shown})")
     if isinstance(choice, Counter | Quantity):
         order = choice.values if isinstance(choice, Quantity) else None
-        return Limit(name, objects, *_excluded_range(choice, relation, values, text, order))
+        return Limit(name, objects, _claim(choice, relation, values, text, order))
     cell = instance.layout.cells[name][key]
     universe: tuple[str | int, ...]
     named: tuple[str | int, ...]
@@ -133,27 +133,31 @@ def _integers(universe: tuple[int, ...], relation: str, values: list[str], text:
         return tuple(v for v in universe if _COMPARE[relation](v, numbers[0]))
     for number in numbers:
         if number not in universe:
-            raise UnknownNameError(f"`{text}`: {number} is none of {', '.join(map(str, universe))}")
+            raise UnknownNameError(f"`{text}`: {number} is none of {_shown(universe)}")
     return tuple(v for v in universe if v in numbers)
 
 
-def _excluded_range(
+def _shown(universe: tuple[int, ...]) -> str:
+    if len(universe) <= MOST_VALUES:
+        return ", ".join(map(str, universe))
+    return f"the {len(universe)} values, {universe[0]} to {universe[-1]}"
+
+
+def _claim(
     choice: Counter | Quantity, relation: str, values: list[str], text: str, order: tuple[str, ...] | None
-) -> tuple[int, int]:
+) -> Claim:
     if len(values) == 1:
         number = _number(values[0], text) if order is None else _position(choice.name, values[0], order)
         match relation:
             case "<=" | "<":
-                return number + (relation == "<="), UNBOUNDED
+                return Claim(-UNBOUNDED, number - (relation == "<"), is_within=True)
             case ">=" | ">":
-                return -UNBOUNDED, number - (relation == ">=")
-            case "is not" | "!=":
-                return number, number
-    kind, value = (
-        "quantity" if isinstance(choice, Quantity) else "counter",
-        "number" if order is None else "value",
-    )
-    raise UnknownNameError(f"`{text}`: of a {kind}, say that it is <=, <, >=, > or != one {value}")
+                return Claim(number + (relation == ">"), UNBOUNDED, is_within=True)
+            case _:
+                return Claim(number, number, is_within=relation not in ("is not", "!="))
+    kind = "quantity" if isinstance(choice, Quantity) else "counter"
+    value = "number" if order is None else "value"
+    raise UnknownNameError(f"`{text}`: of a {kind}, say that it is =, !=, <=, <, >= or > one {value}")
 
 
 def _position(name: str, value: str, order: tuple[str, ...]) -> int:

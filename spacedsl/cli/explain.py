@@ -26,7 +26,7 @@ from spacedsl.cli.options import (
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from spacedsl.api.explaining import Answer, Given
+    from spacedsl.api.explaining import Answer, Given, Left
     from spacedsl.diagnostics import Span
     from spacedsl.engine.candidate import Decision
     from spacedsl.engine.explanation import Change, Step
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 MOST_BINDINGS = 12
 """Of one line, that the text shows; `--json` holds all."""
-
-MOST_VALUES = 16
-"""Of one integer choice, that the text lists."""
 
 UNTELLING = (0, 2**64 - 1, 2**63 - 1, 1 - 2**63)
 """What ends of counters and quantities are where nothing is known."""
@@ -101,10 +98,11 @@ def text(answer: Answer) -> str:
     from rich.console import Console as RichConsole
 
     if not answer.holds:
-        if not answer.left:
+        if answer.left is None:
             return "there are solutions\n"
-        left = " to ".join(map(str, answer.left)) if answer.is_counter else _values(answer.left)
-        return f"it is not so that {answer.claim}: {left} is still possible\n"
+        return f"it is open whether {answer.claim}: {_left(answer.left)}\n"
+    if answer.chain is not None and not answer.chain.steps:
+        return f"{answer.claim}, whatever is decided: no line is needed for that\n"
     stream = io.StringIO()
     # Lines of a space are shown whole: a terminal may wrap them.
     rich = RichConsole(file=stream, width=10_000, color_system=None, highlight=False, markup=False)
@@ -112,6 +110,12 @@ def text(answer: Answer) -> str:
         rich.print(tree)
     lines = (line.rstrip() for line in stream.getvalue().splitlines())
     return "\n".join(lines) + "\n"
+
+
+def _left(left: Left) -> str:
+    if left.is_interval:
+        return f"{left.what} is still from {' to '.join(map(str, left.values))}"
+    return f"{left.what} is still {_values(left.values)}"
 
 
 def _trees(answer: Answer) -> Iterator[Tree | str]:
@@ -148,6 +152,8 @@ def _trees(answer: Answer) -> Iterator[Tree | str]:
 
 def _givens(givens: Sequence[Given]) -> Iterator[str]:
     """Integer choices with their values; a counter or quantity once, with what it is applied to."""
+    from spacedsl.api.statements import MOST_VALUES
+
     applied: dict[Span, list[str]] = {}
     for given in givens:
         if given.values is None:
@@ -177,6 +183,8 @@ def _step(step: Step, number: int) -> tuple[str, list[str]]:
     if step.reasons:
         origin += f"from {_numbers(step.reasons)}: "
     changes = [_change(change) for change in step.changes]
+    if step.relation is not None:
+        changes.append(step.relation)
     if step.decision is not None:
         decision = step.decision
         use = f"{decision.choice}({', '.join(decision.objects)})"
@@ -233,7 +241,13 @@ def _document(answer: Answer) -> dict[str, object]:
         "schema": 1,
         "claim": answer.claim,
         "holds": answer.holds,
-        "left": list(answer.left),
+        "left": None
+        if answer.left is None
+        else {
+            "what": answer.left.what,
+            "values": list(answer.left.values),
+            "is_interval": answer.left.is_interval,
+        },
         "conflict": None
         if conflict is None
         else {
@@ -276,6 +290,7 @@ def _step_document(step: Step) -> dict[str, object]:
         "lines": [_place(span) for span in step.spans],
         "binding": dict(step.binding),
         "changes": [{"what": c.what, "before": list(c.before), "after": list(c.after)} for c in step.changes],
+        "relation": step.relation,
         "reasons": list(step.reasons),
     }
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from spacedsl.diagnostics import Span
 from spacedsl.engine.blame import responsible_lines
 from spacedsl.engine.candidate import Decision
+from spacedsl.engine.claims import Claim
 from spacedsl.engine.derivation import (
     Derivation,
     Goal,
@@ -21,9 +22,10 @@ from spacedsl.engine.derivation import (
     Restriction,
     derive,
 )
+from spacedsl.engine.differences import Difference
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.layout import PRESENT
-from spacedsl.engine.quantity_reasons import Bounding, End, Key, boundings, excluded, reasoned_graph
+from spacedsl.engine.quantity_reasons import Bounding, End, Key, boundings, claimed, reasoned_graph
 from spacedsl.language.space import Counter, EnumChoice
 
 Value = str | int
@@ -55,6 +57,8 @@ class Step:
     changes: tuple[Change, ...]
     reasons: tuple[int, ...]
     """Positions of earlier steps."""
+    relation: str | None = None
+    """What a comparison of counters says in a circle: `cold() is at least hot() + 1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +86,16 @@ def explain_limit(
     instance: Instance,
     decisions: Sequence[Decision],
     counter: tuple[str, tuple[str, ...]],
-    low: int,
-    high: int,
+    claim: Claim,
 ) -> Explanation | None:
-    """Why the counter or quantity cannot lie from `low` to `high`; None where it can.
+    """Why the claim holds of the counter or quantity; None where it does not.
 
     Quantities of an ordered enum's type are compared by positions.
     """
     if counter[0] in instance.space.quantities:
-        return _explain_quantity(instance, decisions, _quantity(instance, *counter), low, high)
+        return _explain_quantity(instance, decisions, _quantity(instance, *counter), claim)
     cell = _counter(instance, *counter)
-    return _explain(instance, decisions, lambda v: v[cell] > high or v[cell + 1] < low)
+    return _explain(instance, decisions, lambda v: claim.holds((v[cell], v[cell + 1])))
 
 
 def explain_contradiction(instance: Instance, decisions: Sequence[Decision]) -> Explanation | None:
@@ -101,12 +104,15 @@ def explain_contradiction(instance: Instance, decisions: Sequence[Decision]) -> 
 
 
 def _explain_quantity(
-    instance: Instance, decisions: Sequence[Decision], quantity: Key, low: int, high: int
+    instance: Instance, decisions: Sequence[Decision], quantity: Key, claim: Claim
 ) -> Explanation | None:
     """The chain, and behind it the quantities that lead from it to the one that is asked about."""
+    circle = instance.propagation.circle()
+    if circle:
+        return _Namer(instance, None).circle(circle)
     graph = reasoned_graph(instance)
     restrictions = [Restriction(*_place(instance, decision)) for decision in decisions]
-    derivation = derive(instance, restrictions, excluded(instance, graph, quantity, low, high))
+    derivation = derive(instance, restrictions, claimed(instance, graph, quantity, claim))
     if derivation is None:
         return None
     names = {id(r): d for r, d in zip(restrictions, decisions, strict=True)}
@@ -114,7 +120,7 @@ def _explain_quantity(
     chain = namer.explanation(derivation, names)
     if derivation.is_contradiction:
         return chain
-    found = boundings(instance, graph, quantity, low, high, derivation)
+    found = boundings(instance, graph, quantity, claim, derivation)
     behind = tuple(namer.bounding(bounding, len(chain.steps)) for bounding in found)
     return Explanation((*chain.steps, *behind), is_contradiction=False)
 
@@ -122,6 +128,9 @@ def _explain_quantity(
 def _explain(
     instance: Instance, decisions: Sequence[Decision], goal: Goal, flipped: int | None = None
 ) -> Explanation | None:
+    circle = instance.propagation.circle()
+    if circle:
+        return _Namer(instance, None).circle(circle)
     restrictions = [Restriction(*_place(instance, decision)) for decision in decisions]
     derivation = derive(instance, restrictions, goal)
     if derivation is None:
@@ -184,6 +193,20 @@ class _Namer:
         pairs = zip(part.propagator.arguments, part.arguments, strict=True)
         binding = tuple((variable, names[number]) for variable, number in pairs)
         return Step(None, spans, binding, changes, inference.reasons)
+
+    def circle(self, circle: Sequence[Difference]) -> Explanation:
+        """From the first counter back to itself, which would have to be greater than it is."""
+        steps: list[Step] = []
+        more = 0
+        for edge in circle:
+            more += edge.weight
+            shown = "" if not more else f" + {more}" if more > 0 else f" - {-more}"
+            relation = f"{self._use(edge.target)} is at least {self._use(circle[0].source)}{shown}"
+            names = self.instance.objects.names
+            binding = tuple((v, names[edge.binding[v]]) for v in edge.propagator.arguments)
+            reasons = (len(steps) - 1,) if steps else ()
+            steps.append(Step(None, edge.propagator.spans, binding, (), reasons, relation))
+        return Explanation(tuple(steps), is_contradiction=True)
 
     def bounding(self, bounding: Bounding, count: int) -> Step:
         """Of a quantity, behind a chain of so many steps."""

@@ -16,7 +16,7 @@ from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.collection import collection_paused
 from spacedsl.engine.cycles import refuse_cycles
-from spacedsl.engine.differences import contradict
+from spacedsl.engine.differences import contradictory_circle
 from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps
 from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
@@ -99,7 +99,7 @@ class Instance:
 
     @cached_property
     def _root_candidate(self) -> Candidate | None:
-        if contradict(self.compiled, Statics(self.objects, self.layout)):
+        if contradictory_circle(self.compiled, Statics(self.objects, self.layout)):
             return None
         return self._candidate((self.native or self.propagation).root())
 

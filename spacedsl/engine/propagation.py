@@ -19,7 +19,7 @@ from typing import Any
 from spacedsl.compiler import CompiledSpace
 from spacedsl.compiler.ir import InMask, Limit, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
-from spacedsl.engine.differences import contradict
+from spacedsl.engine.differences import Difference, contradictory_circle
 from spacedsl.engine.domains import Contradiction, Domains
 from spacedsl.engine.integers import Equality
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
@@ -89,9 +89,13 @@ class Propagation:
 
     def root(self) -> array[int] | None:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
-        if contradict(self.compiled, self._statics):
+        if self.circle():
             return None
         return self.root_by_propagators()
+
+    def circle(self) -> tuple[Difference, ...]:
+        """Comparisons of counters that contradict each other in a circle, whatever is decided; or none."""
+        return contradictory_circle(self.compiled, self._statics)
 
     def root_by_propagators(self) -> array[int] | None:
         """The same where comparisons of counters do not contradict each other in a circle."""

@@ -1,22 +1,22 @@
 """Why the interval of a quantity excludes values: the quantities between it and what a derivation narrowed.
 
-In: an instance, a quantity on objects, values that it is asked about, and a derivation after which its
-interval holds none of them. Out: ends of intervals in order of need, each with the quantities and the parts
-of the derivation that it follows from, none of them in vain; the last one is that of the quantity itself.
+In: an instance, a quantity on objects, a claim about it, and a derivation after which it holds of the
+interval. Out: ends of intervals in order of need, each with the quantities and the parts of the derivation
+that it follows from, none of them in vain; the last one is that of the quantity itself.
 
-The graph is one in which what is settled before any propagation is constant, so that everything else has its
-reason; where that cannot be built (a branch that propagation rules out reads what does not exist), what is
-settled at the root is.
+The graph is one in which every quantity has a node of its own, and what is settled before any propagation is
+constant, so that everything else has its reason; where that cannot be built (a branch that propagation rules
+out reads what does not exist), what is settled at the root is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
 
 from spacedsl.diagnostics import DiagnosticError
+from spacedsl.engine.claims import Claim
 from spacedsl.engine.derivation import Derivation, Goal, Widening
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.quantities.building import Builder
@@ -59,8 +59,8 @@ def reasoned_graph(instance: Instance) -> Graph:
         return _graph(instance, list(instance.propagation.unpacked(root.vector)))
 
 
-def excluded(instance: Instance, graph: Graph, quantity: Key, low: int, high: int) -> Goal:
-    """Whether the interval in a working vector has no value from `low` to `high`."""
+def claimed(instance: Instance, graph: Graph, quantity: Key, claim: Claim) -> Goal:
+    """Whether the claim holds of the interval in a working vector."""
     words = list(instance.layout.initial)
     evaluation = Evaluation(graph, words, instance.layout.universes)
     node = graph.instances[quantity]
@@ -68,26 +68,23 @@ def excluded(instance: Instance, graph: Graph, quantity: Key, low: int, high: in
     def goal(v: Sequence[int]) -> bool:
         words[:] = v
         evaluation.load()
-        return _is_outside(low, high, (evaluation.low[node], evaluation.high[node]))
+        return claim.holds((evaluation.low[node], evaluation.high[node]))
 
     return goal
 
 
 def boundings(
-    instance: Instance, graph: Graph, quantity: Key, low: int, high: int, derivation: Derivation
+    instance: Instance, graph: Graph, quantity: Key, claim: Claim, derivation: Derivation
 ) -> tuple[Bounding, ...]:
-    """Why the interval excludes these values after a derivation of that."""
-    return _Reasons(instance, graph, quantity, derivation).boundings(low, high)
+    """Why the claim holds of the interval after a derivation of that."""
+    return _Reasons(instance, graph, quantity, derivation).boundings(claim)
 
 
 def _graph(instance: Instance, vector: Sequence[int]) -> Graph:
-    grounding = Grounding(instance.objects, instance.layout, Builder(vector, instance.layout.universes))
+    builder = Builder(vector, instance.layout.universes, is_apart=True)
+    grounding = Grounding(instance.objects, instance.layout, builder)
     grounding.all_instances()
     return grounding.graph()
-
-
-def _is_outside(low: int, high: int, interval: Interval) -> bool:
-    return interval[0] > high or interval[1] < low
 
 
 class _Reasons:
@@ -102,15 +99,14 @@ class _Reasons:
         self.before = self._intervals(instance.layout.initial, self._all())
         self.after = self._intervals(derivation.after, self._all())
 
-    def boundings(self, low: int, high: int) -> tuple[Bounding, ...]:
-        is_greatest = self.after[self.top][1] < low
-        needed: dict[int, set[bool]] = {self.top: {is_greatest}}
+    def boundings(self, claim: Claim) -> tuple[Bounding, ...]:
+        needed: dict[int, set[bool]] = {self.top: set(claim.ends(self.after[self.top]))}
         found: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         # Operands have smaller numbers: what reads a quantity comes before it.
         pending = [-self.top]
         while pending:
             node = -heappop(pending)
-            goal = self._goal(node, needed[node]) if node != self.top else partial(_is_outside, low, high)
+            goal = self._goal(node, needed[node]) if node != self.top else claim.holds
             found[node] = self._reasons(node, goal, needed)
             for below in found[node][1]:
                 if below not in found and -below not in pending:

@@ -35,9 +35,17 @@ CASES: dict[str, tuple[object, ...]] = {
     "tours_quantity_of_quantities": (TOURS, "ready(forest) >= 10", *SLOWLY),
     "tours_ordered_quantity": (TOURS, "slowest() >= EVEN", "--decide", "pace(lake) = SLOW"),
     "tours_quantity_at_once": (TOURS, "total() <= 480"),
+    "tours_quantity_of_one_value": (TOURS, "total() = 300", *SLOWLY),
+    "tours_quantity_is_one_value": (
+        *(TOURS, "ready(lake) = 5", "--decide", "hours(summit) = 1", "--decide", "hours(lake) = 4"),
+    ),
+    "tours_possible_value": (TOURS, "total() = 200", *SLOWLY),
     "tours_possible_quantity": (TOURS, "ready(forest) <= 12", *SLOWLY),
     "tours_possible_ordered_quantity": (TOURS, "slowest() <= EVEN"),
     "registers_counter_excluded": (REGISTERS, "spilled() > 1"),
+    "registers_counter_is_one_value": (REGISTERS, "spilled() = 1", "--decide", "home(x) = MEMORY"),
+    "registers_counter_whatever_is_decided": (REGISTERS, "spilled() >= 0"),
+    "registers_excluded": (REGISTERS, "home(x) is MEMORY", "--decide", "home(y) = MEMORY"),
     "registers_empty": (REGISTERS, "--size", "most_spilled=0"),
     "registers_solvable": (REGISTERS,),
     "registers_after_decisions": (REGISTERS, "--decide", "home(x) = MEMORY", "--decide", "home(y) = MEMORY"),
@@ -132,7 +140,7 @@ def test_the_document_holds_the_chain() -> None:
         (("home(x) is REGISTERS",), "no value of home is called `REGISTERS`; did you mean `REGISTER`?"),
         (("home(x) <= REGISTER",), "the values of home have no order"),
         (("home(x) <= REGISTERS",), "no value of home is called `REGISTERS`"),
-        (("spilled() = 1",), "of a counter, say that it is <=, <, >=, > or != one number"),
+        (("spilled() = 1 | 2",), "of a counter, say that it is =, !=, <=, <, >= or > one number"),
         (("--decide", "spilled() <= 1"), "spilled is a counter, which follows from decisions"),
         (("--decisions", "missing.json"), "there is no such file"),
         (("--size", "spilled=3"), "no integer parameter `spilled`"),
@@ -147,8 +155,9 @@ def test_wrong_questions_are_refused_in_words(arguments: tuple[str, ...], words:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("slowest() = EVEN", "of a quantity, say that it is <=, <, >=, > or != one value"),
-        ("total() = 1", "of a quantity, say that it is <=, <, >=, > or != one number"),
+        ("slowest() = EVEN | SLOW", "of a quantity, say that it is =, !=, <=, <, >= or > one value"),
+        ("total() = 1 | 2", "of a quantity, say that it is =, !=, <=, <, >= or > one number"),
+        ("hours(lake) is 9", "9 is none of 1, 2, 3, 4, 5, 6, 7, 8"),
         ("slowest() > EVE", "no value of slowest is called `EVE`; did you mean `EVEN`?"),
         ("totla() > 3", "no choice is called `totla`; did you mean `total`?"),
         ("ready() > 3", "there is no ready(): it is ready($w in Walks)"),
@@ -202,20 +211,39 @@ def test_values_of_an_ordered_enum_are_compared(tmp_path: Path) -> None:
     assert "one value is compared with" in ran.err
 
 
-def test_counters_that_are_compared_in_a_circle_conflict_without_a_chain(tmp_path: Path) -> None:
+def test_counters_that_are_compared_in_a_circle_have_its_lines_in_order(tmp_path: Path) -> None:
     (tmp_path / "pots.space").write_text(
         'set Pots: iterator = "$kernel.pots" end\n'
         "choice enum heat($p in Pots): value COLD: value HOT: end\n"
+        "choice enum lid($p in Pots): value ON: value OFF: end\n"
         "choice counter hot(): forall $p in Pots: sum 1 when: heat($p) is HOT end\n"
         "choice counter cold(): forall $p in Pots: sum 1 when: heat($p) is COLD end\n"
-        "require hot() + 1 <= cold()\n"
-        "require cold() <= hot()\n"
+        "choice counter kept($p in Pots): forall $q in Pots: sum 1 when: lid($q) is ON end\n"
+        "require forall $p in Pots: kept($p) <= hot() + 2\n"
+        "require forall $p in Pots where \"$p.name == 'b'\": cold() <= kept($p)\n"
+        "require hot() + 3 <= cold()\n"
     )
     (tmp_path / "pots.yaml").write_text(
-        "kernel: pots\nbackbone: plain\nspace: pots.space\nobjects: {pots: [a, b]}\n"
+        "kernel: pots\nbackbone: plain\nspace: pots.space\nobjects: {pots: [a, b, c, d, e]}\n"
     )
     for question in ((), ("heat(a) is HOT",)):
         ran = run("explain", tmp_path / "pots.yaml", *question)
         assert ran.code == 3
-        assert "pots.space:5: require hot() + 1 <= cold()" in ran.out
-        assert "pots.space:6: require cold() <= hot()" in ran.out
+        conflict, chain = ran.out.split("how propagation finds it\n")
+        for line in (7, 8, 9):
+            assert f"pots.space:{line}: require" in conflict
+        steps = [text.strip("├└│─ ") for text in chain.splitlines()]
+        assert [text for text in steps if "space:" not in text] == [
+            "cold() is at least hot() + 3",
+            "$p = b",
+            "kept(b) is at least hot() + 3",
+            "$p = b",
+            "hot() is at least hot() + 1",
+            "nothing is left",
+        ]
+        places = [text.split(": require")[0] for text in steps if "space:" in text]
+        assert [place.split(f"{tmp_path}/") for place in places] == [
+            ["1. ", "pots.space:9"],
+            ["2. from 1: ", "pots.space:8"],
+            ["3. from 2: ", "pots.space:7"],
+        ]

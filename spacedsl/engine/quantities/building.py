@@ -21,6 +21,8 @@ UNCHANGED_ALONE = frozenset({Op.PRODUCT, Op.MINIMUM, Op.MAXIMUM})
 class Builder:
     v: Sequence[int]
     universes: Mapping[int, tuple[int, ...]]
+    is_apart: bool = False
+    """Whether each quantity has a node of its own, as explanations need; searches compute fewer nodes."""
     low: list[int] = field(default_factory=list)
     high: list[int] = field(default_factory=list)
     """The intervals at the root."""
@@ -42,6 +44,14 @@ class Builder:
         node = Node(op, (), data, cell)
         number = self._numbers.get(node)
         return self._add(node, *leaf(node, self.v, self.universes)) if number is None else number
+
+    def quantity(self, value: int) -> int:
+        """The node of a quantity whose definition has this value."""
+        if not self.is_apart:
+            return value
+        # The greatest of one. This operation reads no data: they tell quantities of one value apart.
+        node = Node(Op.MAXIMUM, (value,), (len(self._nodes),))
+        return self._add(node, self.low[value], self.high[value])
 
     def node(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...] = ()) -> int:
         """The operation on these, or a simpler node of the same value."""

@@ -123,7 +123,7 @@ class Grounding:
                 value = int(stop.value)
                 if not running:
                     return value
-                self._instances[path.popitem()[0]] = value
+                value = self._instances[path.popitem()[0]] = self.builder.quantity(value)
                 continue
             value = self._instances.get(needed)
             if value is None:
