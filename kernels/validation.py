@@ -21,7 +21,8 @@ from spacedsl.kernels.located_yaml import Document, Path
 def closest(name: str, known: Iterable[str]) -> str | None:
     """A hint that names the known name nearest to a wrong one, or all of them when they are few."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = [n for n in names if n.lower() == name.lower()]
+    near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
     if 0 < len(names) <= 6:

@@ -229,7 +229,7 @@ def _given(problem: Unmeasured, use: Use, objects: tuple[object, ...]) -> Given 
             values = tuple(value for value in universe if isinstance(value, int))
             return Given(f"{use.choice}({names})", values, choice.universe.span)
         case Counter() as choice:
-            return Given(f"{use.choice}({names})", None, choice.span)
+            return Given(f"{use.choice}({names})", None, choice.definition)
     return None
 
 

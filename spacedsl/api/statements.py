@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from spacedsl.api.problem import UnknownNameError
@@ -16,7 +16,7 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.engine.claims import UNBOUNDED, Claim
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.validation import closest
-from spacedsl.language.space import Counter, EnumChoice, Quantity
+from spacedsl.language.space import Choice, Counter, EnumChoice, Quantity
 
 _STATEMENT = re.compile(
     r"\s*(?P<choice>\w+)\s*\(\s*(?P<objects>[^()]*?)\s*\)\s*"
@@ -24,6 +24,8 @@ _STATEMENT = re.compile(
 )
 MOST_VALUES = 16
 """Of one integer choice, that a message lists."""
+MOST_NAMES = 6
+"""That a message lists."""
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -77,7 +79,10 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
     """Raises `UnknownNameError` for what is no statement, and for names that there are not."""
     match = _STATEMENT.fullmatch(text)
     if match is None:
-        raise UnknownNameError(f"`{text}` is not of the form `order(a, b) is not BEFORE` or `size(i) = 4`")
+        raise UnknownNameError(
+            f"`{text}` is not of the form `order(a, b) is not BEFORE` or `size(i) = 4`: a choice, its "
+            "objects in parentheses, one of `is`, `is not`, `=`, `!=`, `<=`, `<`, `>=`, `>`, and a value"
+        )
     relation = re.sub(r"\s+", " ", match["relation"])
     name, values = match["choice"], [v.strip() for v in match["values"].split("|")]
     objects = tuple(o.strip() for o in match["objects"].split(",")) if match["objects"] else ()
@@ -87,12 +92,11 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
         raise _unknown("choice", name, (*space.choices, *space.quantities))
     for item in objects:
         if item not in instance.objects.names:
-            raise _unknown("object", item, instance.objects.names)
+            raise _unknown_object(item, instance.objects.names)
     key = tuple(instance.objects.names.index(item) for item in objects)
     known = instance.objects.keys(choice.params) if name in space.quantities else instance.layout.cells[name]
     if key not in known:
-        shown = ", ".join(f"${p.name} in {p.set.name}" for p in choice.params)
-        raise UnknownNameError(f"there is no {name}({', '.join(objects)}): it is {name}({shown})")
+        raise UnknownNameError(f"there is no {name}({', '.join(objects)}): {_why_none(choice, objects)}")
     if isinstance(choice, Counter | Quantity):
         order = choice.values if isinstance(choice, Quantity) else None
         return Limit(name, objects, _claim(choice, relation, values, text, order))
@@ -170,6 +174,22 @@ def _number(text: str, statement: str) -> int:
     if not re.fullmatch(r"-?\d[\d_]*", text):
         raise UnknownNameError(f"`{statement}`: {text} is no integer")
     return int(text)
+
+
+def _why_none(choice: Choice | Quantity, objects: tuple[str, ...]) -> str:
+    if len(set(objects)) < len(objects):
+        return "its objects are different ones"
+    return f"it is {choice.name}({', '.join(f'${p.name} in {p.set.name}' for p in choice.params)})"
+
+
+def _unknown_object(name: str, known: Sequence[str]) -> UnknownNameError:
+    """The last part of several names is not one of them."""
+    endings = [each for each in known if each.endswith(f".{name}")]
+    if len(endings) < 2:
+        return _unknown("object", name, known)
+    shown = ", ".join(f"`{each}`" for each in endings[:MOST_NAMES])
+    more = "" if len(endings) <= MOST_NAMES else f" and {len(endings) - MOST_NAMES} more"
+    return UnknownNameError(f"no object is called `{name}` alone; there are {shown}{more}")
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +36,14 @@ if TYPE_CHECKING:
 
 MOST_BINDINGS = 12
 """Of one line, that the text shows; `--json` holds all."""
+
+_COMMENT = re.compile(r'(?P<kept>"[^"]*")|//.*')
+
+MOST_VALUES = 16
+"""Of one integer choice, or runs of them, that the text lists."""
+
+LONG_RUN = 4
+"""So many integers in a row are told by their ends."""
 
 UNTELLING = (0, 2**64 - 1, 2**63 - 1, 1 - 2**63)
 """What ends of counters and quantities are where nothing is known."""
@@ -100,7 +110,7 @@ def text(answer: Answer) -> str:
     if not answer.holds:
         if answer.left is None:
             return "there are solutions\n"
-        return f"it is open whether {answer.claim}: {_left(answer.left)}\n"
+        return f"propagation leaves open whether {answer.claim}: {_left(answer.left)}\n"
     if answer.chain is not None and not answer.chain.steps:
         return f"{answer.claim}, whatever is decided: no line is needed for that\n"
     stream = io.StringIO()
@@ -152,8 +162,6 @@ def _trees(answer: Answer) -> Iterator[Tree | str]:
 
 def _givens(givens: Sequence[Given]) -> Iterator[str]:
     """Integer choices with their values; a counter or quantity once, with what it is applied to."""
-    from spacedsl.api.statements import MOST_VALUES
-
     applied: dict[Span, list[str]] = {}
     for given in givens:
         if given.values is None:
@@ -163,9 +171,6 @@ def _givens(givens: Sequence[Given]) -> Iterator[str]:
         if values is None:
             if given.span in applied:
                 yield f"{_line(given.span).removesuffix(':')}, for {', '.join(applied.pop(given.span))}"
-        elif len(values) > MOST_VALUES:
-            ends = f"{len(values)} values, {values[0]} to {values[-1]}"
-            yield f"{_place_of(given.span)}: {given.what} is one of {ends}"
         else:
             yield f"{_place_of(given.span)}: {given.what} is {_values(values)}"
 
@@ -208,8 +213,9 @@ def _place_of(span: Span) -> str:
 
 
 def _source(span: Span) -> str:
-    """The line, or all of what is written over several, on one."""
-    return " ".join((span.text if "\n" in span.text else span.source.line(span.line)).split())
+    """The line, or all of what is written over several, on one, without comments."""
+    text = span.text if "\n" in span.text else span.source.line(span.line)
+    return " ".join(_COMMENT.sub(lambda found: found["kept"] or "", text).split())
 
 
 def _change(change: Change) -> str:
@@ -224,7 +230,18 @@ def _change(change: Change) -> str:
 
 
 def _values(values: Sequence[str | int]) -> str:
-    return " | ".join(map(str, values))
+    """Runs of integers by their ends."""
+    shown: list[str] = []
+    numbers = [value for value in values if isinstance(value, int)]
+    if len(numbers) < len(values):
+        return " | ".join(map(str, values))
+    for _, run in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
+        members = [number for _, number in run]
+        is_long = len(members) >= LONG_RUN
+        shown += [f"{members[0]} to {members[-1]}"] if is_long else map(str, members)
+    if len(shown) > MOST_VALUES:
+        return f"one of {len(numbers)} values from {numbers[0]} to {numbers[-1]}"
+    return " | ".join(shown)
 
 
 def _numbers(reasons: Sequence[int]) -> str:

@@ -174,6 +174,7 @@ def quotient_parts(space: Space, quotient: Quotient) -> tuple[Counter, Count, tu
         Constant(False),
         quotient.doc,
         quotient.span,
+        definition=quotient.span,
     )
     representative = Use(quotient.representative, (*names, item.name))
     not_it, it = Is(representative, FALSE, quotient.span), Is(representative, TRUE, quotient.span)

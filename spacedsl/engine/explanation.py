@@ -190,9 +190,15 @@ class _Namer:
             return Step(None, (), (), changes, inference.reasons)
         spans = responsible_lines(self.instance, part, inference.before, inference.narrowings)
         names = self.instance.objects.names
+        spans = tuple(self._definitions().get(span, span) for span in spans)
         pairs = zip(part.propagator.arguments, part.arguments, strict=True)
         binding = tuple((variable, names[number]) for variable, number in pairs)
         return Step(None, spans, binding, changes, inference.reasons)
+
+    def _definitions(self) -> dict[Span, Span]:
+        """Whole definitions of counters, by the places of their names."""
+        choices = self.instance.compiled.complete.choices.values()
+        return {choice.span: choice.definition for choice in choices if isinstance(choice, Counter)}
 
     def circle(self, circle: Sequence[Difference]) -> Explanation:
         """From the first counter back to itself, which would have to be greater than it is."""

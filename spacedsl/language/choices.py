@@ -7,6 +7,7 @@ steps: `declare` what other declarations can ask of a choice, then, with all cho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from spacedsl.diagnostics import Span
@@ -18,6 +19,8 @@ from spacedsl.language.names import CounterNames, Names, QuantityNames, ValueNam
 from spacedsl.language.report import did_you_mean
 
 Enum = syntax.EnumChoice | syntax.OrderedChoice
+
+_COMMENTS = re.compile(r"(?:\s*//[^\n]*)*\s*")
 
 MOST_VALUES = 64
 """The values of an enum are the bits of one word."""
@@ -273,7 +276,15 @@ def counter(names: Names, declaration: syntax.CounterChoice, header: CounterName
         condition=formulas[0] if len(formulas) == 1 else space.And(formulas),
         doc=declaration.doc,
         span=declaration.name.span,
+        definition=_definition(declaration),
     )
+
+
+def _definition(declaration: syntax.CounterChoice) -> Span:
+    """Without the comment above it."""
+    whole = declaration.span
+    comment = _COMMENTS.match(whole.source.text, whole.start)
+    return Span(whole.source, comment.end() if comment else whole.start, whole.end)
 
 
 def _constant(

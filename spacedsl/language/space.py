@@ -192,6 +192,9 @@ class Counter:
     condition: Formula
     doc: str
     span: Span = field(compare=False)
+    """Of the name."""
+    definition: Span = field(compare=False)
+    """Of the declaration, from `choice` to `end`."""
 
 
 Choice = EnumChoice | IntegerChoice | Counter

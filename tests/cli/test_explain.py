@@ -138,6 +138,8 @@ def test_the_document_holds_the_chain() -> None:
         (("home(w) is REGISTER",), "no object is called `w`"),
         (("home(x, y) is REGISTER",), "there is no home(x, y): it is home($value in Values)"),
         (("home(x) is REGISTERS",), "no value of home is called `REGISTERS`; did you mean `REGISTER`?"),
+        (("lives_in(x, x) is YES",), "there is no lives_in(x, x): its objects are different ones"),
+        (("home(x) is register",), "no value of home is called `register`; did you mean `REGISTER`?"),
         (("home(x) <= REGISTER",), "the values of home have no order"),
         (("home(x) <= REGISTERS",), "no value of home is called `REGISTERS`"),
         (("spilled() = 1 | 2",), "of a counter, say that it is =, !=, <=, <, >= or > one number"),
@@ -168,6 +170,32 @@ def test_wrong_questions_about_quantities_are_refused_in_words(question: str, wo
     ran = run("explain", TOURS, question)
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_the_last_part_of_several_names_is_answered_with_them() -> None:
+    ran = run("explain", MATMUL, "size(i0) = 4")
+    assert ran.code == 2
+    named = "no object is called `i0` alone; there are `load_A.i0`, `init.i0`, `fma.i0`, `store_C.i0`"
+    assert named in ran.err
+    assert "did you mean `load_A.i1`?" in run("explain", MATMUL, "size(loadA.i1) = 4").err
+
+
+def test_many_values_are_told_by_their_ends(tmp_path: Path) -> None:
+    (tmp_path / "shop.space").write_text(
+        'set Tasks: iterator = "$kernel.tasks" end\n'
+        'choice integer start($t in Tasks): "range(200)" end\n'
+        'choice integer pace($t in Tasks): "range(1, 200, 3)" end\n'
+        "require forall $t in Tasks: start($t) >= 7\n"
+        "require forall $t in Tasks: pace($t) >= 14\n"
+    )
+    kernel = tmp_path / "shop.yaml"
+    kernel.write_text("kernel: shop\nbackbone: plain\nspace: shop.space\nobjects: {tasks: [cut]}\n")
+    ran = run("explain", kernel, "start(cut) = 5")
+    assert "start(cut) is not 0 to 6, which leaves 7 to 199" in ran.out
+    ran = run("explain", kernel, "pace(cut) = 1 | 4")
+    assert "is not 1 | 4 | 7 | 10 | 13, which leaves one of 62 values from 16 to 199" in ran.out
+    ran = run("explain", kernel, "pace(cut) = 2")
+    assert "2 is none of the 67 values, 1 to 199" in ran.err
 
 
 def test_no_quantity_is_decided() -> None:
