@@ -54,10 +54,15 @@ def solve(
 ) -> ExitCode:
     """Find solutions of a space: complete candidates, by random descents or all of them."""
     from spacedsl.api import EmptySpaceError, solving
+    from spacedsl.engine.instance import Engine
 
     console = Console.of(verbose=verbose, quiet=quiet)
     time_s = parse_duration(time)
-    problem = solving.pose_unmeasured(kernel, sizes=parse_sizes(size or ()), space=space, device=device)
+    problem = solving.pose_unmeasured(
+        kernel, sizes=parse_sizes(size or ()), space=space, device=device, engine=Engine.NATIVE
+    )
+    if problem.instance.no_native is not None:
+        console.warn(f"the reference engine propagates, which is slower: {problem.instance.no_native}")
     found: list[Solution] = []
     wanted = None if exhaustive and limit is None else limit or 1
     is_all = False

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.compiler.c import build as building
 from tests.cli.running import run
+from tests.engine.native import has_compiler
 
 LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
 REGISTERS = LIBRARY / "plain" / "registers.yaml"
@@ -71,6 +73,29 @@ def test_so_many_solutions_are_found_as_are_asked_for_and_they_differ() -> None:
     document = json.loads(run("solve", COLOURING, "--limit", 7, "--seed", 3, "--json").out)
     assert document["complete"] is False
     assert len({json.dumps(s) for s in document["solutions"]}) == len(document["solutions"]) == 7
+
+
+def test_without_a_compiler_the_reference_finds_the_same_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pots.space").write_text(
+        'set Pots: iterator = "$kernel.pots" end\n'
+        "choice enum warmth($p in Pots): value COLD: value WARM: value HOT: end\n"
+        "require forall $p in Pots: forall $q in Pots: warmth($p) != warmth($q)\n"
+    )
+    kernel = tmp_path / "pots.yaml"
+    kernel.write_text("kernel: pots\nbackbone: plain\nspace: pots.space\nobjects: {pots: [a, b, c]}\n")
+    with monkeypatch.context() as patched:
+        patched.setenv("CC", str(tmp_path / "no-compiler"))
+        building.find_compiler.cache_clear()
+        reference = run("solve", kernel, "--limit", 4, "--seed", 5)
+    building.find_compiler.cache_clear()
+    assert reference.code == 0
+    assert "the reference engine propagates, which is slower: " in reference.err
+    assert "no-compiler" in reference.err
+    native = run("solve", kernel, "--limit", 4, "--seed", 5)
+    assert native.out == reference.out
+    assert has_compiler() == ("the reference engine" not in native.err)
 
 
 def test_an_empty_space_is_said_to_be_empty_and_what_explains_it() -> None:
