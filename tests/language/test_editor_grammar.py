@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lark.lexer import TerminalDef
@@ -17,7 +19,8 @@ from tests.language.sources import PREAMBLE
 from tests.language.test_formatter import FORMATTED, LINALG, REFERENCE
 from tests.language.textmate import TextMate
 
-EXTENSION = Path(__file__).parents[2] / "grammars/editors/vscode"
+ROOT = Path(__file__).parents[2]
+EXTENSION = ROOT / "grammars/editors/vscode"
 TEXTMATE = TextMate(EXTENSION / "space.tmLanguage.json")
 
 SCOPES = {
@@ -48,7 +51,22 @@ def test_every_keyword_and_sign_of_the_grammar_has_its_scope(terminal: TerminalD
     assert re.fullmatch(expected("", text), scopes.pop())
 
 
-@pytest.mark.parametrize("text", [FORMATTED, LINALG, REFERENCE, listings.SETS, listings.GPU, PREAMBLE])
+def written() -> Iterator[Any]:
+    """Every space of the project: files, and what the pages show as right."""
+    for path in sorted(
+        p for folder in ("docs", "kernels", "tests") for p in (ROOT / folder).rglob("*.space")
+    ):
+        yield pytest.param(path.read_text(encoding="utf-8"), id=str(path.relative_to(ROOT)))
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        blocks = re.findall(r"```space(?: right)?\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for number, block in enumerate(blocks, 1):
+            yield pytest.param(block, id=f"{page.name}-{number}")
+
+
+GIVEN = [FORMATTED, LINALG, REFERENCE, listings.SETS, listings.GPU, PREAMBLE]
+
+
+@pytest.mark.parametrize("text", [*GIVEN, *written()])
 def test_every_token_of_a_file_has_the_scope_of_its_kind(text: str) -> None:
     scopes = TEXTMATE.scopes(text)
     assert len(scopes) == len(text)
@@ -99,6 +117,34 @@ def test_the_extension_names_files_that_exist_and_commands_that_it_registers() -
     assert all(f'"{command["command"]}"' in script for command in contributed["commands"])
     configuration = json.loads((EXTENSION / "language-configuration.json").read_text(encoding="utf-8"))
     assert re.findall(configuration["wordPattern"], "kind($dim) <= 16") == ["kind", "$dim", "16"]
+
+
+LINES = """
+const settings = JSON.parse(require("fs").readFileSync(process.argv[1], "utf-8"));
+const { increaseIndentPattern, decreaseIndentPattern } = settings.indentationRules;
+const [more, less] = [new RegExp(increaseIndentPattern), new RegExp(decreaseIndentPattern)];
+settings.onEnterRules.forEach((rule) => new RegExp(rule.beforeText));
+const lines = JSON.parse(process.argv[2]);
+console.log(JSON.stringify(lines.map((line) => Number(more.test(line)) - Number(less.test(line)))));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="the patterns are JavaScript's")
+def test_what_begins_a_block_is_indented_and_end_is_not() -> None:
+    depths = {
+        "choice enum kind($x in Things):": 1,
+        "  value A: // the first": 1,
+        "  value A: value B:": 1,
+        "// note:": 0,
+        "require a($x) is A": 0,
+        "end": -1,
+        "  end": -1,
+        "ending($x) <= 3": 0,
+    }
+    configuration = EXTENSION / "language-configuration.json"
+    command = ["node", "-e", LINES, str(configuration), json.dumps(list(depths))]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == list(depths.values())
 
 
 RUN = """
