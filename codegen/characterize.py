@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from ruamel.yaml import YAML
 
+from spacedsl import c_compilers
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
@@ -170,7 +171,7 @@ def device_path() -> Path:
 
 def _key() -> str:
     """Equal for equal processors, CPUs in use, compilers, flags and measuring programs."""
-    parts = [processor.identity(), repr(processor.usable_cpus()), find_compiler().digest]
+    parts = [c_compilers.processor(), repr(processor.usable_cpus()), find_compiler().digest]
     parts += [source.read_text(encoding="utf-8") for source in (CORE_SOURCE, MEMORY_SOURCE)]
     parts += [repr((CORE_MARGIN, SHARED_MARGIN))]
     slug = re.sub(r"[^a-z0-9]+", "-", processor.model_name().lower()).strip("-")

@@ -67,17 +67,6 @@ def model_name() -> str:
     return " ".join(re.sub(r"\((R|TM)\)|\bCPU\b|@.*", "", name).split())
 
 
-def identity() -> str:
-    """Whatever tells one processor from another: equal texts, equal processors."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
-    except OSError:
-        return platform.machine()
-    wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part")
-    lines = (line for line in text.splitlines() if line.split(":")[0].strip() in wanted)
-    return "\n".join(dict.fromkeys(lines))
-
-
 def caches(cpus: Sequence[int], system: Path = _SYSTEM) -> tuple[Cache, ...]:
     """The data caches that the CPUs use, inner to outer, each shared one counted once; empty: not known."""
     found: dict[int, dict[str, int]] = {}

@@ -5,6 +5,8 @@ The names below lie in `spacedsl.api`, which is imported when one of them is fir
 
 from typing import TYPE_CHECKING
 
+import spacedsl.loaded  # noqa: F401 (before all others, to know since when)
+
 if TYPE_CHECKING:
     from spacedsl.api import explore, load, load_kernel, load_space, replay, resume
 

@@ -1,17 +1,21 @@
 """Which C compilers this machine has: `$CC`, else cc, gcc, clang, else the compiler of the ziglang package.
 
-In: the environment. Out: commands in the order in which they are tried, and what each says of itself. Whether
-one builds what somebody needs is for that somebody to try.
+In: the environment. Out: commands in the order in which they are tried, what each says of itself, and what
+tells the processor that they compile for from others. Whether one builds what somebody needs is for that
+somebody to try.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
+from pathlib import Path
 
 Command = tuple[str, ...]
 
@@ -43,3 +47,15 @@ def version(command: Command) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout if answer.returncode == 0 and answer.stdout.strip() else None
+
+
+@cache
+def processor() -> str:
+    """Whatever tells one processor from another: equal texts, equal processors."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return platform.machine()
+    wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part")
+    lines = (line for line in text.splitlines() if line.split(":")[0].strip() in wanted)
+    return "\n".join(dict.fromkeys(lines))

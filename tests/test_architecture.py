@@ -20,13 +20,15 @@ LINKS = ("codegen", "grammars", "kernels", "search")
 CORE = ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.compiler", "spacedsl.engine")
 # What the modules of a package may import of this project; the longest matching name decides.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "spacedsl": ("spacedsl.api",),
+    "spacedsl": ("spacedsl.api", "spacedsl.loaded"),
+    "spacedsl.loaded": (),
     "spacedsl.diagnostics": (),
     "spacedsl.commands": (),
     "spacedsl.c_compilers": (),
     "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": (
         "spacedsl.c_compilers",
+        "spacedsl.loaded",
         "spacedsl.diagnostics",
         "spacedsl.language",
         "spacedsl.compiler",
@@ -40,6 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.api": (
         *CORE,
         "spacedsl.oracle",
+        "spacedsl.c_compilers",
         "spacedsl.commands",
         "spacedsl.record",
         "spacedsl.kernels",

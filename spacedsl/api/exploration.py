@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from types import FrameType
 
+from spacedsl import c_compilers
 from spacedsl.api.problem import (
     ChangedError,
     Defect,
@@ -175,7 +176,7 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 
 def _processor_digest() -> str:
-    return hashlib.sha256(processor.identity().encode()).hexdigest()
+    return hashlib.sha256(c_compilers.processor().encode()).hexdigest()
 
 
 def _check_processor(about: About, run: str, on_event: Listener) -> None:

@@ -7,7 +7,7 @@ The Python is printed when somebody asks for it, and the C (`compiler/c`) where 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
 
@@ -27,6 +27,8 @@ class CompiledSpace:
     complete: Space
     """The space with the internal counters that decide its quotients among its choices."""
     module: Module
+    digest: str = field(default="", init=False)
+    """Of the text that all this was made of; none, as `replace` leaves it, where a part was changed since."""
 
     @cached_property
     def python(self) -> PythonModule:
@@ -59,6 +61,7 @@ def compile_space(space: Space) -> CompiledSpace:
     module, complete = lower(space)
     compiled = CompiledSpace(space, complete, module)
     if space.digest:
+        object.__setattr__(compiled, "digest", space.digest)
         _kept[space.digest] = compiled
         if len(_kept) > MOST_KEPT:
             del _kept[next(iter(_kept))]

@@ -6,7 +6,7 @@ the exchanges of variables that its binding allows) and the clauses that fit in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations, product
 
@@ -118,7 +118,7 @@ def _relation(space: Space, group: _Group) -> Relation:
             if moved is not None and renaming not in exchanges:
                 exchanges.append(renaming)
     closed = allowed
-    for renaming in exchanges:
+    for renaming in exchanges[1:]:
         moved = _moved(space, group.uses, renaming)
         assert moved is not None
         # Value i of the exchanged binding is that of use `place` here, read the other way round if `swapped`.
@@ -147,24 +147,31 @@ def _moved(space: Space, uses: tuple[Use, ...], renaming: Mapping[str, str]) -> 
 def _allowed(space: Space, group: _Group) -> frozenset[tuple[int, ...]]:
     places = {canonical(space, u)[0]: (i, canonical(space, u)[1]) for i, u in enumerate(group.uses)}
 
-    def value(use: Use, row: tuple[int, ...]) -> int:
+    def read(use: Use) -> tuple[int, tuple[int, ...]]:
+        """Where a row has the use's value, and the value for each number that stands there."""
         target, swapped = canonical(space, use)
         place, stored_swapped = places[target]
-        number = row[place]
-        return space.enum(use).inverse[number] if swapped != stored_swapped else number
+        choice = space.enum(use)
+        return place, choice.inverse if swapped != stored_swapped else tuple(range(len(choice.values)))
 
-    def holds(literal: Literal, row: tuple[int, ...]) -> bool:
+    def test(literal: Literal) -> Callable[[tuple[int, ...]], bool]:
         if isinstance(literal, InMask):
-            return bool(literal.mask >> value(literal.use, row) & 1)
+            place, values = read(literal.use)
+            among = [bool(literal.mask >> value & 1) for value in values]
+            return lambda row: among[row[place]]
+        assert isinstance(literal, EnumEquality | EnumOrder)
+        (left, lefts), (right, rights) = read(literal.left), read(literal.right)
         if isinstance(literal, EnumOrder):
-            return value(literal.left, row) + literal.strict <= value(literal.right, row)
-        assert isinstance(literal, EnumEquality)
-        return (literal.translate[value(literal.left, row)] == value(literal.right, row)) is literal.equal
+            strict = literal.strict
+            return lambda row: lefts[row[left]] + strict <= rights[row[right]]
+        translate, equal = literal.translate, literal.equal
+        return lambda row: (translate[lefts[row[left]]] == rights[row[right]]) is equal
 
-    rows = product(*(range(len(space.enum(u).values)) for u in group.uses))
-    return frozenset(
-        row for row in rows if all(any(holds(x, row) for x in literals) for literals, _, _ in group.members)
-    )
+    rows: Iterable[tuple[int, ...]] = product(*(range(len(space.enum(u).values)) for u in group.uses))
+    for literals, _, _ in group.members:
+        tests = [test(literal) for literal in literals]
+        rows = [row for row in rows if any(holds(row) for holds in tests)]
+    return frozenset(rows)
 
 
 def _uses_of(literal: Literal) -> tuple[Use, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from spacedsl.compiler import compile_space
 from spacedsl.compiler.c import module
 from spacedsl.engine.instance import instantiate
-from spacedsl.engine.native import instance as native_instance
 from spacedsl.engine.native import tables
 from spacedsl.engine.native.bindings import Rows, rows
 from spacedsl.engine.native.places import pairs
@@ -72,12 +72,16 @@ def test_each_pair_has_a_place_of_its_own_where_c_looks_for_it(size: int) -> Non
 def test_generated_spaces_have_the_same_vectors_with_sparse_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DENSE_WORDS", 0)
     monkeypatch.setattr(tables, "DENSE_WORDS", 0)
-    native_instance.printed.cache_clear()
     compared = 0
     for seed in (2, 5):
         generated = generate_space(random.Random(seed))
         here = both(
-            instantiate(compile_space(load_text(generated.text)), generated.backbone.build(), Machine())
+            instantiate(
+                # What is printed otherwise than usual is not to be kept.
+                compile_space(replace(load_text(generated.text), digest="")),
+                generated.backbone.build(),
+                Machine(),
+            )
         )
         for descent in range(4):
             here.descend(random.Random(descent))

@@ -1,8 +1,9 @@
-"""Compiling generated C to a shared library, once for each text, compiler and set of flags.
+"""Compiling generated C to a shared library, once for each text, compiler, set of flags and processor.
 
 In: C text and definitions of its constants. Out: the path of a library in the user's cache, which is made
-under a temporary name and renamed, so that several processes may make it at once. Raises `NoCompilerError`
-where no compiler answers or it refuses the text: the Python engine needs none.
+under a temporary name and renamed, so that several processes may make it at once. A library ends in a digest
+of itself and of what it was made of; one without is made anew. Raises `NoCompilerError` where no compiler
+answers or it refuses the text: the Python engine needs none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from spacedsl import c_compilers
 FLAGS = ("-O2", "-std=gnu11", "-fvisibility=hidden", "-fno-sanitize=all", "-w", "-shared", "-fPIC")
 TIMEOUT_S = 300.0
 KEPT_S = 30 * 24 * 3600.0
-"""A library that has not been asked for in this time is removed when another one is made."""
+"""What has not been asked for in this time is removed when another library is made."""
+SEAL_BYTES = hashlib.sha256().digest_size
 
 
 class NoCompilerError(Exception):
@@ -58,17 +60,49 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "spacedsl" / "engines"
 
 
+def text_digest(source: str) -> str:
+    """What a library is found by, of all that the text says."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def find(text: str, constants: Mapping[str, int], folder: Path | None = None) -> Path | None:
+    """The library of the text with this digest, if it is in the cache."""
+    folder = folder if folder is not None else cache_folder()
+    digest = _digest(text, constants)
+    library = folder / f"{digest[:32]}.so"
+    with suppress(OSError):
+        content = library.read_bytes()
+        if content.endswith(_seal(digest, content[:-SEAL_BYTES])):
+            library.touch()
+            return library
+    return None
+
+
+def _digest(text: str, constants: Mapping[str, int]) -> str:
+    """Of everything that a library follows from."""
+    compiler = find_compiler()
+    parts = (*_command(compiler, constants), compiler.version, c_compilers.processor(), text)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _command(compiler: Compiler, constants: Mapping[str, int]) -> tuple[str, ...]:
+    return (*compiler.command, *FLAGS, *(f"-D{name}={value}" for name, value in constants.items()))
+
+
+def _seal(digest: str, content: bytes) -> bytes:
+    return hashlib.sha256(digest.encode() + content).digest()
+
+
 def build(source: str, constants: Mapping[str, int], folder: Path | None = None) -> Path:
     """The library of a translation unit, from the cache or compiled."""
-    compiler = find_compiler()
-    command = (*compiler.command, *FLAGS, *(f"-D{name}={value}" for name, value in constants.items()))
-    digest = hashlib.sha256("\0".join((*command, compiler.version, source)).encode()).hexdigest()
     folder = folder if folder is not None else cache_folder()
+    found = find(text_digest(source), constants, folder)
+    if found is not None:
+        return found
+    compiler = find_compiler()
+    command = _command(compiler, constants)
+    digest = _digest(text_digest(source), constants)
     library = folder / f"{digest[:32]}.so"
-    if library.exists():
-        with suppress(OSError):
-            library.touch()
-        return library
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="engine-", dir=folder) as place:
@@ -84,6 +118,9 @@ def build(source: str, constants: Mapping[str, int], folder: Path | None = None)
             )
             if done.returncode != 0 or not result.exists():
                 raise NoCompilerError(f"{compiler.command[0]} refused an engine: {done.stderr[:2000]}")
+            # Loaders ignore what stands behind the last section.
+            content = result.read_bytes()
+            result.write_bytes(content + _seal(digest, content))
             result.replace(library)
         _prune(folder)
     except subprocess.TimeoutExpired:
@@ -95,7 +132,7 @@ def build(source: str, constants: Mapping[str, int], folder: Path | None = None)
 
 def _prune(folder: Path) -> None:
     oldest = time.time() - KEPT_S
-    for library in folder.glob("*.so"):
+    for path in (*folder.glob("*.so"), *folder.glob("*.json")):
         with suppress(OSError):
-            if library.stat().st_mtime < oldest:
-                library.unlink()
+            if path.stat().st_mtime < oldest:
+                path.unlink()

@@ -17,13 +17,16 @@ from importlib import resources
 from pathlib import Path
 
 from spacedsl.compiler.c.bindings import print_loops
+from spacedsl.compiler.c.build import text_digest
 from spacedsl.compiler.c.expressions import Translations
 from spacedsl.compiler.c.filtered import LoopPrinter
+from spacedsl.compiler.c.interface import Interface
 from spacedsl.compiler.c.names import array, function_name, indent, variable_name
+from spacedsl.compiler.c.questions import questions
 from spacedsl.compiler.c.statements import Body
-from spacedsl.compiler.c.tables import DENSE_WORDS, StaticTables, Table, TableKind
+from spacedsl.compiler.c.tables import DENSE_WORDS, StaticTables
 from spacedsl.compiler.c.wakes import Source, WakePrinter, call, counter_of, sources
-from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Check, Module, Propagator, Statement
+from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Module, Propagator, Statement
 from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
@@ -39,14 +42,11 @@ class CModule:
 
     generated: str
     """What depends on the space."""
-    tables: tuple[Table, ...]
-    sources: tuple[Source, ...]
-    checks: tuple[Check, ...]
+    interface: Interface
 
     @property
-    def rows(self) -> tuple[str, ...]:
-        """The choices that are kept as bit rows."""
-        return tuple(str(table.subject) for table in self.tables if table.kind is TableKind.ROWS)
+    def digest(self) -> str:
+        return text_digest(self.source)
 
     @property
     def source(self) -> str:
@@ -85,7 +85,8 @@ def print_c(module: Module, space: Space) -> CModule:
         *("\n".join(lines) for lines in functions),
     ]
     text = "\n\n".join(part for part in parts if part) + "\n"
-    return CModule(text, tuple(printer.tables.requested.values()), found, tuple(printer.tables.checks))
+    tables = tuple(printer.tables.requested.values())
+    return CModule(text, Interface(tables, found, tuple(printer.tables.checks), questions(module, space)))
 
 
 @dataclass(frozen=True, slots=True)

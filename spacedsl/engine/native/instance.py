@@ -10,20 +10,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.compiler import CompiledSpace
-from spacedsl.compiler.c import CModule, print_c
-from spacedsl.compiler.c.build import build
+from spacedsl.compiler.c.interface import Interface
+from spacedsl.compiler.c.kept import library_of
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check, Limit
 from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
 from spacedsl.engine.native.bindings import NativeLimitError, Relations
-from spacedsl.engine.native.keys import Keys
+from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, decisions, ground
 from spacedsl.engine.native.tables import WORD_BITS, Pool, TableBuilder, words
@@ -58,26 +57,23 @@ def build_native(
     count = len(objects.objects)
     if count > MOST_OBJECTS:
         raise NativeLimitError(f"{count} objects are more than {MOST_OBJECTS}")
-    module = printed(compiled)
-    first = _row_objects(module, layout)
-    object_words, row_words = _words_for(count), _words_for(len(first))
-    mask_words = INTEGER_WORDS if layout.wide else 1
-    constants = {"OBJECT_WORDS": object_words, "ROW_WORDS": row_words, "MASK_WORDS": mask_words}
-    library = load(build(module.source, constants))
+    object_words, mask_words = _words_for(count), INTEGER_WORDS if layout.wide else 1
+
+    def constants(interface: Interface) -> dict[str, int]:
+        row_words = _words_for(len(_row_objects(interface, layout)))
+        return {"OBJECT_WORDS": object_words, "ROW_WORDS": row_words, "MASK_WORDS": mask_words}
+
+    interface, path = library_of(compiled, constants)
+    library, first = load(path), _row_objects(interface, layout)
+    row_words = constants(interface)["ROW_WORDS"]
     rest = (number for number in range(count) if number not in first)
     numbers = np.empty(count, np.int32)
     numbers[[*first, *rest]] = np.arange(count, dtype=np.int32)
-    rows = _Rows(compiled.complete, module.rows, layout, numbers, row_words)
+    rows = _Rows(compiled.complete, interface.rows, layout, numbers, row_words)
     filler = _Filler(
-        compiled.complete, module, objects, expansion, layout, object_words, mask_words, numbers, rows
+        compiled.complete, interface, objects, expansion, layout, object_words, mask_words, numbers, rows
     )
     return filler.fill(compiled, library)
-
-
-@lru_cache(maxsize=16)
-def printed(compiled: CompiledSpace) -> CModule:
-    """The propagators of a space as C; raises `UnprintableError`."""
-    return print_c(compiled.module, compiled.complete)
 
 
 def _words_for(count: int) -> int:
@@ -85,9 +81,9 @@ def _words_for(count: int) -> int:
     return 1 << max(0, -(-count // WORD_BITS) - 1).bit_length()
 
 
-def _row_objects(module: CModule, layout: Layout) -> dict[int, None]:
+def _row_objects(interface: Interface, layout: Layout) -> dict[int, None]:
     """The objects of choices that are kept as bit rows."""
-    return dict.fromkeys(number for name in module.rows for key in layout.cells[name] for number in key)
+    return dict.fromkeys(number for name in interface.rows for key in layout.cells[name] for number in key)
 
 
 class _Rows:
@@ -133,7 +129,7 @@ class _Rows:
 @dataclass(slots=True, eq=False)
 class _Filler:
     space: Space
-    module: CModule
+    interface: Interface
     objects: Objects
     expansion: Expansion
     layout: Layout
@@ -145,8 +141,6 @@ class _Filler:
     def fill(self, compiled: CompiledSpace, library: Library) -> NativeInstance:
         statics = Statics(self.objects, self.layout)
         relations = Relations(statics)
-        keys = Keys(relations, self.space)
-        keys.add(compiled.module.propagators)
         asked = askings(compiled.module.propagators, statics)
         keys_of_limits: dict[Limit, list[Key]] = {}
         for asking in asked:
@@ -156,14 +150,14 @@ class _Filler:
             self.layout,
             statics,
             relations,
-            keys.found,
+            keys_of(self.interface.questions, relations),
             self.numbers,
             self.object_words,
             self.mask_words,
             self.rows.offsets,
             keys_of_limits,
         )
-        tables = builder.build(self.module.tables)
+        tables = builder.build(self.interface.tables)
         cells, cell_pools = self._cells(relations, builder)
         pointers = np.array([table.ctypes.data for table in tables] or [0], np.uint64)
         initial = np.array(self._initial(), np.uint64)
@@ -197,7 +191,7 @@ class _Filler:
         cells[decisions(self.objects, self.layout), CELL_FIELDS.index("is_decision")] = 1
         has_limits = bool(self.space.quantities)
         return NativeInstance(
-            library, structure, self.module.checks, len(initial), size, has_limits, ground_graph, kept
+            library, structure, self.interface.checks, len(initial), size, has_limits, ground_graph, kept
         )
 
     def _initial(self) -> list[int]:
@@ -218,7 +212,7 @@ class _Filler:
         keys: list[Array] = [np.zeros(1, np.int32)]
         active: list[Array] = [np.zeros(1, np.uint64)]
         key_at = active_at = 1
-        for source in self.module.sources:
+        for source in self.interface.sources:
             offsets, bound = self._cells_of(source)
             if not len(offsets):
                 continue

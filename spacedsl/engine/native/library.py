@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from spacedsl.compiler.c.build import NoCompilerError
+
 FAULT, CONTRADICTION, NARROWED, UNCHANGED = -1, 0, 1, 2
 
 CELL_FIELDS = (
@@ -75,8 +77,11 @@ class Library:
 
 @cache
 def load(path: Path) -> Library:
-    """Loads a library, once in a process."""
-    functions = ctypes.CDLL(str(path))
+    """Loads a library, once in a process; raises `NoCompilerError`."""
+    try:
+        functions = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise NoCompilerError(f"no engine can be loaded from {path.parent}: {error}") from None
     state, words = c_void_p, c_void_p
     signatures = {
         "new_state": (c_void_p, [POINTER(InstanceTables)]),
