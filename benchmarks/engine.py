@@ -2,42 +2,49 @@
 
     python -m benchmarks.engine [--seconds 2] [--case matmul-once ..] [--json FILE]
 
-Times are processor time of one thread but for loading and for the ratio of two threads to one, which are wall
-time: for the ratio both cores must be free. Descents are random, with refutation, in the space's own order; a
-rate counts those that end in a complete candidate. Prints a table, and JSON.
+Times are processor time, for descents that of one thread; the ratio of two threads to one is in wall time,
+and for it both cores must be free. Descents are random, with refutation, in the space's own order; a rate
+counts those that end in a complete candidate. A new process finds the library in the cache; its space is
+parsed and checked before the clock starts. Prints tables, and JSON.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
+import multiprocessing
 import resource
-import shutil
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
+from rich.table import Table
+
+from benchmarks.tables import console, headed
 from spacedsl.api.solving import DEVICE
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.compiler.c import print_c
 from spacedsl.compiler.c.build import build, find_compiler
+from spacedsl.compiler.c.kept import library_of
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.engine.native.descents import random_descents
+from spacedsl.engine.native.library import load
 from spacedsl.engine.packing import Packing
 from spacedsl.engine.streams import Stream
 from spacedsl.kernels.device import load_device
 from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
+from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
 from spacedsl.search.orderings import branches_of, native_ordering, select_ordering
 
 SIZES = "[2, 4, 8, 16, 32]"
 SETUP_ROUNDS = 5
+PROCESSES = 5
 BATCH_DESCENTS = 100
 CONSTANTS = {"OBJECT_WORDS": 1, "ROW_WORDS": 1, "MASK_WORDS": 1}
 MATMUL = """
@@ -74,13 +81,24 @@ CASES = {
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """Of the space's propagators, without and with the cache."""
+    """Of the space's propagators, without the cache."""
 
     compiler: str
     print_s: float
     compile_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a new process computes, the C compiler that it asks for its version included; medians."""
+
+    case: str
     load_ms: float
-    """From the C text to its functions, from the cache."""
+    """From the checked space to the functions of its library, which is in the cache."""
+    setup_ms: float
+    """From there to the propagated root of its first instance."""
+    first_descent_ms: float
+    """From the checked space to the end of the first descent: all of that, and the ordering."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +125,58 @@ def compilation(compiled: CompiledSpace) -> Compilation:
     source = print_c(compiled.module, compiled.complete).source
     print_s = time.process_time() - started
     with tempfile.TemporaryDirectory() as folder:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        library = build(source, CONSTANTS, Path(folder))
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        copy = Path(folder, "copy.so")
-        shutil.copy(library, copy)
-        began = time.perf_counter()
+        started = spent_s()
         build(source, CONSTANTS, Path(folder))
-        ctypes.CDLL(str(copy))
-        load_s = time.perf_counter() - began
-    compile_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Compilation(find_compiler().version.splitlines()[0], print_s, compile_s, 1e3 * load_s)
+        compile_s = spent_s() - started
+    return Compilation(find_compiler().version.splitlines()[0], print_s, compile_s)
 
 
-def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) -> Measured:
+def starts(case: str) -> Start:
+    """What new processes wait for, after one that leaves what they find in the cache."""
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        _, *found = pool.map(start, [case] * (1 + PROCESSES), chunksize=1)
+    return Start(
+        case,
+        median(s.load_ms for s in found),
+        median(s.setup_ms for s in found),
+        median(s.first_descent_ms for s in found),
+    )
+
+
+def start(case: str) -> Start:
+    """The same of this process, which has compiled nothing yet."""
+    kernel, device, space = kernel_of(case), load_device(DEVICE), load_space(LINALG_SPACE)
+    began = spent_s()
+    compiled = compile_space(space)
+    load(library_of(compiled, lambda _: CONSTANTS)[1])
+    loaded = spent_s()
+    instance = instantiate(compiled, kernel, device, Engine.NATIVE)
+    made = spent_s()
+    run = batches(instance)
+    run(0, 1)
+    ended = spent_s()
+    if instance.native is None:
+        raise SystemExit(f"no native engine here: {instance.no_native}")
+    return Start(case, 1e3 * (loaded - began), 1e3 * (made - loaded), 1e3 * (ended - began))
+
+
+def spent_s() -> float:
+    """Processor time of this process and of those that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def kernel_of(case: str) -> Kernel:
     text, tiling = CASES[case]
     levels = ", ".join(f"{index}: [{', '.join([SIZES] * count)}]" for index, count in tiling.items())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.yaml")
         path.write_text(f"{text.lstrip()}tiling: {{{levels}}}\n")
-        kernel = load_kernel(path).backbone
-    device = load_device(DEVICE)
+        return load_kernel(path).backbone
+
+
+def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) -> Measured:
+    kernel, device = kernel_of(case), load_device(DEVICE)
     setup_s = []
     for _ in range(SETUP_ROUNDS):
         started = time.process_time()
@@ -141,7 +190,7 @@ def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) 
     run(0, 1)
     counts = DescentCounts()
     started = time.thread_time()
-    while (spent_s := time.thread_time() - started) < seconds:
+    while (took_s := time.thread_time() - started) < seconds:
         counts.add(run(counts.descents, BATCH_DESCENTS if engine is Engine.NATIVE else 1))
     return Measured(
         case=case,
@@ -149,7 +198,7 @@ def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) 
         statements=len(kernel.statements),
         open_decisions=sum(root.is_open(v) for v in instance.variables),
         descents=counts.descents,
-        descents_per_s=counts.complete / spent_s,
+        descents_per_s=counts.complete / took_s,
         decisions_per_descent=counts.decisions / counts.descents,
         refutations_per_descent=counts.refutations / counts.descents,
         dead_end_rate=counts.dead_end_rate,
@@ -198,19 +247,36 @@ def _two_threads(run: Callable[[int, int], DescentCounts], seconds: float) -> fl
     return rate(2) / rate(1)
 
 
-def table(rows: Sequence[Measured]) -> str:
-    head = (
-        f"{'case':<13} {'engine':<7} {'stmts':>5} {'open':>6} {'complete/s':>10} {'decisions':>9} "
-        f"{'refuted':>7} {'dead ends':>9} {'set-up':>8} {'packed':>7} {'2 threads':>9}"
+def descents_table(rows: Sequence[Measured]) -> Table:
+    headings = (
+        *("case", "engine", "statements", "open", "complete/s", "decisions", "refuted"),
+        *("dead ends", "set-up", "packed", "2 threads"),
     )
-    lines = [
-        f"{row.case:<13} {row.engine:<7} {row.statements:>5} {row.open_decisions:>6} "
-        f"{row.descents_per_s:>10,.0f} {row.decisions_per_descent:>9.1f} {row.refutations_per_descent:>7.2f} "
-        f"{row.dead_end_rate:>9.2%} {row.setup_ms:>5.0f} ms {row.packed_bytes:>5} B "
-        f"{'' if row.two_threads is None else f'{row.two_threads:.2f} x':>9}"
-        for row in rows
-    ]
-    return "\n".join([head, *lines])
+    made = headed("Random descents through matrix products", headings, words=("case", "engine"))
+    for row in rows:
+        made.add_row(
+            row.case,
+            row.engine,
+            f"{row.statements}",
+            f"{row.open_decisions:,}",
+            f"{row.descents_per_s:,.0f}",
+            f"{row.decisions_per_descent:.1f}",
+            f"{row.refutations_per_descent:.2f}",
+            f"{row.dead_end_rate:.2%}",
+            f"{row.setup_ms:.1f} ms",
+            f"{row.packed_bytes:,} B",
+            "" if row.two_threads is None else f"{row.two_threads:.2f} x",
+        )
+    return made
+
+
+def starts_table(rows: Sequence[Start]) -> Table:
+    headings = ("case", "library loaded", "first set-up", "in all, to the first descent")
+    made = headed("New processes, with the library in the cache", headings, words=("case",))
+    for row in rows:
+        times = (row.load_ms, row.setup_ms, row.first_descent_ms)
+        made.add_row(row.case, *(f"{time_ms:.1f} ms" for time_ms in times))
+    return made
 
 
 def main() -> None:
@@ -226,14 +292,21 @@ def main() -> None:
         for case in options.case or CASES
         for engine in Engine
     ]
-    print(table(rows))
-    print(
-        f"\n{made.compiler}: printed in {1e3 * made.print_s:.0f} ms, compiled in {made.compile_s:.1f} s, "
-        f"loaded from the cache in {made.load_ms:.1f} ms",
-        file=sys.stderr,
+    begun = [starts(case) for case in options.case or CASES]
+    out = console()
+    out.print(descents_table(rows))
+    out.print(starts_table(begun))
+    out.print(
+        f"{made.compiler}: printed in {1e3 * made.print_s:.0f} ms, compiled in {made.compile_s:.1f} s",
+        highlight=False,
     )
     if options.json is not None:
-        document = {"schema": 1, "compilation": asdict(made), "cases": [asdict(row) for row in rows]}
+        document = {
+            "schema": 2,
+            "compilation": asdict(made),
+            "cases": [asdict(row) for row in rows],
+            "new_processes": [asdict(row) for row in begun],
+        }
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

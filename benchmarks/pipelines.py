@@ -18,7 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rich.table import Table
+
 from benchmarks.engine import batches
+from benchmarks.tables import console, headed
 from spacedsl.compiler import compile_space
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Engine, instantiate
@@ -99,19 +102,28 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTES_PER_MEGABYTE
 
 
-def table(rows: Sequence[Measured]) -> str:
-    head = (
-        f"{'case':<10} {'engine':<7} {'stages':>6} {'open':>6} {'set-up':>8} {'target':>7} {'memory':>7} "
-        f"{'complete/s':>10} {'target':>7} {'decisions':>9} {'refuted':>8} {'dead ends':>9}"
+def table(rows: Sequence[Measured]) -> Table:
+    headings = (
+        *("case", "engine", "stages", "open", "set-up", "aim at most", "memory"),
+        *("complete/s", "aim at least", "decisions", "refuted", "dead ends"),
     )
-    lines = [
-        f"{row.case:<10} {row.engine:<7} {row.stages:>6} {row.open_decisions:>6} {row.setup_s:>6.2f} s "
-        f"{row.setup_target_s:>5.1f} s {row.added_mb:>4.0f} MB {row.descents_per_s:>10,.1f} "
-        f"{row.target_per_s:>7,} {row.decisions_per_descent:>9.1f} {row.refutations_per_descent:>8.2f} "
-        f"{row.dead_end_rate:>9.2%}"
-        for row in rows
-    ]
-    return "\n".join([head, *lines])
+    made = headed("Random descents through pipelines", headings, words=("case", "engine"))
+    for row in rows:
+        made.add_row(
+            row.case,
+            row.engine,
+            f"{row.stages}",
+            f"{row.open_decisions:,}",
+            f"{row.setup_s:.3f} s",
+            f"{row.setup_target_s:.1f} s",
+            f"{row.added_mb:.0f} MB",
+            f"{row.descents_per_s:,.1f}",
+            f"{row.target_per_s:,}",
+            f"{row.decisions_per_descent:.1f}",
+            f"{row.refutations_per_descent:.2f}",
+            f"{row.dead_end_rate:.2%}",
+        )
+    return made
 
 
 def main() -> None:
@@ -128,7 +140,7 @@ def main() -> None:
     ]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         rows = pool.starmap(measure, tasks, chunksize=1)
-    print(table(rows))
+    console().print(table(rows))
     if options.json is not None:
         document = {"schema": 1, "cases": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -19,6 +19,7 @@ from benchmarks.cpu.cases import Aim, Case
 from benchmarks.cpu.contest import Contender, Contest
 from benchmarks.cpu.peers import LIMITS, PRODUCT
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
+from benchmarks.tables import headed
 from spacedsl.codegen.timing import summarise
 from spacedsl.kernels.evaluation import Timing
 
@@ -150,18 +151,8 @@ def show(reports: Sequence[CaseReport], skipped: dict[str, str], console: Consol
 
 
 def _verdicts(reports: Sequence[CaseReport]) -> Table:
-    table = Table(title="Time of the best peer over ours", title_justify="left")
-    for heading in (
-        "case",
-        "ours",
-        "best peer",
-        "ratio (95 %)",
-        "of least",
-        "aims",
-        "of the limit",
-        "spread",
-    ):
-        table.add_column(heading, justify="left" if heading in ("case", "best peer", "aims") else "right")
+    headings = ("case", "ours", "best peer", "ratio (95 %)", "of least", "aims", "of the limit", "spread")
+    table = headed("Time of the best peer over ours", headings, words=("case", "best peer", "aims"))
     for r in reports:
         best = r.peers[0] if r.peers else None
         table.add_row(
@@ -186,9 +177,8 @@ def _verdict(of: CaseReport, aim: Aim) -> str:
 
 
 def _contenders(reports: Sequence[CaseReport]) -> Table:
-    table = Table(title="All contenders", title_justify="left")
-    for heading in ("case", "contender", "wall (95 %)", "CPU", "busy", "over ours (95 %)", "of least"):
-        table.add_column(heading, justify="left" if heading in ("case", "contender") else "right")
+    headings = ("case", "contender", "wall (95 %)", "CPU", "busy", "over ours (95 %)", "of least")
+    table = headed("All contenders", headings, words=("case", "contender"))
     for r in reports:
         table.add_section()
         for row in (*r.ours, *r.peers, *r.limits):

@@ -109,12 +109,13 @@ class Objects:
 
     def evaluator(self, expression: HostExpression, variables: tuple[str, ...]) -> Callable[[Key], object]:
         """The expression as a function of ids for these variables, which are all that it has."""
-        ambient = {"kernel": self.kernel, "device": self.device}
+        environment = {"kernel": self.kernel, "device": self.device}
         objects = self.objects
 
         def evaluate(key: Key) -> object:
-            named = {name: objects[item] for name, item in zip(variables, key, strict=True)}
-            return expression.evaluate({**ambient, **named})
+            for name, item in zip(variables, key, strict=True):
+                environment[name] = objects[item]
+            return expression.evaluate(environment)
 
         return evaluate
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from typing import Any
 
 import pytest
 
-import spacedsl.compiler as compiler
-from spacedsl import c_compilers
+from spacedsl import c_compilers, compiler
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.compiler.c import build as building
 from spacedsl.compiler.c import kept, print_c
@@ -42,9 +40,11 @@ require forall $a in Things: narrow($a) is A || size($a) < "$a.weight"
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty cache, and a process that remembers nothing."""
+    """An empty cache, and a process that remembers nothing, whose sources may be edited meanwhile."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(compiler, "_kept", {})
+    sources = kept.digest_of(kept.PACKAGE, float("inf"))
+    monkeypatch.setattr(kept, "_sources_digest", lambda: sources)
     return tmp_path / "spacedsl" / "engines"
 
 
@@ -105,6 +105,19 @@ print(len(printed), here.root().vector.tolist())
     ]
     assert [printed for printed, _ in answers] == ["1", "0"]
     assert answers[0][1] == answers[1][1]
+
+
+@needs_compiler
+def test_a_cache_that_cannot_be_written_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, again = found(space_of()), space_of()
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    for change in ("touch", "mkdir", "write_text", "write_bytes", "replace"):
+        monkeypatch.setattr(Path, change, refused)
+    monkeypatch.setattr(kept, "print_c", unprintable)
+    assert found(again) == first
 
 
 # ---- Every part of the keys -------------------------------------------------------------------------------
@@ -178,7 +191,7 @@ def test_nothing_is_kept_once_a_source_has_changed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = package(tmp_path / "package")
-    assert kept.digest_of(sources, os.stat(sources / "diagnostics.py").st_ctime - 1) is None
+    assert kept.digest_of(sources, (sources / "diagnostics.py").stat().st_ctime - 1) is None
     monkeypatch.setattr(kept, "_sources_digest", lambda: None)
     compiled = space_of()
     assert kept.key_of(compiled) is None

@@ -70,12 +70,15 @@ def find(text: str, constants: Mapping[str, int], folder: Path | None = None) ->
     folder = folder if folder is not None else cache_folder()
     digest = _digest(text, constants)
     library = folder / f"{digest[:32]}.so"
-    with suppress(OSError):
+    try:
         content = library.read_bytes()
-        if content.endswith(_seal(digest, content[:-SEAL_BYTES])):
-            library.touch()
-            return library
-    return None
+    except OSError:
+        return None
+    if content[-SEAL_BYTES:] != _seal(digest, content[:-SEAL_BYTES]):
+        return None
+    with suppress(OSError):
+        library.touch()
+    return library
 
 
 def _digest(text: str, constants: Mapping[str, int]) -> str:

@@ -81,9 +81,10 @@ def read(compiled: CompiledSpace) -> tuple[Interface, str] | None:
         if record["key"] != key or seal != _seal(record):
             return None
         found = decoded(record["interface"], compiled.module, compiled.complete), str(record["text"])
-        path.touch()
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+    with suppress(OSError):
+        path.touch()
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,8 @@ def _words_for(count: int) -> int:
 
 def _row_objects(interface: Interface, layout: Layout) -> dict[int, None]:
     """The objects of choices that are kept as bit rows."""
-    return dict.fromkeys(number for name in interface.rows for key in layout.cells[name] for number in key)
+    keys = chain.from_iterable(layout.cells[name] for name in interface.rows)
+    return dict.fromkeys(chain.from_iterable(keys))
 
 
 class _Rows:

@@ -126,8 +126,9 @@ def _ordered(node: Node) -> tuple[tuple[int, ...], int]:
 
 def decisions(objects: Objects, layout: Layout) -> list[int]:
     """The cells of enums and integers."""
-    choices = objects.space.choices
-    return [cell for cell, (name, _) in layout.owners.items() if not isinstance(choices[name], Counter)]
+    choices = objects.space.choices.values()
+    decided = (choice.name for choice in choices if not isinstance(choice, Counter))
+    return [cell for name in decided for cell in layout.cells[name].values()]
 
 
 def _signed(value: int) -> int:
