@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spacedsl.compiler.formulas import conjunction, host_call, host_term, negate, simplified
 from spacedsl.compiler.ir import Disjunct, HostTest, InMask, Literal, Lower, StaticCompare, StaticTest, Term
-from spacedsl.compiler.renaming import rename, rename_set
+from spacedsl.compiler.renaming import Renaming, rename, rename_set
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language.space import (
     Affine,
@@ -132,37 +132,63 @@ def trigger_firing(space: Space, trigger: Trigger) -> Firing:
     return Firing(variables, tests, (*members, *condition), trigger.span)
 
 
-def quotient_parts(space: Space, quotient: Quotient) -> tuple[Counter, Count, tuple[Requirement, ...]]:
-    """The declaration and definition of the counter of lower blockers, and the requirements that it decides.
+def quotient_parts(
+    space: Space, quotient: Quotient
+) -> tuple[tuple[tuple[Counter, Count], ...], tuple[Requirement, ...]]:
+    """Hidden counters, declared and defined, and the requirements that decide who represents a class.
 
-    An item is blocked by each lower member of its set that qualifies and is equivalent to it.
+    An item is blocked by each lower member of its set that qualifies and is equivalent to it. Whether an item
+    qualifies is counted where its condition applies maps: it does not where what they give is absent, and a
+    requirement says nothing of absent objects.
     """
     item = quotient.item
-    names = tuple(p.name for p in quotient.params)
+    names = (*(p.name for p in quotient.params), item.name)
     variables, tests, guards = _bind(space, (*quotient.params, item))
-    lower = _fresh("lower", {*names, item.name})
-    # In capitals, it is the name of no choice.
-    use = Use(f"{quotient.representative}_BLOCKERS", (*names, item.name))
+    applied, _, _ = _bind(space, quotient.maps)
+    lower = _fresh("lower", {*names, *(v.name for v in applied)})
+    base_set = variables[-1].set
     members = tuple(Is(guard, TRUE, quotient.span) for guard in guards)
     qualifies = And((*members, quotient.condition))
-    blocking = (
-        tuple(rename(d, {item.name: lower}) for d in clause)
-        for clause in conjunction(space, qualifies, quotient.span)
-    )
+    condition = conjunction(space, qualifies, quotient.span)
+    renaming = {item.name: lower, **{v.name: _fresh(f"{v.name}_{lower}", {*names}) for v in applied}}
     equivalent = InMask(Use(quotient.equivalence, (lower, item.name)), quotient.equivalence_mask)
-    base_set = variables[-1].set
-    count = Count(
-        use,
+    blockers = _hidden(
+        quotient,
+        "BLOCKERS",
         variables,
-        (Variable(lower, base_set),),
+        (Variable(lower, base_set), *(_renamed(v, renaming) for v in applied)),
         (*tests, Lower(lower, item.name, base_set)),
-        False,
-        0,
-        1,
-        (*blocking, (equivalent,)),
-        quotient.span,
+        (*(tuple(rename(d, renaming) for d in clause) for clause in condition), (equivalent,)),
     )
-    binders = tuple(Binder(v.name, v.set, quotient.span) for v in variables)
+    hidden = [blockers]
+    qualified: Formula = qualifies
+    if applied:
+        hidden.append(_hidden(quotient, "QUALIFIES", variables, applied, tests, condition))
+        qualified = _compared(hidden[-1][1].use, Comparison.GE, 1, quotient.span)
+    representative = Use(quotient.representative, names)
+    not_it, it = Is(representative, FALSE, quotient.span), Is(representative, TRUE, quotient.span)
+    rules: tuple[Formula, ...] = (
+        Or((not_it, qualified)),
+        Or((not_it, _compared(blockers[1].use, Comparison.LE, 0, quotient.span))),
+        Or((it, Not(qualified), _compared(blockers[1].use, Comparison.GT, 0, quotient.span))),
+    )
+    binders = blockers[0].params
+    return tuple(hidden), tuple(Requirement(binders, rule, quotient.span) for rule in rules)
+
+
+def _hidden(
+    quotient: Quotient,
+    what: str,
+    params: tuple[Variable, ...],
+    foralls: tuple[Variable, ...],
+    tests: tuple[StaticTest, ...],
+    condition: tuple[tuple[Disjunct, ...], ...],
+) -> tuple[Counter, Count]:
+    """A counter that belongs to a quotient: its declaration without a definition, and its definition."""
+    # In capitals, it is the name of no choice.
+    use = Use(f"{quotient.representative}_{what}", tuple(v.name for v in params))
+    count = Count(use, params, foralls, tests, False, 0, 1, condition, quotient.span)
+    binders = tuple(Binder(v.name, v.set, quotient.span) for v in params)
     declaration = Counter(
         use.choice,
         binders,
@@ -176,15 +202,11 @@ def quotient_parts(space: Space, quotient: Quotient) -> tuple[Counter, Count, tu
         quotient.span,
         definition=quotient.span,
     )
-    representative = Use(quotient.representative, (*names, item.name))
-    not_it, it = Is(representative, FALSE, quotient.span), Is(representative, TRUE, quotient.span)
-    blockers, zero = Affine(use, 1, ()), Affine(None, 1, ((1, 0),))
-    rules: tuple[Formula, ...] = (
-        Or((not_it, qualifies)),
-        Or((not_it, Compare(blockers, Comparison.LE, zero, quotient.span))),
-        Or((it, Not(qualifies), Compare(blockers, Comparison.GT, zero, quotient.span))),
-    )
-    return declaration, count, tuple(Requirement(binders, rule, quotient.span) for rule in rules)
+    return declaration, count
+
+
+def _compared(use: Use, op: Comparison, limit: int, span: Span) -> Compare:
+    return Compare(Affine(use, 1, ()), op, Affine(None, 1, ((1, limit),)), span)
 
 
 def _bind(
@@ -233,6 +255,11 @@ def _target(space: Space, ref: SetRef) -> SetRef:
         params = (p.name for p in quotient.params)
         target = rename_set(quotient.item.set, dict(zip(params, target.args, strict=False)))
     return rename_set(target, renaming)
+
+
+def _renamed(variable: Variable, renaming: Renaming) -> Variable:
+    target = None if variable.target is None else rename_set(variable.target, renaming)
+    return Variable(renaming.get(variable.name, variable.name), rename_set(variable.set, renaming), target)
 
 
 def _fresh(name: str, taken: set[str]) -> str:

@@ -74,11 +74,12 @@ def lower(space: Space) -> tuple[Module, Space]:
     """
     choices: dict[str, Choice] = dict(space.choices)
     requirements: list[Requirement] = list(space.requirements)
-    blockers: list[Count] = []
+    hidden_counts: list[Count] = []
     for quotient in space.quotients.values():
-        declaration, count, rules = quotient_parts(space, quotient)
-        choices[declaration.name] = declaration
-        blockers.append(count)
+        hidden, rules = quotient_parts(space, quotient)
+        for declaration, count in hidden:
+            choices[declaration.name] = declaration
+            hidden_counts.append(count)
         requirements += rules
     graphs = {name: _graph(definition) for name, definition in space.maps.items()}
     complete = replace(space, choices=choices, sets={**space.sets, **graphs})
@@ -86,7 +87,7 @@ def lower(space: Space) -> tuple[Module, Space]:
     counts = [counter_count(space, c) for c in space.choices.values() if isinstance(c, Counter)]
     relations, rest = merge(complete, clauses)
     lowering = _Lowering(complete)
-    for count in (*counts, *blockers):
+    for count in (*counts, *hidden_counts):
         lowering.add_count(count)
     for relation in relations:
         lowering.add_relation(relation)

@@ -98,8 +98,8 @@ class _Graph:
 
     def _quotient(self, quotient: Quotient, key: Key) -> Iterator[Node]:
         outer = self._environment(quotient.params, key[:-1])
-        for inner in self._bindings((*quotient.params, quotient.item), outer):
-            yield from self._open(binder_facts(self.objects, (quotient.item,), inner))
+        for inner in self._bindings((*quotient.params, quotient.item, *quotient.maps), outer):
+            yield from self._open(binder_facts(self.objects, (quotient.item, *quotient.maps), inner))
             yield from self._representatives((quotient.item,), inner)
             yield from self._formula(quotient.condition, inner)
 

@@ -278,7 +278,7 @@ class Denotations:
         *params, item = objects
         bound = {p.name: x for p, x in zip(quotient.params, params, strict=True)}
         lower: list[Meaning[bool]] = []
-        for binding, memberships in self._sets.bindings((quotient.item,), bound):
+        for binding, memberships in self._sets.bindings((quotient.item, *quotient.maps), bound):
             candidate = binding[quotient.item.name]
             present = self._all_present(memberships)
             qualifies = all_of((present, self._holds(quotient.condition, binding)))

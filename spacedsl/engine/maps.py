@@ -28,6 +28,8 @@ def verify_maps(space: Space, objects: Objects) -> None:
         _verify(objects, requirement.foralls, requirement.formula)
     for trigger in space.triggers:
         _verify(objects, trigger.foralls, trigger.condition)
+    for quotient in space.quotients.values():
+        _verify(objects, (*quotient.params, quotient.item, *quotient.maps), quotient.condition)
     for counter in space.choices.values():
         if isinstance(counter, Counter):
             value = [counter.value] if isinstance(counter.value, Use) else []

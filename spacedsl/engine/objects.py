@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language.host import HostExpression
 from spacedsl.language.host_runtime import describe
-from spacedsl.language.space import Binder, SetDef, SetRef, Space
+from spacedsl.language.space import Binder, Image, SetDef, SetRef, Space
 
 Key = tuple[int, ...]
 """The ids of a set's, a choice's or a binding's objects."""
@@ -94,6 +94,8 @@ class Objects:
         """The ids of what an instance's iterator gives; not yet its members."""
         self.iterated.add((definition.name, key))
         environment = dict(zip((p.name for p in definition.params), key, strict=True))
+        if isinstance(definition.iterator, Image):
+            return list(self.of(definition.iterator.set, self.mapped(definition.iterator, environment)))
         found = self.evaluate(definition.iterator, environment)
         span = definition.iterator.span
         if definition.name in self.space.maps:
@@ -106,6 +108,21 @@ class Objects:
         if len(set(numbers)) != len(numbers):
             raise _error("SP402", f"the iterator of {definition.name} gave an object twice", span)
         return numbers
+
+    def written(self, ref: SetRef) -> str:
+        """The name of a set; of an image, what it stands for."""
+        image = self.space.sets[ref.name].iterator if ref.name in self.space.sets else None
+        return image.span.text if isinstance(image, Image) else ref.name
+
+    def mapped(self, image: Image, environment: dict[str, int]) -> dict[str, int]:
+        """With what the maps of an image give; a located error where one has no value."""
+        for binder in image.maps:
+            values = self.of(binder.set, environment)
+            if not values:
+                shown = ", ".join(self.names[environment[a]] for a in binder.set.args)
+                raise _error("SP432", f"{binder.set.name}({shown}) has no value", binder.span)
+            environment = {**environment, binder.name: values[0]}
+        return environment
 
     def evaluator(self, expression: HostExpression, variables: tuple[str, ...]) -> Callable[[Key], object]:
         """The expression as a function of ids for these variables, which are all that it has."""
@@ -170,10 +187,13 @@ def _violations(objects: Objects, definition: SetDef) -> Iterator[Diagnostic]:
                 if member in allowed:
                     continue
                 if definition.name in objects.space.maps:
-                    message = f"{label} is {objects.names[member]}, which does not lie in {above.name}"
+                    message = (
+                        f"{label} is {objects.names[member]}, which does not lie in {objects.written(above)}"
+                    )
                     yield Diagnostic("SP431", message, definition.span)
                 else:
-                    message = f"{objects.names[member]} lies in {label} but not in its superset {above.name}"
+                    name, superset = objects.names[member], objects.written(above)
+                    message = f"{name} lies in {label} but not in its superset {superset}"
                     yield Diagnostic("SP403", message, definition.span)
         for other in definition.disjoint:
             shared = set(objects.of(SetRef(other), environment)).intersection(members)
@@ -223,6 +243,12 @@ def _by_dependency(space: Space) -> list[SetDef]:
             raise _error("SP407", f"the parameters of {name} range over {name} itself", definition.span)
         for param in definition.params:
             visit(param.set.name, (*path, name))
+        if isinstance(definition.iterator, Image):
+            for needed in (
+                *(binder.set.name for binder in definition.iterator.maps),
+                definition.iterator.set.name,
+            ):
+                visit(needed, (*path, name))
         done[name] = definition
 
     for name in space.sets:

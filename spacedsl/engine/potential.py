@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.language.host import Addition, HostExpression
-from spacedsl.language.space import Binder, Quotient, SetDef, SetRef, Space, Trigger
+from spacedsl.language.space import Binder, Image, Quotient, SetDef, SetRef, Space, Trigger
 
 Binding = Mapping[str, object]
 
@@ -153,12 +153,35 @@ class PotentialSets:
                     continue
                 self._fired.add(key)
                 self._instances[definition.name].setdefault(tuple(id(x) for x in args), {})
+                if isinstance(definition.iterator, Image):
+                    continue
                 for item in self._objects(definition.iterator, binding):
                     grown |= self._add(definition.name, args, item, Reason(memberships))
+        for definition in self._space.sets.values():
+            grown |= isinstance(definition.iterator, Image) and self._grow(definition, definition.iterator)
         for quotient in self._space.quotients.values():
             for binding, _ in list(self.bindings((*quotient.params, quotient.item))):
                 args = tuple(binding[p.name] for p in quotient.params)
                 grown |= self._add(quotient.set, args, binding[quotient.item.name], None)
+        return grown
+
+    def _grow(self, definition: SetDef, image: Image) -> bool:
+        """Take over what is in the set that an image is of; whether there was anything new."""
+        grown = False
+        for binding, memberships in list(self.bindings(definition.params)):
+            args = tuple(binding[p.name] for p in definition.params)
+            try:
+                (mapped,) = self.bindings(image.maps, binding)
+            except LookupError:
+                continue  # what a map gives is not in its set yet
+            for member in self.members(image.set, mapped[0]):
+                key = (id(definition), *(id(x) for x in args), id(member))
+                if key not in self._fired:
+                    self._fired.add(key)
+                    grown = True
+                    self._add(
+                        definition.name, args, member.object, Reason((*memberships, *mapped[1], member))
+                    )
         return grown
 
     def _fire(self) -> bool:
@@ -185,5 +208,12 @@ class PotentialSets:
         definition = self._space.sets[name]
         bound = {p.name: x for p, x in zip(definition.params, args, strict=True)}
         for superset in definition.supersets:
-            if superset.name in self._space.sets:
-                self._add_with_supersets(superset.name, [bound[v] for v in superset.args], item, reason)
+            if superset.name not in self._space.sets:
+                continue
+            above, arguments = self._space.sets[superset.name], [bound[v] for v in superset.args]
+            target = superset.name
+            if isinstance(above.iterator, Image):
+                given = {p.name: x for p, x in zip(above.params, arguments, strict=True)}
+                ((binding, _),) = self.bindings(above.iterator.maps, given)
+                target, arguments = above.iterator.set.name, [binding[v] for v in above.iterator.set.args]
+            self._add_with_supersets(target, arguments, item, reason)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.language.host import Addition
-from spacedsl.language.space import Binder, SetRef, Trigger
+from spacedsl.language.space import Binder, Image, SetRef, Trigger
 
 MOST_ROUNDS = 100
 
@@ -83,7 +83,8 @@ def expand(objects: Objects) -> Expansion:
         if not any(grown):
             _add_unions(objects, expansion, fixed)
             return expansion
-        _iterate_new(objects, expansion)
+        while _iterate_new(objects, expansion) | _grow_images(objects, expansion, fixed):
+            pass  # what is new in one may be an argument of another
     last = objects.space.triggers[expansion.firings[-1].trigger]
     message = f"triggers still add objects after {MOST_ROUNDS} rounds, this one among them"
     raise DiagnosticError([Diagnostic("SP421", message, last.span)])
@@ -137,18 +138,27 @@ def _add(objects: Objects, expansion: Expansion, fixed: set[Fact], fact: Fact, r
     definition = objects.space.sets[name]
     environment = dict(zip((p.name for p in definition.params), key, strict=True))
     for above in definition.supersets:
-        ref = objects.plain(above)
+        ref, inside = objects.plain(above), environment
+        image = objects.space.sets[ref.name].iterator
+        if isinstance(image, Image):
+            params = objects.space.sets[ref.name].params
+            actual = {param.name: environment[a] for param, a in zip(params, ref.args, strict=True)}
+            ref, inside = objects.plain(image.set), objects.mapped(image, actual)
         if len(ref.args) == len(objects.space.sets[ref.name].params):
-            ids = tuple(environment[a] for a in ref.args)
+            ids = tuple(inside[a] for a in ref.args)
             _add(objects, expansion, fixed, (ref.name, ids, member), reason)
 
 
-def _iterate_new(objects: Objects, expansion: Expansion) -> None:
-    """Evaluates the iterators of instances whose arguments triggers may add."""
+def _iterate_new(objects: Objects, expansion: Expansion) -> bool:
+    """Evaluates the iterators of instances whose arguments triggers may add; whether there were any."""
+    grown = False
     for definition in objects.space.sets.values():
+        if isinstance(definition.iterator, Image):
+            continue
         for key in list(objects.keys(definition.params)):
             if (definition.name, key) in objects.iterated:
                 continue
+            grown = True
             environment = dict(zip((p.name for p in definition.params), key, strict=True))
             reason = Reason(binder_facts(objects, definition.params, environment), None)
             for member in objects.iterate(definition, key):
@@ -156,6 +166,30 @@ def _iterate_new(objects: Objects, expansion: Expansion) -> None:
                 fact = (definition.name, key, member)
                 if fact not in reason.facts:
                     expansion.reasons.setdefault(fact, []).append(reason)
+    return grown
+
+
+def _grow_images(objects: Objects, expansion: Expansion, fixed: set[Fact]) -> bool:
+    """Adds to images what has been added to the sets that they are of; whether there was anything."""
+    grown = False
+    for definition in objects.space.sets.values():
+        image = definition.iterator
+        if not isinstance(image, Image):
+            continue
+        for key in objects.keys(definition.params):
+            given = dict(zip((p.name for p in definition.params), key, strict=True))
+            environment = objects.mapped(image, given)
+            relied = binder_facts(objects, (*definition.params, *image.maps), environment)
+            known = objects.members[definition.name].setdefault(key, {})
+            for member in objects.of(image.set, environment):
+                fact = (definition.name, key, member)
+                reason = Reason((*relied, _fact(objects, image.set, environment, member)), None)
+                if fact in fixed or reason in expansion.reasons.get(fact, ()):
+                    continue
+                grown = True
+                known[member] = None
+                expansion.reasons.setdefault(fact, []).append(reason)
+    return grown
 
 
 def _add_unions(objects: Objects, expansion: Expansion, fixed: set[Fact]) -> None:

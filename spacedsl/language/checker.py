@@ -8,14 +8,16 @@ sets, then of all choices, then everything that holds conditions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.language import choices, quantities, sets, space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
+from spacedsl.language.cycles import by_need
 from spacedsl.language.dependencies import check_dependencies
 from spacedsl.language.host import HostKind
+from spacedsl.language.inclusion import as_written
 from spacedsl.language.names import CounterNames, Misdeclared, Named, Names, QuantityNames
 from spacedsl.language.orderings import Listing
 from spacedsl.language.report import Report
@@ -63,7 +65,7 @@ class _Checker:
         self._note_unused()
         return space.Space(
             name=name,
-            sets=self.sets,
+            sets={**self.sets, **self.names.images},
             choices=self.choices,
             quotients=self.quotients,
             requirements=tuple(self.requirements),
@@ -82,6 +84,7 @@ class _Checker:
         declared = self._unique(d for d in self.declarations if isinstance(d, syntax.Set | syntax.Quotient))
         for declaration in declared:
             self.names.sets[declaration.name.text] = sets.header(declaration)
+        self.names.quotients = frozenset(d.name.text for d in declared if isinstance(d, syntax.Quotient))
         sets.check_cycles(self.names, declared)
 
     def _unique(
@@ -103,7 +106,8 @@ class _Checker:
         )
 
     def _declare_choices(self) -> None:
-        first: dict[str, Span] = {}
+        first: dict[str, syntax.Name] = {}
+        declared: dict[str, tuple[syntax.Declaration, int]] = {}
         for position, declaration in enumerate(self.declarations):
             name = _choice_name(declaration)
             if name is None:
@@ -112,12 +116,33 @@ class _Checker:
                 hint = "choices are written in snake_case"
                 self.report.error("SP011", f"`{name.text}` is no name for a choice", name.span, hint)
             if name.text in first:
-                self._twice(_kind(declaration), name, first[name.text])
+                self._twice(_kind(declaration), name, first[name.text].span)
                 continue
-            first[name.text] = name.span
+            first[name.text] = name
+            declared[name.text] = declaration, position
+        headers: dict[str, Named] = {}
+        order, broken = self._by_need({name: d for name, (d, _) in declared.items()})
+        for text in order:
             # What has a wrong header has been reported; its uses are not reported again.
-            self.names.choices[name.text] = self._header(declaration, position) or Misdeclared(name.span)
+            header = None if text in broken else self._header(*declared[text])
+            headers[text] = self.names.choices[text] = header or Misdeclared(first[text].span)
+        self.names.choices = {text: headers[text] for text in declared}
         self._type_quantities()
+
+    def _by_need(self, declared: Mapping[str, syntax.Declaration]) -> tuple[tuple[str, ...], frozenset[str]]:
+        """Each name after the maps that say what it is over, and the names that need themselves for that."""
+        needs = {
+            name: [n for use in _set_uses(declaration) for n in as_written(use).maps() if n in declared]
+            for name, declaration in declared.items()
+        }
+        order, cycles = by_need(needs)
+        for cycle in cycles:
+            name = _choice_name(declared[cycle[0]])
+            assert name is not None
+            message = f"`{name.text}` is needed to say what it is over: {' -> '.join(cycle)}"
+            hint = "give the set an `iterator` that says it"
+            self.report.error("SP026", message, name.span, hint)
+        return order, frozenset(name for cycle in cycles for name in cycle)
 
     def _type_quantities(self) -> None:
         """The types of quantities, once all that they can be made of is declared."""
@@ -166,7 +191,9 @@ class _Checker:
         params = tuple(scope.values())
         target = self.names.set_ref(declaration.target, scope)
         value = self.names.host(declaration.host, scope)
-        if target is None or value is None or not self.names.without_maps(scope):
+        if target is not None:
+            target = self.names.without_maps(target, scope, declaration.target.span)
+        if target is None or value is None:
             return None
         return space.Map(declaration.name.text, params, target, value, declaration.doc, declaration.name.span)
 
@@ -262,13 +289,14 @@ class _Checker:
         scope = {p.name: p for p in representative.params}
         condition = Conditions(self.names, scope, Purpose.OBSERVED).formula(declaration.condition)
         mask = self._equivalence(declaration.equivalence, representative.params[-1])
-        if condition is None or mask is None or not self.names.without_maps(scope):
+        if condition is None or mask is None:
             return
         self.choices[representative.name] = representative
         self.quotients[declaration.name.text] = space.Quotient(
             set=declaration.name.text,
             params=representative.params[:-1],
             item=representative.params[-1],
+            maps=tuple(binder for binder in scope.values() if binder.by_map),
             representative=representative.name,
             condition=condition,
             equivalence=declaration.equivalence.choice.text,
@@ -285,7 +313,10 @@ class _Checker:
         if (
             not isinstance(choice, space.EnumChoice)
             or len(choice.params) != 2
-            or not all(self.names.includes(item.set, p.set) for p in choice.params)
+            or not all(
+                self.names.includes(self.names.meant(item.set), self.names.meant(p.set))
+                for p in choice.params
+            )
         ):
             message = f"`{equivalence.choice.text}` does not relate two objects of {item.set.name}"
             hint = f"an enum with two parameters of {item.set.name} or of a superset"
@@ -360,6 +391,22 @@ def _kind(declaration: syntax.Declaration) -> str:
             return "map"
         case _:
             return "choice"
+
+
+def _set_uses(declaration: syntax.Declaration) -> Iterator[syntax.SetUse]:
+    """The sets that the header of what has a value, or of a map, names."""
+    match declaration:
+        case syntax.Map(_, params, target):
+            yield target
+        case syntax.Quotient(_, params, item):
+            yield item.set
+        case syntax.Quantity(_, params):
+            pass
+        case syntax.EnumChoice() | syntax.OrderedChoice() | syntax.IntegerChoice() | syntax.CounterChoice():
+            params = declaration.params
+        case _:
+            params = ()
+    yield from (param.set for param in params)
 
 
 def _choice_name(declaration: syntax.Declaration) -> syntax.Name | None:

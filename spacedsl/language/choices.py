@@ -15,7 +15,7 @@ from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.cycles import by_need
 from spacedsl.language.host import HostExpression
-from spacedsl.language.names import CounterNames, Names, QuantityNames, ValueNames, show
+from spacedsl.language.names import CounterNames, Names, QuantityNames, ValueNames
 from spacedsl.language.report import did_you_mean
 
 Enum = syntax.EnumChoice | syntax.OrderedChoice
@@ -180,7 +180,7 @@ def _symmetry(
         first = (marks[0].span, "it is declared here")
         names.report.error("SP032", message, marks[1].span, "keep one of the two", first)
     if params is not None and (len(params) != 2 or params[0].set != params[1].set):
-        given = " and ".join(show(p.set) for p in params) or "none"
+        given = " and ".join(str(names.meant(p.set)) for p in params) or "none"
         message = f"a choice with symmetry has two parameters of one set, not {given}"
         names.report.error("SP031", message, declaration.name.span, "`($a in S, $b in S)`")
     mark = marks[0]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import space, syntax
 from spacedsl.language.host import AMBIENT, HostExpression, HostKind, host_expression
 from spacedsl.language.host_runtime import BUILTINS
+from spacedsl.language.inclusion import Meant, includes, meant, substituted
 from spacedsl.language.report import Report, did_you_mean
 
 RESERVED_VARIABLES = (*AMBIENT, "fun")
@@ -28,9 +30,9 @@ class SetNames:
 
     name: syntax.Name
     params: tuple[str, ...]
-    param_sets: tuple[space.SetRef, ...]
+    param_sets: tuple[Meant, ...]
     """Of each parameter, over the names of those before it."""
-    supersets: tuple[space.SetRef, ...]
+    supersets: tuple[Meant, ...]
     """Over the names of the parameters."""
 
 
@@ -76,39 +78,28 @@ class Names:
     report: Report
     sets: dict[str, SetNames] = field(default_factory=dict)
     choices: dict[str, Named] = field(default_factory=dict)
+    images: dict[str, space.SetDef] = field(default_factory=dict)
+    """What parameters and supersets with maps in their arguments stand for: no file can name them."""
+    quotients: frozenset[str] = frozenset()
+    """The sets of them whose members are representatives."""
     used_sets: set[str] = field(default_factory=set)
     used_choices: set[str] = field(default_factory=set)
 
     # Sets
 
-    def includes(self, inner: space.SetRef, outer: space.SetRef) -> bool:
+    def includes(self, inner: Meant, outer: Meant) -> bool:
         """Whether every object of `inner` lies in `outer`, by the supersets that are declared."""
-        stack, seen = [inner], set()
-        while stack:
-            ref = stack.pop()
-            if ref.name == outer.name and (not outer.args or ref.args == outer.args):
-                return True
-            if ref in seen:
-                continue
-            seen.add(ref)
-            params, supersets = self._claims(ref.name)
-            actual = dict(zip(params, ref.args, strict=False))
-            for superset in supersets:
-                args = tuple(actual[a] for a in superset.args if a in actual)
-                # Where an argument is not known, what is left is the union of the superset's instances.
-                complete = len(args) == len(superset.args)
-                stack.append(space.SetRef(superset.name, args if complete else ()))
-        return False
+        return includes(inner, outer, self._claims)
 
-    def _claims(self, name: str) -> tuple[tuple[str, ...], tuple[space.SetRef, ...]]:
-        """The parameters of a set and its supersets over them; of a map, with the set of its values."""
-        mapped = self.choices.get(name)
-        if isinstance(mapped, space.Map):
-            return tuple(p.name for p in mapped.params), (mapped.target,)
+    def _claims(self, name: str) -> tuple[tuple[str, ...], tuple[Meant, ...]]:
         header = self.sets.get(name)
         return ((), ()) if header is None else (header.params, header.supersets)
 
-    def overlap(self, left: space.SetRef, right: space.SetRef) -> bool:
+    def meant(self, ref: space.SetRef, scope: Mapping[str, space.Binder] = MappingProxyType({})) -> Meant:
+        """A set, with the maps that its arguments stand for."""
+        return meant(ref, scope, self.images)
+
+    def overlap(self, left: Meant, right: Meant) -> bool:
         """Whether one of the two lies in the other."""
         return self.includes(left, right) or self.includes(right, left)
 
@@ -129,7 +120,7 @@ class Names:
     def _fit(
         self,
         params: Sequence[str],
-        sets: Sequence[space.SetRef],
+        sets: Sequence[Meant],
         args: Sequence[str],
         spans: Sequence[Span],
         scope: Scope,
@@ -139,23 +130,24 @@ class Names:
 
         `within_branch` of a quantity, which may not exist, it is enough that it can stand for some of them.
         """
-        actual = dict(zip(params, args, strict=True))
+        actual = dict(zip(params, self.meant(space.SetRef("", tuple(args)), scope).args, strict=True))
         ok = True
         for of, arg, span in zip(sets, args, spans, strict=True):
-            expected = space.SetRef(of.name, tuple(actual[a] for a in of.args if a in actual))
-            given = self._set_of(scope[arg])
+            expected = substituted(of, actual)
+            given = self._set_of(scope[arg], scope)
             if not (self.includes(given, expected) or (within_branch and self.includes(expected, given))):
-                self._outside(scope[arg], given, expected, span, scope)
+                self._outside(scope[arg], given, expected, span)
                 ok = False
         return ok
 
-    def _set_of(self, binder: space.Binder) -> space.SetRef:
+    def _set_of(self, binder: space.Binder, scope: Scope) -> Meant:
         """The set that a variable ranges over; of a map application, the one that its values lie in."""
-        if not binder.by_map:
-            return binder.set
-        params, (target,) = self._claims(binder.set.name)
-        actual = dict(zip(params, binder.set.args, strict=True))
-        return space.SetRef(target.name, tuple(actual[a] for a in target.args))
+        ref = self.meant(binder.set, scope)
+        mapped = self.choices.get(ref.name)
+        if not binder.by_map or not isinstance(mapped, space.Map):
+            return ref
+        params = (param.name for param in mapped.params)
+        return substituted(self.meant(mapped.target), dict(zip(params, ref.args, strict=True)))
 
     def find_set(self, name: syntax.Name) -> SetNames | None:
         if name.text not in self.sets:
@@ -207,17 +199,47 @@ class Names:
         return None if where is None else space.Binder(variable.name, ref, variable.span, where)
 
     def parameters(self, bindings: Iterable[syntax.Binding]) -> Scope | None:
-        """The scope of a declaration's parameters, whose sets need no maps; None where one is wrong."""
+        """The scope of a declaration's parameters, over sets without maps; None where one is wrong."""
+        bindings = tuple(bindings)
+        spans = {binding.variable.name: binding.set.span for binding in bindings}
         scope = self.bind(bindings, {})
-        return scope if scope is not None and self.without_maps(scope) else None
+        if scope is None:
+            return None
+        own: Scope = {}
+        for name, binder in scope.items():
+            ref = binder.set if binder.by_map else self.without_maps(binder.set, own, spans[name])
+            if ref is None:
+                return None
+            own[name] = replace(binder, set=ref)
+        return variables(own)
 
-    def without_maps(self, scope: Scope) -> bool:
-        """Whether no map has been applied where an instance must be known by its parameters alone."""
-        applied = [binder for binder in scope.values() if binder.by_map]
-        for binder in applied:
-            hint = "say it in the set's `iterator`, or in a counter or quantity that is used here"
-            self.report.error("SP026", "a map cannot be applied here", binder.span, hint)
-        return not applied
+    def without_maps(self, ref: space.SetRef, scope: Scope, span: Span) -> space.SetRef | None:
+        """The same set over variables alone; None where it cannot be one, which is reported at `span`."""
+        if not any(scope[arg].by_map for arg in ref.args):
+            return ref
+        if ref.name in self.quotients:
+            message = f"who is in `{ref.name}` follows from decisions: no map can be applied in it here"
+            hint = "name the set that it is a quotient of, and ask in a condition who represents a class"
+            self.report.error("SP026", message, span, hint)
+            return None
+        needed: dict[str, space.Binder] = {}
+
+        def need(name: str) -> None:
+            for arg in scope[name].set.args:
+                need(arg)
+            needed.setdefault(name, scope[name])
+
+        for arg in ref.args:
+            need(arg)
+        params = tuple(binder for binder in needed.values() if not binder.by_map)
+        image = space.Image(tuple(binder for binder in needed.values() if binder.by_map), ref, span)
+        name = "__".join((ref.name, *ref.args))
+        made = space.SetDef(name, params, (), (), image, None, None, "", span)
+        while name in self.sets or self.images.get(name, made) != made:
+            name += "_"
+            made = replace(made, name=name)
+        self.images[name] = made
+        return space.SetRef(name, tuple(param.name for param in params))
 
     def arguments(
         self, args: Iterable[syntax.Argument], scope: Scope, within_branch: bool = False
@@ -269,7 +291,8 @@ class Names:
             self._wrong_count(use.name, len(params), len(args), use.span)
             return None
         spans = [a.span for a in use.args]
-        ok = self._fit([p.name for p in params], [p.set for p in params], args, spans, scope, within_branch)
+        sets = [self.meant(param.set) for param in params]
+        ok = self._fit([p.name for p in params], sets, args, spans, scope, within_branch)
         if len(set(args)) < len(args):
             message = f"`{use.name.text}` is used twice on one object"
             self.report.error("SP016", message, use.span, "the objects of a choice are distinct")
@@ -317,17 +340,16 @@ class Names:
     def _outside(
         self,
         binder: space.Binder,
-        given: space.SetRef,
-        expected: space.SetRef,
+        given: Meant,
+        expected: Meant,
         span: Span,
-        scope: Scope,
     ) -> None:
-        name, outer, inner = shown(binder), show(expected, scope), show(given, scope)
+        name = binder.span.text if binder.by_map else f"${binder.name}"
         self.report.error(
             "SP017",
-            f"`{name}` is of {inner}, which is not a subset of {outer}",
+            f"`{name}` is of {given}, which is not a subset of {expected}",
             span,
-            f"quantify over {outer}, or declare `{given.name} subsetof {outer}`",
+            f"quantify over {expected}, or declare `{given.name} subsetof {expected}`",
             *(() if binder.by_map else ((binder.span, f"`{name}` is bound here"),)),
         )
 
@@ -374,12 +396,6 @@ class Names:
         return replace(problem, hint="what is decided is not known yet: ask for it outside of the quotes")
 
 
-def show(ref: space.SetRef, scope: Mapping[str, space.Binder] = {}) -> str:
-    """A set as it is written."""
-    args = (shown(scope[a]) if a in scope else f"${a}" for a in ref.args)
-    return f"{ref.name}({', '.join(args)})" if ref.args else ref.name
-
-
-def shown(binder: space.Binder) -> str:
-    """A variable, or a map application, as it is written."""
-    return binder.span.text if binder.by_map else f"${binder.name}"
+def variables(scope: Scope) -> Scope:
+    """What is bound by quantifiers and parameters, without the map applications."""
+    return {name: binder for name, binder in scope.items() if not binder.by_map}

@@ -7,12 +7,14 @@ in the superset?) can only be verified on a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.cycles import by_need
 from spacedsl.language.host import HostExpression
-from spacedsl.language.names import Names, SetNames, show
+from spacedsl.language.inclusion import Meant, as_written, without
+from spacedsl.language.names import Names, SetNames, variables
 from spacedsl.language.report import did_you_mean
 
 KEYS = ("type", "iterator", "reverse")
@@ -36,13 +38,9 @@ def header(declaration: syntax.Set | syntax.Quotient) -> SetNames:
     return SetNames(
         name=declaration.name,
         params=tuple(p.variable.name for p in declaration.params),
-        param_sets=tuple(_as_written(p.set) for p in declaration.params),
-        supersets=tuple(_as_written(use) for use in uses),
+        param_sets=tuple(as_written(p.set) for p in declaration.params),
+        supersets=tuple(as_written(use) for use in uses),
     )
-
-
-def _as_written(use: syntax.SetUse) -> space.SetRef:
-    return space.SetRef(use.name.text, tuple(a.name for a in use.args if isinstance(a, syntax.Variable)))
 
 
 def check_cycles(names: Names, declarations: Iterable[syntax.Set | syntax.Quotient]) -> None:
@@ -54,6 +52,10 @@ def check_cycles(names: Names, declarations: Iterable[syntax.Set | syntax.Quotie
         for cycle in by_need(edges)[1]:
             span = declared[cycle[0]].name.span
             names.report.error("SP022", f"`{cycle[0]}` {words}", span, " -> ".join(cycle))
+            # What has been reported goes on without end no more.
+            for name in cycle if edges is supersets else ():
+                left = names.sets[name]
+                names.sets[name] = replace(left, supersets=without(cycle, left.supersets))
 
 
 def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
@@ -62,9 +64,10 @@ def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
     if scope is None:
         check_keys(names, declaration.keys, KEYS)
         return None
-    supersets = [names.set_ref(use, scope) for use in declaration.supersets]
-    if not names.without_maps(scope):
-        return None
+    supersets = []
+    for use in declaration.supersets:
+        ref = names.set_ref(use, scope)
+        supersets.append(None if ref is None else names.without_maps(ref, scope, use.span))
     _check_disjoint(names, declaration)
     keys = check_keys(names, declaration.keys, KEYS)
     for key in keys.values():
@@ -72,7 +75,7 @@ def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
             names.report.error(
                 "SP024", f"`{key.name.text}` takes no `forall`", key.binding.span, "only `reverse` does"
             )
-    reverse = _reverse(names, declaration, keys.get("reverse"), [s for s in supersets if s is not None])
+    reverse = _reverse(names, declaration, keys.get("reverse"))
     if "iterator" not in keys:
         if any(key.name.text not in (*KEYS, *IGNORED_KEYS) for key in declaration.keys):
             return None  # most likely the key that was meant, and reported
@@ -86,7 +89,7 @@ def check_set(names: Names, declaration: syntax.Set) -> space.SetDef | None:
         return None
     return space.SetDef(
         name=declaration.name.text,
-        params=tuple(scope.values()),
+        params=tuple(variables(scope).values()),
         supersets=tuple(s for s in supersets if s is not None),
         disjoint=tuple(n.text for n in declaration.disjoint),
         iterator=iterator,
@@ -128,14 +131,13 @@ def _check_disjoint(names: Names, declaration: syntax.Set) -> None:
     for other in declaration.disjoint:
         if names.find_set(other) is None:
             continue
-        mine = space.SetRef(declaration.name.text)
-        if names.overlap(mine, space.SetRef(other.text)):
+        if names.overlap(Meant(declaration.name.text), Meant(other.text)):
             message = f"`{declaration.name.text}` cannot be disjoint from `{other.text}`"
             names.report.error("SP025", message, other.span, "one is a subset of the other")
 
 
 def _reverse(
-    names: Names, declaration: syntax.Set, key: syntax.Key | None, supersets: list[space.SetRef]
+    names: Names, declaration: syntax.Set, key: syntax.Key | None
 ) -> tuple[space.Binder, HostExpression] | None:
     if key is None:
         return None
@@ -153,9 +155,10 @@ def _reverse(
     if scope is None:
         return None
     (binder,) = scope.values()
-    if not any(binder.set == space.SetRef(s.name) for s in supersets):
-        hint = f"quantify over {' or '.join(s.name for s in supersets)}"
-        message = f"{show(binder.set)} is no superset of `{declaration.name.text}`"
+    above = [use.name.text for use in declaration.supersets]
+    if binder.set.args or binder.set.name not in above:
+        hint = f"quantify over {' or '.join(above)}"
+        message = f"{names.meant(binder.set)} is no superset of `{declaration.name.text}`"
         names.report.error("SP023", message, key.binding.set.span, hint)
         return None
     host = names.host(key.host, scope)

@@ -7,9 +7,9 @@ the orderings of `search`. Everything is frozen; names have been checked, so a l
 Conventions: a variable is named without its `$`. An enum's values are numbered in order of declaration,
 and a set of values is a bit mask over those numbers. A map application that was written as an argument is a
 variable too (see `Binder.by_map`): it follows the variables that it depends on among the `foralls` of a
-requirement, counter or trigger and the `binders` of an ordering, and stands among the `maps` of a quantity or
-an aggregate. Parameters and supersets have none. The conditions are in `formulas.py`, what quantities are
-computed from is in `terms.py`; both are read from here.
+requirement, counter or trigger and the `binders` of an ordering, and stands among the `maps` of a quantity, a
+quotient or an aggregate. Parameters and supersets have none: see `Image`. The conditions are in
+`formulas.py`, what quantities are computed from is in `terms.py`; both are read from here.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ __all__ = [
     "Formula",
     "Host",
     "HostTerm",
+    "Image",
     "IntegerChoice",
     "Is",
     "Literal",
@@ -104,13 +105,29 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """The members that another set has for what maps give: `Near(host($x))` as a set over `$x`."""
+
+    maps: tuple[Binder, ...]
+    """Map applications on the parameters and on each other, in order of need."""
+    set: SetRef
+    """Over the parameters and these; not a quotient."""
+    span: Span = field(compare=False)
+    """Where it is written first."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetDef:
     name: str
     params: tuple[Binder, ...]
     supersets: tuple[SetRef, ...]
     disjoint: tuple[str, ...]
-    iterator: HostExpression
-    """Evaluates to a tuple of objects, with the parameters, `kernel` and `device` in scope."""
+    iterator: HostExpression | Image
+    """Evaluates to a tuple of objects, with the parameters, `kernel` and `device` in scope.
+
+    An `Image` where the set is not declared but stands for one, with maps in its arguments, that a parameter
+    or a superset is written as. It claims nothing by itself.
+    """
     type_name: str | None
     reverse: tuple[Binder, HostExpression] | None
     """`reverse forall $x in SUPER = "host"`: the arguments whose instance holds $x."""
@@ -255,6 +272,8 @@ class Quotient:
     set: str
     params: tuple[Binder, ...]
     item: Binder
+    maps: tuple[Binder, ...]
+    """Map applications of the condition, on the parameters and the item, in order of need."""
     representative: str
     condition: Formula
     equivalence: str

@@ -66,16 +66,28 @@ def names_of(of: space.Space) -> Names:
     for quantity in of.quantities.values():
         choices[quantity.name] = QuantityNames(quantity.name, quantity.params, quantity.values, quantity.span)
     choices |= of.maps
-    sets = {s.name: _set_names(s.name, s.params, s.supersets, s.span) for s in of.sets.values()}
+    names = Names(Report(), choices=choices)
+    names.images = {s.name: s for s in of.sets.values() if isinstance(s.iterator, space.Image)}
+    names.quotients = frozenset(of.quotients)
+    for each in of.sets.values():
+        if each.name not in names.images:
+            names.sets[each.name] = _set_names(names, each.name, each.params, each.supersets, each.span)
     for quotient in of.quotients.values():
         above = (quotient.item.set,)
-        sets[quotient.set] = _set_names(quotient.set, quotient.params, above, quotient.span)
-    return Names(Report(), sets, choices)
+        names.sets[quotient.set] = _set_names(names, quotient.set, quotient.params, above, quotient.span)
+    return names
 
 
 def _set_names(
-    name: str, params: tuple[space.Binder, ...], supersets: tuple[space.SetRef, ...], span: Span
+    names: Names,
+    name: str,
+    params: tuple[space.Binder, ...],
+    supersets: tuple[space.SetRef, ...],
+    span: Span,
 ) -> SetNames:
     return SetNames(
-        syntax.Name(name, span), tuple(p.name for p in params), tuple(p.set for p in params), supersets
+        syntax.Name(name, span),
+        tuple(param.name for param in params),
+        tuple(names.meant(param.set) for param in params),
+        tuple(names.meant(superset) for superset in supersets),
     )

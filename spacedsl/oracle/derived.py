@@ -68,7 +68,7 @@ class DerivedModel:
         sets, logic = self.formulas.sets, self.formulas.logic
         relation = Is(Use(quotient.equivalence, ("other", "item")), quotient.equivalence_mask, quotient.span)
         needed: list[Literal] = []
-        for binding, members in sets.bindings((quotient.item,), outer):
+        for binding, members in sets.bindings((quotient.item, *quotient.maps), outer):
             other = binding[quotient.item.name]
             qualifies = [*self.guards(members), self.formulas.literal(quotient.condition, binding)]
             if other is item:

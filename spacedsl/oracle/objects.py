@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.language.host import Addition, HostExpression
-from spacedsl.language.space import Binder, SetRef, Space, Trigger
+from spacedsl.language.space import Binder, Image, SetRef, Space, Trigger
 from spacedsl.oracle.logic import NotTranslatedError
 
 Objects = tuple[object, ...]
@@ -134,7 +134,9 @@ class PossibleObjects:
         for name, definition in self.space.sets.items():
             for binding, needed in list(self.bindings(definition.params, {})):
                 args = tuple(binding[p.name] for p in definition.params)
-                if self._is_new(name, args):
+                if isinstance(definition.iterator, Image):
+                    grown |= self._grow(name, args, definition.iterator, binding, needed)
+                elif self._is_new(name, args):
                     for item in self.evaluate(definition.iterator, binding):  # type: ignore[attr-defined]
                         grown |= self._add(name, args, item, Cause(needed))
         for name, quotient in self.space.quotients.items():
@@ -142,6 +144,33 @@ class PossibleObjects:
                 args = tuple(binding[p.name] for p in quotient.params)
                 grown |= self._add(name, args, binding[quotient.item.name], None)
         return grown
+
+    def _grow(
+        self, name: str, args: Objects, image: Image, binding: Binding, needed: tuple[Member, ...]
+    ) -> bool:
+        """Adds the members of the set that an image is of, as far as they are known; whether any is new."""
+        mapped = self._mapped(image, binding)
+        if mapped is None:
+            return False
+        inside, relied = mapped
+        grown = False
+        for member in list(self.members(image.set, inside).values()):
+            if self._is_new(name, (*args, member)):
+                cause = Cause((*needed, *(m for m in (*relied, member) if not m.is_certain)))
+                self._add(name, args, member.item, cause)
+                grown = True
+        return grown
+
+    def _mapped(self, image: Image, binding: Binding) -> tuple[Binding, tuple[Member, ...]] | None:
+        """With what the maps give, as members of their sets; None where one is not among them (yet)."""
+        relied: list[Member] = []
+        for binder in image.maps:
+            try:
+                relied.append(self._image(binder.set, binding))
+            except NotTranslatedError:
+                return None
+            binding = {**binding, binder.name: relied[-1].item}
+        return binding, tuple(relied)
 
     def _fire(self) -> bool:
         """Adds what triggers would add on bindings not seen before; whether there were any."""
@@ -177,8 +206,19 @@ class PossibleObjects:
         definition = self.space.sets[name]
         bound = {p.name: x for p, x in zip(definition.params, args, strict=True)}
         for superset in definition.supersets:
-            if superset.name in self.space.sets:
-                self._add_upwards(superset.name, tuple(bound[v] for v in superset.args), item, cause)
+            if superset.name not in self.space.sets:
+                continue
+            above, target = self.space.sets[superset.name], superset.name
+            given = tuple(bound[v] for v in superset.args)
+            if isinstance(above.iterator, Image):
+                mapped = self._mapped(
+                    above.iterator, {p.name: x for p, x in zip(above.params, given, strict=True)}
+                )
+                if mapped is None:
+                    raise NotTranslatedError("maps without a value are not translated")
+                target = above.iterator.set.name
+                given = tuple(mapped[0][v] for v in above.iterator.set.args)
+            self._add_upwards(target, given, item, cause)
 
     def _add(self, name: str, args: Objects, item: object, cause: Cause | None) -> bool:
         """Whether the member is new. Without a cause: of a quotient."""

@@ -43,15 +43,23 @@ MAPS = [
          "`host($x)` is of Items, which is not a subset of Loops"),
     Case('require forall $x in Items: kind(host($x)) is A && "$host__x.ok"', "SP015", 1, 53,
          "unknown variable `$host__x`"),
-    Case('set S($x in Items, $y in Inner(loop($x))): iterator = "$y" end', "SP026", 1, 32,
-         "a map cannot be applied here"),
-    Case('set S($x in Items) subsetof Inner(loop($x)): iterator = "$x" end', "SP026", 1, 35,
-         "a map cannot be applied here"),
-    Case("choice enum c($x in Items, $y in Inner(loop($x))): value P: end", "SP026", 1, 40,
-         "a map cannot be applied here"),
-    Case("quotient Q of $x in Items: r = kind(host($x)) is A / near is YES end", "SP026", 1, 37,
-         "a map cannot be applied here",
-         "say it in the set's `iterator`, or in a counter or quantity that is used here"),
+    Case('set S($x in Items, $y in Inner(host($x))): iterator = "$y" end', "SP017", 1, 32,
+         "`host($x)` is of Items, which is not a subset of Loops"),
+    Case("set S($x in Items, $y in Inner(loop($x))): iterator = \"$y\" end\n"
+         "require forall $x in Items: forall $y in Inner(loop($x)): forall $z in Items:\n"
+         "  forall $s in S($x, $y): forall $t in S($x, $z): true", "SP017", 3, 46,
+         "`$z` is of Items, which is not a subset of Inner(loop($x))",
+         "quantify over Inner(loop($x)), or declare `Items subsetof Inner(loop($x))`"),
+    Case("choice enum c($x in Items, $y in Inner(loop($x))): value P: end\n"
+         "require forall $x in Items: forall $y in Items: forall $z in Inner(loop($y)): c($x, $z) is P",
+         "SP017", 2, 85, "`$z` is of Inner(loop($y)), which is not a subset of Inner(loop($x))"),
+    Case('map m($x in Items, $y in Inner(n($x))) in Items = "$y"\n'
+         'map n($x in Items) in Inner(m($x)) = "$x"', "SP026", 1, 5,
+         "`m` is needed to say what it is over: m -> n -> m", "give the set an `iterator` that says it"),
+    Case("quotient Q($x in Loops) of $y in Inner($x): r = kind($y) is A / near is YES end\n"
+         "choice enum c($x in Items, $y in Q(loop($x))): value P: end", "SP026", 2, 34,
+         "who is in `Q` follows from decisions: no map can be applied in it here",
+         "name the set that it is a quotient of, and ask in a condition who represents a class"),
     Case("require forall $x in Items: kind(kind($x)) is A", "SP027", 1, 34,
          "`kind` gives no object: it cannot be an argument"),
     Case("require forall $x in Items: host($x) is A", "SP028", 1, 29,
@@ -215,6 +223,25 @@ def test_a_choice_that_follows_from_others_is_no_decision_to_look_at() -> None:
 def test_a_branch_may_apply_to_objects_that_only_some_kernels_have_there() -> None:
     text = 'quantity q($x in Items) = "$x.is_loop" ? sum $y in Inner($x): size(loop($y)) : bytes(host($x))'
     assert check(DECLARED + text)[0] is not None
+
+
+def test_a_map_may_be_applied_in_a_header_in_front_of_its_declaration() -> None:
+    text = """
+        set Deep($x in Items, $y in Inner(inmost($x))) subsetof Inner(inmost(host($x))):
+          iterator = "$y.deep"
+        end
+        choice enum c($x in Items, $y in Inner(inmost($x)), $z in Deep($x, $y)): value P: value Q: end
+        map next($x in Items, $y in Inner(inmost($x))) in Deep($x, $y) = "$y.next"
+        quotient Kept($x in Items) of $y in Inner(inmost($x)):
+          is_kept = kind(host($y)) is A / near is YES
+        end
+        require forall $x in Items: forall $y in Inner(inmost($x)): c($x, $y, next($x, $y)) is P
+        map inmost($x in Items) in Loops = "$x.inmost"
+    """
+    space, found = check(DECLARED + text)
+    assert space is not None, [d.message for d in found]
+    assert [p.set.name for p in space.choices["c"].params] == ["Items", "Inner__inmost__x", "Deep"]
+    assert [m.name for m in space.quotients["Kept"].maps] == ["host__y"]
 
 
 def test_a_divisor_of_a_branch_that_may_be_impossible_is_remarked_on() -> None:
