@@ -1,4 +1,4 @@
-"""Kernel files of every backbone, for what works on any of them: checking, solving, explaining.
+"""The backbones, for what works on any of them: checking, solving, explaining, and an editor's proposals.
 
 In: the path of a kernel file, and sizes from the command line. Out: what the loader of its backbone makes of
 it. Whoever generates code asks for the one backbone that it knows.
@@ -6,16 +6,44 @@ it. Whoever generates code asks for the one backbone that it knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
-from spacedsl.kernels.located_yaml import parse_document
+from spacedsl.kernels.linalg import backbone as linalg
+from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.plain import backbone as plain
 from spacedsl.kernels.plain.kernel_file import PlainFile, check_plain
 
 AnyKernel = KernelFile | PlainFile
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """A kind of kernels."""
+
+    check: Callable[[Document, Path, Mapping[str, int]], AnyKernel]
+    """A kernel file that has been parsed, its path, and sizes; raises as `load_any`."""
+    classes: tuple[type, ...]
+    """Of the kernel, first, and of its objects, as far as they are the same for all kernel files."""
+
+
+BACKBONES: Mapping[str, Backbone] = MappingProxyType(
+    {
+        "linalg": Backbone(
+            lambda document, path, sizes: check_kernel(document.source, path, sizes),
+            (
+                linalg.Kernel,
+                *(c for c in vars(linalg).values() if isinstance(c, type) and c is not linalg.Kernel),
+            ),
+        ),
+        "plain": Backbone(check_plain, (plain.PlainKernel, plain.PlainObject)),
+    }
+)
+"""By the name that `backbone:` gives."""
 
 
 def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
@@ -24,8 +52,8 @@ def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> Any
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
     `DiagnosticError` with all that is wrong in the file.
     """
-    source = Source.read(path)
-    document = parse_document(source, "KF")
-    if isinstance(document.data, dict) and document.data.get("backbone") == "plain":
-        return check_plain(document, path, sizes)
-    return check_kernel(source, path, sizes)
+    document = parse_document(Source.read(path), "KF")
+    name = document.data.get("backbone") if isinstance(document.data, dict) else None
+    # Of a file that names none of them, the first one says what is wrong.
+    backbone = BACKBONES.get(name, BACKBONES["linalg"]) if isinstance(name, str) else BACKBONES["linalg"]
+    return backbone.check(document, path, sizes)

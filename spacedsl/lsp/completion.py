@@ -18,8 +18,8 @@ from spacedsl.language import syntax
 from spacedsl.language.host import AMBIENT
 from spacedsl.language.host_runtime import BUILTINS
 from spacedsl.language.sets import KEYS
-from spacedsl.lsp.analysis import Workspace
-from spacedsl.lsp.attributes import attributes
+from spacedsl.lsp.analysis import Analysis, Workspace
+from spacedsl.lsp.attributes import attributes, kernels_beside
 from spacedsl.lsp.context import OPENERS, Context, context
 from spacedsl.lsp.hover import describe
 from spacedsl.lsp.symbols import Index, Symbol, SymbolKind
@@ -63,7 +63,7 @@ def complete(workspace: Workspace, path: Path, offset: int) -> Completion:
     analysis = workspace.meaning(path)
     index = analysis.index
     if here.string is not None:
-        return Completion(offset - len(_begun(here.string)), tuple(_in_string(here, here.string, index)))
+        return Completion(offset - len(_begun(here.string)), tuple(_in_string(here, here.string, analysis)))
     documented = {id(s): describe(analysis, s) for s in (*index.sets.values(), *index.choices.values())}
     found = [*_names(here, index, documented), *_keywords(here)]
     return Completion(offset - len(here.begun), tuple(sorted(found, key=lambda p: not p.fits)))
@@ -75,11 +75,12 @@ def _begun(string: str) -> str:
     return match.group() if match is not None else ""
 
 
-def _in_string(here: Context, string: str, index: Index) -> Iterator[Proposal]:
+def _in_string(here: Context, string: str, analysis: Analysis) -> Iterator[Proposal]:
     attribute = re.search(r"\$(\w+)\.\w*\Z", string)
     if attribute is not None:
         of = dict(here.variables).get(attribute[1], "")
-        for name in attributes(index, attribute[1], of):
+        kernels = kernels_beside(analysis.files)
+        for name in attributes(analysis.index, attribute[1], of, kernels):
             yield Proposal(ProposalKind.ATTRIBUTE, name, name, f"of ${attribute[1]}")
         return
     if re.search(r"\.\w*\Z", string):

@@ -70,6 +70,70 @@ def test_what_may_stand_at_the_cursor(editor: Editor, typed: str, expected: set[
     assert set(editor.typed(SPACE + typed)) == expected
 
 
+JOBS = """\
+kernel: shop
+backbone: plain
+space: SPACE
+parameters: {horizon: 9}
+objects:
+  machines: [lathe]
+  tasks:
+    - {name: cut, machine: lathe, minutes: 3, next: [polish]}
+    - {name: polish, machine: lathe, minutes: 2}
+"""
+SHOP = """\
+set Tasks: iterator = "$kernel.tasks" end
+set After($t in Tasks) subsetof Tasks: iterator = "$t.next" end
+set Where($t in Tasks): iterator = "[$t.machine]" end
+set Long subsetof Tasks: iterator = "[t for t in $kernel.tasks if t.minutes > $device.threads]" end
+"""
+TASK = {"id", "machine", "minutes", "name", "next"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ('require "$kernel.', {"horizon", "machines", "name", "tasks"}),
+        ('require forall $t in Tasks: "$t.', TASK),
+        ('require forall $t in Tasks: forall $u in After($t): "$u.', TASK),
+        ('require forall $t in Tasks: forall $m in Where($t): "$m.', {"id", "name"}),
+        ('require forall $t in Long: "$t.', TASK),
+        ('require forall $t in Nowhere: "$t.', set()),
+    ],
+)
+def test_a_kernel_file_beside_the_space_says_what_its_objects_have(
+    editor: Editor, typed: str, expected: set[str]
+) -> None:
+    editor.save(JOBS.replace("SPACE", "main.space"), "shop.yaml")
+    editor.save("kernel: [", "broken.yaml")
+    editor.save(SHOP, "main.space")
+    editor.type(SHOP)
+    assert set(editor.typed(SHOP + typed)) == expected
+
+
+def test_a_kernel_file_that_names_another_space_says_nothing(editor: Editor) -> None:
+    editor.save(SHOP, "other.space")
+    editor.save(JOBS.replace("SPACE", "other.space"), "shop.yaml")
+    editor.type(SHOP)
+    assert editor.typed(SHOP + 'require forall $t in Tasks: "$t.') == []
+    included = 'include "other.space"\n'
+    editor.type(included)
+    assert set(editor.typed(included + 'require forall $t in Tasks: "$t.')) == TASK
+
+
+def test_a_kernel_file_is_read_again_when_it_changes(editor: Editor) -> None:
+    jobs = JOBS.replace("SPACE", "main.space")
+    editor.save(SHOP, "main.space")
+    editor.save(jobs, "shop.yaml")
+    editor.type(SHOP)
+    assert "due" not in editor.typed(SHOP + 'require forall $t in Tasks: "$t.')
+    editor.save(
+        jobs.replace("minutes: 3", "minutes: 3, due: 5").replace("minutes: 2", "minutes: 2, due: 9"),
+        "shop.yaml",
+    )
+    assert "due" in editor.typed(SHOP + 'require forall $t in Tasks: "$t.')
+
+
 def test_choices_come_with_variables_in_scope_and_others_behind_them(editor: Editor) -> None:
     found = editor.proposals(SPACE + "require forall $s in Statements: forall $d in Dimensions:\n  ")
     typed = [p.inserted for p in found]
