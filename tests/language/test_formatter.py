@@ -59,7 +59,7 @@ def tokens(text: str) -> list[Token]:
     return list(grammar().lex(text))
 
 
-COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(///(?!/)[^\n]*|//[^\n]*|/\*.*?\*/)', re.DOTALL)
+COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(///(?!/)[^\r\n]*|//[^\r\n]*|/\*.*?\*/)', re.DOTALL)
 """A string, in which nothing is a comment, or a comment."""
 
 
