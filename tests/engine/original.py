@@ -14,7 +14,7 @@ from spacedsl.language.host import Addition, callback, exposed
 Membership = tuple[str, tuple[object, ...], object]
 
 
-@exposed("id", "name", "is_static", "is_parallel", "level", "possible_sizes")
+@exposed("id", "name", "is_static", "is_parallel", "level", "possible_sizes", "mapped", "direct")
 @dataclass(eq=False)
 class Dimension:
     id: int
@@ -23,6 +23,12 @@ class Dimension:
     is_parallel: bool = True
     level: int = 1
     possible_sizes: tuple[int, ...] = (2, 4)
+    mapped: tuple[Dimension, ...] = ()
+    """Those that use, iteration by iteration, what this one makes."""
+    direct: tuple[Dimension, ...] = ()
+    """Of those that are or may become mapped, the ones that no memory may lie in front of."""
+    lowering: tuple[Membership, ...] = ()
+    """What is added where the dimension is not mapped to one that uses its values."""
 
 
 @exposed("id", "name", "dims", "has_effects", "is_vectorizable", "is_load", "region")
@@ -47,15 +53,12 @@ class Region:
     mappings: tuple[Mapping, ...] = ()
 
 
-@exposed("name", "produced", "consumed", "is_direct")
+@exposed("name", "produced", "consumed")
 @dataclass(eq=False)
 class Mapping:
     name: str
     produced: Dimension
     consumed: Dimension
-    is_direct: bool = False
-    """Whether no memory may lie between the two."""
-    lowering: tuple[Membership, ...] = ()
 
 
 @exposed("name", "definitions", "uses", "dims", "mappings")
@@ -99,8 +102,8 @@ class Kernel:
         self.static_dims = tuple(d for d in self.dimensions if d.is_static)
 
     @callback
-    def lower(self, mapping: Mapping) -> Addition:
-        return Addition(mapping.lowering)
+    def lower(self, producing: Dimension, using: Dimension) -> Addition:
+        return Addition(() if using in producing.direct else producing.lowering)
 
     @callback
     def store_dim(self, region: Region, mapping: Mapping) -> Addition:
@@ -133,8 +136,8 @@ def two_nests(depth: int) -> Kernel:
     x = Variable("x", (load,), (compute,), made, mappings)
     y = Variable("y", (compute,), (store,), used)
     lowering = through_memory(x, outer)
-    for mapping in mappings:
-        mapping.lowering = lowering
+    for a, b in zip(made, used, strict=True):
+        a.mapped, a.lowering = (b,), lowering
     return Kernel(
         instructions=(load, compute, store),
         dimensions=(outer, *made, *used),
@@ -169,11 +172,14 @@ def through_memory(value: Variable, outer: Dimension) -> tuple[Membership, ...]:
         *(("MemInsts", (), i) for i in (store, load)),
         ("MemRegions", (), block),
         ("Temporaries", (), block),
+        *(("MappedDims", (m.produced,), m.consumed) for m in (*before, *after)),
         *(("DimMappings", (), m) for m in (*before, *after)),
         *(("Variables", (), v) for v in variables),
     )
 
 
 def direct(name: str, left: tuple[Dimension, ...], right: tuple[Dimension, ...]) -> tuple[Mapping, ...]:
+    for a, b in zip(left, right, strict=True):
+        a.direct = (b,)
     pairs = zip(left, right, strict=True)
-    return tuple(Mapping(f"{name}_map{i}", a, b, is_direct=True) for i, (a, b) in enumerate(pairs))
+    return tuple(Mapping(f"{name}_map{i}", a, b) for i, (a, b) in enumerate(pairs))
