@@ -56,6 +56,11 @@ test: $(VENV)/.installed-dev
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.engine.soak
 
+# Small mistakes in the engine and in the translation to CP-SAT, one at a time, which random spaces have to find;
+# ARGS="SECONDS WORD".
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.engine.mutants $(ARGS)
+
 # Files that nobody would write, through the code of `spacedsl check`; ARGS="FILES SEED".
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.language.fuzz $(ARGS)

@@ -32,7 +32,9 @@ class Tally:
     uncounted: list[str] = field(default_factory=list)
     """Why CP-SAT's translation refuses spaces."""
     natives: int = 0
-    """Spaces that the native engine has run."""
+    """Instances that the native engine has run."""
+    questions: int = 0
+    """To CP-SAT, whether there is a solution with certain values."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,11 @@ class Agreement:
     objects: Mapping[str, object]
     """By name."""
     tally: Tally = field(default_factory=Tally)
+    _derived: Sequence[Key] = field(init=False)
+    """What any solution has a counter, a representative or a quantity of."""
+
+    def __post_init__(self) -> None:
+        self._derived = tuple(dict.fromkeys(key for s in self.solutions for key in s.derived))
 
     # ---- Walks ----
 
@@ -116,13 +123,14 @@ class Agreement:
         root = self.instance.root()
         if root is None or root.is_complete:
             return
-        first, second = random_step(root, rng), random_step(root, rng)
+        first = [random_step(root, rng) for _ in range(rng.randint(1, 3))]
+        second = random_step(root, rng)
         high = self._follow(root, [second])
-        low = self._follow(root, [first, second])
+        low = self._follow(root, [*first, second])
         self.tally.vectors += 1
         if low is not None:
-            assert high is not None, f"less was possible, and is no contradiction: {_show([first, second])}"
-            assert _is_within(low, high), f"deciding more has left more: {_show([first, second])}"
+            assert high is not None, f"less was possible, and is no contradiction: {_show([*first, second])}"
+            assert _is_within(low, high), f"deciding more has left more: {_show([*first, second])}"
 
     def check_queue(self, rng: random.Random) -> None:
         """The same vector, whichever of the changed domains is propagated first."""
@@ -172,15 +180,15 @@ class Agreement:
         for variable in self.instance.variables:
             key = (variable.choice, variable.names)
             left = variable.values(candidate.mask(variable))
-            for value in {s.decisions[key] for s in alive if key in s.decisions}:
+            found = {s.decisions.get(key) for s in alive}
+            for value in found - {None}:
                 assert value in left, f"{key} has lost {value}, which has a solution: {_show(path)}"
             if candidate.is_open(variable):
-                assert all(key in s.decisions for s in alive), (
-                    f"{key} is open, but may be absent: {_show(path)}"
-                )
-        for solution in alive:
-            for key, value in solution.derived.items():
-                self._check_derived(candidate, key, value, path)
+                assert None not in found, f"{key} is open, but may be absent: {_show(path)}"
+        for key in self._derived:
+            for number in {s.derived.get(key) for s in alive}:
+                if number is not None:
+                    self._check_derived(candidate, key, number, path)
 
     def _check_derived(self, candidate: Candidate, key: Key, value: str | int, path: Sequence[Step]) -> None:
         objects = [self.objects[name] for name in key[1]]

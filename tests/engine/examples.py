@@ -15,7 +15,7 @@ from tests.engine.agreement import Agreement
 from tests.engine.generated_objects import Backbone, Machine, Plain
 from tests.engine.generated_spaces import SETS, GeneratedSpace
 
-MOST_VALUES_TRIED = 30_000
+MOST_VALUES_TRIED = 60_000
 """What the enumerator may spend on one example."""
 
 

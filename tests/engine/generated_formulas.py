@@ -31,6 +31,14 @@ class Formulas:
     rng: random.Random
     choices: list[Declared] = field(default_factory=list)
     may_apply_maps: bool = True
+    mapping: int = 15
+    """How often a map stands in the place of a variable, in percent."""
+    affinity: int = 20
+    """How often an integer is multiplied, and how often something is added to it."""
+    nesting: int = 25
+    """How often a formula is something else than a disjunction."""
+    numbers: Sequence[int] = tuple(range(7))
+    """What integers are compared with."""
     within: dict[str, set[str]] = field(
         default_factory=lambda: {
             "Items": {"Items"},
@@ -65,17 +73,17 @@ class Formulas:
 
         `limits`: whether counters that show only that they stay below something may be used here.
         """
-        shape = self.rng.randrange(20)
-        if depth <= 1 or shape < 3:
+        if depth <= 1 or self._chance(15):
             return self._literal(variables, limits)
-        if shape < 15:
+        if not self._chance(self.nesting):
             operands = [self._formula(variables, depth - 1, limits) for _ in range(self._between(2, 3))]
             return " || ".join(self._bracketed(o) for o in operands)
         positive = self._formula(variables, depth - 1, limits)
-        if shape == 19:
+        shape = self.rng.randrange(5)
+        if shape == 4:
             return f"!({self._formula(variables, depth - 1)})"
         other = self._formula(variables, depth - 1)
-        if shape < 17:
+        if shape < 2:
             return f"{self._bracketed(other)} => {self._bracketed(positive)}"
         return f"{self._bracketed(other)} && {self._bracketed(positive)}"
 
@@ -145,10 +153,10 @@ class Formulas:
             for u in [self._use(c, variables)]
             if u and self._is_other(u, use)
         ]
-        left = f"{self._between(2, 3)} * {use}" if self._chance(20) else use
-        if self._chance(20):
+        left = f"{self._between(2, 3)} * {use}" if self._chance(self.affinity) else use
+        if self._chance(self.affinity):
             left += f" + {self._between(1, 2)}"
-        right = str(self._between(0, 6))
+        right = self._one([str(number) for number in self.numbers])
         if others and self._chance(50):
             right = self._one(others)
             if self._chance(30):
@@ -168,7 +176,8 @@ class Formulas:
                 return None
             free.remove(fitting[0])
             is_mapped = len(choice.params) == 1 and param == "Items" and self.may_apply_maps
-            args.append(f"next(${fitting[0]})" if is_mapped and self._chance(15) else f"${fitting[0]}")
+            mapped = is_mapped and self._chance(self.mapping)
+            args.append(f"next(${fitting[0]})" if mapped else f"${fitting[0]}")
         return f"{choice.name}({', '.join(args)})"
 
     def _may_be(self, over: str, param: str, args: Sequence[str]) -> bool:

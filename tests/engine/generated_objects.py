@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spacedsl.language.host import Addition, callback, exposed
 
 
-@exposed("id", "name", "sizes", "weight", "is_odd", "near", "next")
+@exposed("id", "name", "sizes", "weight", "is_odd", "is_live", "near", "next")
 @dataclass(slots=True, eq=False, repr=False)
 class Item:
     id: int
@@ -15,6 +15,8 @@ class Item:
     sizes: tuple[int, ...]
     weight: int
     is_odd: bool
+    is_live: bool = True
+    """Whether it has a choice to make: those that only fill a set have none."""
     near: tuple[Item, ...] = ()
     copy: Item | None = None
     next: Item | None = None
@@ -34,18 +36,26 @@ class Backbone:
     reds: tuple[int, ...]
     blues: tuple[int, ...]
     near: tuple[tuple[int, ...], ...]
+    fillers: int = 0
+    """So many more items, before the last one, that have nothing to decide."""
 
     def build(self) -> Plain:
+        last = len(self.sizes) - 1
         items = tuple(
-            Item(i, f"item{i}", sizes, weight, i % 2 == 1)
+            Item(i + self.fillers * (i == last), f"item{i}", sizes, weight, i % 2 == 1)
             for i, (sizes, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
         )
-        for number, (item, near) in enumerate(zip(items, self.near, strict=True)):
+        fillers = tuple(
+            Item(last + i, f"filler{i}", (1,), 1, False, is_live=False) for i in range(self.fillers)
+        )
+        everything = (*items[:-1], *fillers, items[-1])
+        for item, following in zip(everything, (*everything[1:], items[-1]), strict=True):
+            item.next = following
+        for item, near in zip(items, self.near, strict=True):
             item.near = tuple(items[i] for i in near)
-            item.next = items[min(number + 1, len(items) - 1)]
-            item.copy = Item(item.id + len(items), f"{item.name}copy", item.sizes, 1, False, (item,))
-            item.copy.next = item
-        return Plain(items, tuple(items[i] for i in self.reds), tuple(items[i] for i in self.blues))
+            number = item.id + len(everything)
+            item.copy = Item(number, f"{item.name}copy", item.sizes, 1, False, near=(item,), next=item)
+        return Plain(everything, tuple(items[i] for i in self.reds), tuple(items[i] for i in self.blues))
 
 
 @exposed("items", "reds", "blues", "few", "add_copy", "add_red_copy", "paint_blue", "add_near")

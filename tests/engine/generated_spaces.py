@@ -1,22 +1,20 @@
 """Random small spaces with the objects to try them on.
 
 In: a source of random choices (`random.Random`, or hypothesis's, which shrinks). Out: the text of a `.space`
-file that uses any of the language's constructs, and a backbone of plain objects, so small that all of its
-solutions can be listed. What the text means is not known here.
+file, and a backbone of plain objects, so small that all of its solutions can be listed. Which constructs a
+space uses is drawn first, each by itself, so that any two of them often meet. What the text means is not
+known here.
 """
 
 from __future__ import annotations
 
-import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.engine.generated_choices import LARGE, ORDER, Choices, Growth
 from tests.engine.generated_formulas import Declared
 from tests.engine.generated_objects import Backbone
-from tests.engine.generated_terms import Terms
-
-MOST_ASSIGNMENTS = 3000
-"""Of the decisions alone, before any requirement and any trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,6 @@ def generate_space(rng: random.Random) -> GeneratedSpace:
     return _Author(rng).write()
 
 
-ORDER = ("LOW", "MID", "TOP")
 SETS = """\
 set Items: iterator = "$kernel.items" end
 set Reds subsetof Items: iterator = "$kernel.reds" end
@@ -44,150 +41,114 @@ map next($x in Items) in Items = "$x.next"
 
 
 @dataclass(slots=True)
-class _Author(Terms):
-    lines: list[str] = field(default_factory=list)
+class _Author(Choices):
     quotients: list[str] = field(default_factory=list)
     local_quotients: list[str] = field(default_factory=list)
     """Those of the items near another one."""
-    room: float = math.log(MOST_ASSIGNMENTS)
-    backbone: Backbone = field(init=False)
 
     def write(self) -> GeneratedSpace:
-        triggers = self._between(1, 2) if self._chance(30) else 0
-        self.backbone = self._backbone(triggers)
+        triggers = self._between(1, 2) if self._chance(60) else 0
+        large, many = self._chance(15), self._chance(6)
+        self.backbone = self._backbone(3 if triggers or self._chance(60) else 4, large, many)
+        self.numbers = LARGE if large else self.numbers
+        self.nesting, self.mapping, self.affinity = (
+            often if self._chance(60) else rarely for often, rarely in ((35, 15), (40, 10), (45, 15))
+        )
+        growths = [self._growth() for _ in range(triggers)]
+        for growth in growths:
+            self._grow(growth)
         if triggers:
-            self.room = math.log(MOST_ASSIGNMENTS) / 2
-            self._unary(over="Items")
-        for _ in range(self._between(1, 4)):
-            kinds = [self._unary, self._unary, self._binary, self._binary, self._integer, self._integer]
-            self._pick([*kinds, self._ordered])()
+            self._unary(over=growths[0].over)
+        self._declare()
         if not self.choices:
             self._unary(over=self._set())
-        for _ in range(triggers):
-            self._trigger()
-        for _ in range(self._between(0, 4)):
-            self._pick([self._counter, self._counter, self._quotient, self._quotient, self._quantity])()
+        for growth in growths:
+            self._trigger(growth)
+        self._derive()
         for _ in range(self._between(0, 3)):
             self._requirement()
         return GeneratedSpace(SETS + "\n" + "\n\n".join(self.lines) + "\n", self.backbone)
 
+    def _drawn(self, chances: list[tuple[int, Callable[[], None]]]) -> list[Callable[[], None]]:
+        """Each with its chance, in percent, in any order."""
+        drawn = [declare for percent, declare in chances if self._chance(percent)]
+        self.rng.shuffle(drawn)
+        return drawn
+
+    def _declare(self) -> None:
+        """The choices: what has the most bindings first, as long as there is room."""
+        if self._chance(60):
+            self._pair("symmetric")
+        chances: list[tuple[int, Callable[[], None]]] = [
+            (60, lambda: self._pair("antisymmetric")),
+            (75, self._triple),
+            (85, self._ordered),
+            (65, self._integer),
+            (25, lambda: self._pair("")),
+            (25, self._unary),
+            (15, self._integer),
+        ]
+        for declare in self._drawn(chances):
+            declare()
+
+    def _derive(self) -> None:
+        """What follows from the choices, each of which may read those before it."""
+        chances: list[tuple[int, Callable[[], None]]] = [
+            (60, lambda: self._counter(product=False)),
+            (65, lambda: self._counter(product=True)),
+            (25, lambda: self._counter(product=False)),
+            (60, self._quantity),
+            (100, self._ordered_quantity),
+        ]
+        # Counters are often over representatives.
+        if self._chance(75):
+            self._quotient()
+        for declare in self._drawn(chances):
+            declare()
+
     # ---- Objects ----
 
-    def _backbone(self, triggers: int) -> Backbone:
-        count = self._between(2, 3 if triggers else 4)
+    def _backbone(self, most: int, large: bool, many: bool) -> Backbone:
+        count = self._between(2, most)
         universe = self._one(["0 1 2", "1 2 4", "1 2 3", "2 4", "1 2 3 6", "0 5"])
-        numbers = tuple(int(n) for n in universe.split())
+        numbers = tuple(self.rng.sample(LARGE, 3)) if large else tuple(int(n) for n in universe.split())
         sizes = tuple(
             tuple(n for n in numbers if self._chance(80)) or (numbers[self.rng.randrange(len(numbers))],)
             for _ in range(count)
         )
-        reds = self._some(count)
-        blues = tuple(i for i in range(count) if i not in reds) if self._chance(50) else self._some(count)
-        near = tuple(tuple(j for j in self._some(count, 50) if j != i) for i in range(count))
+        reds = self._some(count, 70)
+        blues = tuple(i for i in range(count) if i not in reds) if self._chance(30) else self._some(count, 60)
+        near = tuple(tuple(j for j in self._some(count, 60) if j != i) for i in range(count))
         weights = tuple(self._between(1, 3) for _ in range(count))
-        return Backbone(sizes, weights, reds, blues, near)
-
-    def _members(self, name: str) -> tuple[int, ...]:
-        everything = tuple(range(len(self.backbone.sizes)))
-        return {"Reds": self.backbone.reds, "Blues": self.backbone.blues}.get(name, everything)
-
-    def _pairs(self, left: str, right: str) -> int:
-        if right == "Near($x)":
-            return sum(len(self.backbone.near[a]) for a in self._members(left))
-        return sum(a != b for a in self._members(left) for b in self._members(right))
-
-    def _set(self) -> str:
-        return self._one(["Items", "Items", "Items", "Reds", "Blues"])
+        return Backbone(sizes, weights, reds, blues, near, self._between(126, 134) if many else 0)
 
     def _binder(self, variables: dict[str, str]) -> str:
         """A set for a further variable, often one that belongs to an earlier variable."""
-        around = [v for v in variables if self._chance(30)]
+        around = [v for v in variables if self._chance(40)]
         if around:
             return self._one([f"Near(${around[0]})", *(f"{q}(${around[0]})" for q in self.local_quotients)])
-        return self._one(["Items", "Items", "Items", "Reds", "Blues", "Near", *self.quotients * 4])
-
-    # ---- Choices ----
-
-    def _fits(self, assignments: float) -> bool:
-        """Whether so many times more assignments still fit; takes the room if so."""
-        if math.log(assignments) > self.room:
-            return False
-        self.room -= math.log(assignments)
-        return True
-
-    def _values(self, count: int) -> tuple[str, ...]:
-        return ("P", "Q", "R", "S", "T")[:count]
-
-    def _unary(self, over: str = "") -> None:
-        """`over`: a set that there has to be such a choice over."""
-        sure = bool(over)
-        over = over or self._set()
-        values = self._values(self._between(2, 3))
-        if not sure and not self._fits(float(len(values)) ** len(self._members(over))):
-            return
-        name = f"kind{len(self.choices)}"
-        body = [f"choice enum {name}($x in {over}):"]
-        choice = Declared(name, (over,), values)
-        for value in values:
-            body.append(f"  value {value}:")
-            if self._chance(20):
-                body.append(f"    requires {self._formula({'x': over}, depth=1)}")
-        if len(values) > 2 and self._chance(40):
-            body.append("  alias PQ = P | Q:")
-            choice = Declared(name, (over,), (*values, "PQ"))
-        self.lines.append("\n".join([*body, "end"]))
-        self.choices.append(choice)
-
-    def _binary(self) -> None:
-        symmetry = self._one(["", "symmetric", "symmetric", "antisymmetric"])
-        left = self._set()
-        right = left if symmetry else self._one([self._set(), "Near($x)"])
-        values = self._values(self._between(2, 4 if symmetry == "antisymmetric" else 3))
-        pairs = self._pairs(left, right) // (2 if symmetry else 1)
-        if not self._fits(float(len(values)) ** pairs):
-            return
-        name = f"pair{len(self.choices)}"
-        body = [f"choice enum {name}($x in {left}, $y in {right}):"]
-        if symmetry == "symmetric":
-            body.append("  symmetric")
-        elif symmetry:
-            body += ["  antisymmetric:", "    P -> Q"] + (["    R -> S"] if len(values) > 3 else [])
-        body += [f"  value {value}:" for value in values]
-        self.lines.append("\n".join([*body, "end"]))
-        self.choices.append(Declared(name, (left, right), values, symmetry=symmetry or "none"))
-
-    def _ordered(self) -> None:
-        over = self._set()
-        if not self._fits(3.0 ** len(self._members(over))):
-            return
-        name = f"rank{len(self.choices)}"
-        self.lines.append(f"choice ordered enum {name}($x in {over}): LOW < MID < TOP end")
-        self.choices.append(Declared(name, (over,), ORDER, is_ordered=True))
-
-    def _integer(self) -> None:
-        over = self._set()
-        universe = self._one(["$x.sizes", "$x.sizes", "$x.sizes", "range(1, $x.weight + 2)", "[1, 2, 3]"])
-        offered = {
-            "$": [len(sizes) for sizes in self.backbone.sizes],
-            "r": [weight + 1 for weight in self.backbone.weights],
-            "[": [3 for _ in self.backbone.sizes],
-        }[universe[0]]
-        if not self._fits(math.prod(float(offered[i]) for i in self._members(over))):
-            return
-        name = f"size{len(self.choices)}"
-        self.lines.append(f'choice integer {name}($x in {over}): "{universe}" end')
-        self.choices.append(Declared(name, (over,)))
+        everything = [] if self.backbone.fillers and "Items" in variables.values() else ["Items"] * 3
+        return self._one([*everything, "Reds", "Blues", "Near", *self.quotients * 4])
 
     # ---- What follows from choices ----
 
-    def _counter(self) -> None:
-        variables: dict[str, str] = {}
-        params = ""
+    def _params(self) -> dict[str, str]:
+        """Of a counter: up to three parameters, mostly one."""
+        params: dict[str, str] = {}
+        for _ in range(self.rng.choice((0, 0, 1, 1, 1, 1, 2, 2, 3))):
+            is_near = bool(params) and self._chance(50)
+            params["pqr"[len(params)]] = "Near($p)" if is_near else self._binder_of_all(params)
+        return params
+
+    def _binder_of_all(self, variables: dict[str, str]) -> str:
+        """A set without parameters."""
         over = self._set()
-        if self._chance(60):
-            variables["p"] = over
-            params = f"$p in {over}"
-        head = f"({params}):"
+        return "Reds" if self.backbone.fillers and over in variables.values() else over
+
+    def _counter(self, product: bool) -> None:
+        params = self._params()
+        variables = dict(params)
+        head = f"({', '.join(f'${p} in {over}' for p, over in params.items())}):"
         foralls = ""
         for index in range(self._between(1, 2)):
             binder = variables[f"v{index}"] = self._binder(variables)
@@ -196,7 +157,6 @@ class _Author(Terms):
             where = f' where "${filtered}.{test}"' if self._chance(20) else ""
             foralls += f"  forall $v{index} in {binder}{where}:\n"
         kind = self._one(["", "", "half ", "internal "])
-        product = self._chance(40)
         value = self._amount(variables, product, hidden=kind == "half ")
         if value is None:
             return
@@ -209,36 +169,60 @@ class _Author(Terms):
         self.lines.append(
             f"choice {kind}counter {name}{head}\n{base}{foralls}  {operation} {value} when:{when}\nend"
         )
-        counted = Declared(
-            name, (over,) if params else (), visible=not kind, is_sum=not product, is_product=product
-        )
+        sets = tuple("Near($x)" if over == "Near($p)" else over for over in params.values())
+        counted = Declared(name, sets, visible=not kind, is_sum=not product, is_product=product)
         self.choices.append(counted)
         if self._chance(80):
             self._limit(counted)
 
     def _quantity(self) -> None:
-        """Of integers, or of an order; mostly with a limit."""
+        """Of integers; mostly with a limit."""
         over = self._set()
         variables = {"p": over} if self._chance(70) else {}
-        head = f"($p in {over})" if variables else "()"
-        ranks = [c for c in self.choices if c.is_ordered]
-        name = f"value{len(self.choices)}"
-        is_ordered = bool(ranks) and self._chance(30)
-        body = self.places(variables, ORDER) if is_ordered else self.term(variables, depth=3)
-        self.lines.append(f"quantity {name}{head} =\n  {body}")
-        params = (over,) if variables else ()
-        derived = Declared(name, params, ORDER if is_ordered else (), is_ordered=is_ordered, is_quantity=True)
-        self.choices.append(derived)
-        if self._chance(70) and not is_ordered:
+        body = self.term(variables, depth=2 if self.backbone.fillers else 3)
+        derived = self._named(variables, body)
+        if self._chance(70):
             self._limit(derived)
 
+    def _ordered_quantity(self) -> None:
+        """A place in an order that follows from others, and mostly a limit on it."""
+        if not any(c.is_ordered for c in self.choices):
+            return
+        variables = {"p": self._set()} if self._chance(70) else {}
+        derived = self._named(variables, self.places(variables, ORDER), ORDER)
+        if self._chance(70):
+            prefix = f"forall $p in {derived.params[0]}: " if variables else ""
+            use = f"{derived.name}({'$p' if variables else ''})"
+            limit = self._order(derived, use, variables or {"p": "Items"}) if variables else ""
+            plain = f"{use} {self._one(['<=', '<', '>=', '!='])} {self._one(['MID', 'MID', 'TOP'])}"
+            self._require_limit(prefix, limit if limit and self._chance(50) else plain, variables)
+
+    def _named(self, variables: dict[str, str], body: str, values: tuple[str, ...] = ()) -> Declared:
+        """A quantity over at most one parameter."""
+        name = f"value{len(self.choices)}"
+        head = f"($p in {variables['p']})" if variables else "()"
+        self.lines.append(f"quantity {name}{head} =\n  {body}")
+        params = tuple(variables.values())
+        derived = Declared(name, params, values, is_ordered=bool(values), is_quantity=True)
+        self.choices.append(derived)
+        return derived
+
     def _limit(self, counter: Declared) -> None:
-        prefix = f"forall $p in {counter.params[0]}: " if counter.params else ""
-        use = f"{counter.name}({'$p' if counter.params else ''})"
+        variables = {p: over.replace("$x", "$p") for p, over in zip("pqr", counter.params, strict=False)}
+        prefix = "".join(f"forall ${p} in {over}: " for p, over in variables.items())
+        use = f"{counter.name}({', '.join(f'${p}' for p in variables)})"
         operator = self._one(["<=", "<=", "<", ">=", "!=", "!="] if counter.visible else ["<=", "<"])
         bounds = ["2", "3"] if operator in ("==", ">=") else ["3", "4", "6", "9", '"$kernel.few * 3"']
         bound = self._one([*bounds, '"$device.limit"'])
-        self.lines.append(f"require {prefix}{use} {operator} {bound}")
+        if len(self.numbers) == len(LARGE):
+            bound = self._one([str(n) for n in LARGE[1:]])
+        self._require_limit(prefix, f"{use} {operator} {bound}", variables)
+
+    def _require_limit(self, prefix: str, limit: str, variables: dict[str, str]) -> None:
+        """Often only where something else holds: limits on everything leave no solution."""
+        if variables and self._chance(60):
+            limit = f"{self._literal(variables, limits=False)} || {limit}"
+        self.lines.append(f"require {prefix}{limit}")
 
     def _amount(self, variables: dict[str, str], product: bool, hidden: bool) -> str | None:
         """What a counter adds up: a number, a host value, an integer choice or a counter that fits."""
@@ -258,12 +242,11 @@ class _Author(Terms):
         return self._one(options)
 
     def _may_be_zero(self, choice: Declared) -> bool:
-        return any(0 in self.backbone.sizes[i] for i in self._members(choice.params[0]))
+        return any(0 in sizes for sizes in self.backbone.sizes)
 
     def _quotient(self) -> None:
         relations = [c for c in self.choices if c.symmetry == "symmetric" and len(c.values) > 1]
         if not relations:
-            self._counter()
             return
         relation = relations[self.rng.randrange(len(relations))]
         over = relation.params[0]
@@ -286,19 +269,25 @@ class _Author(Terms):
 
     # ---- Triggers ----
 
-    def _trigger(self) -> None:
+    def _growth(self) -> Growth:
+        """What is added to a few of the items, so that there is room for choices over it."""
+        action = self._one(["add_copy", "add_copy", "add_red_copy", "paint_blue", "paint_blue", "add_near"])
+        over = self._one(["Items", "Items", "Items", "Reds"]) if self.backbone.reds else "Items"
+        return Growth(action, over, self._between(1, 2))
+
+    def _trigger(self, growth: Growth) -> None:
         """Its condition speaks of decisions alone, so that it depends on nothing that it adds to."""
-        over = self._one(["Items", "Items", self._set()])
-        variables = {"t": over}
-        prefix = f"forall $t in {over}: "
-        if self._chance(30):
+        variables = {"t": growth.over}
+        where = f' where "$t.id < {growth.below}"'
+        prefix = f"forall $t in {growth.over}{where}: "
+        action = f"{growth.action}($t)"
+        if growth.action == "add_near":
             variables["u"] = "Items"
-            prefix += "forall $u in Items: "
-        actions = ["add_copy($t)", "add_copy($t)", "add_red_copy($t)", "paint_blue($t)"]
-        action = "add_near($t, $u)" if "u" in variables else self._one(actions)
-        condition = self._formula(variables, depth=self._between(1, 2))
-        if not any(f"{choice.name}(" in condition for choice in self.choices):
-            condition += f" && {self._literal(variables, limits=False)}"
+            prefix += f"forall $u in Items{where.replace('$t', '$u')}: "
+            action = "add_near($t, $u)"
+        condition = self._literal(variables, limits=False)
+        if self._chance(40):
+            condition = f"{self._bracketed(self._formula(variables, depth=2))} && {condition}"
         self.lines.append(f'trigger {prefix}\n  "$kernel.{action}" when {condition}')
 
     # ---- Requirements ----
@@ -307,15 +296,13 @@ class _Author(Terms):
         variables: dict[str, str] = {}
         prefix = ""
         for index in range(self._between(1, 3)):
-            near = [v for v in variables if self._chance(25)]
-            over = (
-                f"Near(${near[0]})"
-                if near
-                else self._one(["Items", "Items", "Reds", "Blues", *self.quotients * 2])
-            )
+            near = [v for v in variables if self._chance(35)]
+            everything = [] if self.backbone.fillers and index else ["Items"] * 2
+            others = [*everything, "Reds", "Blues", *self.favoured[:2], *self.quotients * 2]
+            over = f"Near(${near[0]})" if near else self._one([o for o in others if o != "Near($x)"])
             variables[f"a{index}"] = over.split("(")[0]
             where = f' where "$a{index}.weight > 1"' if self._chance(8) else ""
             prefix += f"forall $a{index} in {over}{where}: "
-        depth = 3 if self._chance(30) else 2
+        depth = 3 if self._chance(40) else 2
         formulas = [self._formula(variables, depth, limits=True) for _ in range(1 + self._chance(20))]
         self.lines.append(f"require {prefix}\n  " + "\n  ".join(formulas))

@@ -6,7 +6,6 @@ Everything is derandomised: the same spaces in every run. `python -m tests.engin
 from __future__ import annotations
 
 import random
-import re
 from contextlib import suppress
 
 from hypothesis import HealthCheck, assume, given, note, settings
@@ -14,11 +13,12 @@ from hypothesis import strategies as st
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import EnumerationLimitError
-from spacedsl.oracle.cp_sat import CpSatModel
+from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
 from tests.engine.agreement import Agreement
 from tests.engine.examples import STAGED, Example, example_of
 from tests.engine.generated_objects import Backbone, Machine
 from tests.engine.generated_spaces import SETS, GeneratedSpace, generate_space
+from tests.engine.ingredients import FURTHER, MAIN, Coverage
 
 MOST_SOLUTIONS_TO_SEARCH = 300
 """An exhaustive search by the engine in Python takes about a millisecond for each."""
@@ -38,7 +38,7 @@ def example(seed: int) -> Example:
     generated = generate_space(random.Random(seed))
     note(f"smaller: python -m tests.engine.soak {seed}\n{generated}")
     try:
-        return example_of(generated, most_values_tried=8_000)
+        return example_of(generated, most_values_tried=30_000)
     except (DiagnosticError, EnumerationLimitError):
         assume(False)
         raise
@@ -97,26 +97,34 @@ def test_a_decision_removes_further_down_what_it_removes_at_the_root(seed: int) 
 def test_the_two_oracles_count_the_same_solutions(seed: int) -> None:
     drawn = example(seed)
     assume(len(drawn.solutions) <= 1000)
-    assert CpSatModel(drawn.space, drawn.kernel, Machine()).count() == len(drawn.solutions)
+    try:
+        model = CpSatModel(drawn.space, drawn.kernel, Machine())
+    except NotTranslatedError:
+        # Some spaces are about numbers that are too large for it.
+        assume(False)
+        raise
+    assert model.count() == len(drawn.solutions)
 
 
 def test_the_spaces_that_are_tried_use_every_construct_and_mostly_have_solutions() -> None:
     examples = []
     for seed in range(150):
         with suppress(DiagnosticError, EnumerationLimitError):
-            examples.append(example_of(generate_space(random.Random(seed)), most_values_tried=8_000))
+            examples.append(example_of(generate_space(random.Random(seed)), most_values_tried=30_000))
     assert len(examples) > 120
-    assert sum(bool(e.solutions) for e in examples) > 0.6 * len(examples)
-    assert sum(len(e.solutions) > 10 for e in examples) > 0.2 * len(examples)
+    assert sum(len(e.solutions) > 10 for e in examples) > 0.4 * len(examples)
     text = "".join(e.generated.text for e in examples if e.solutions)
     constructs = "symmetric antisymmetric alias integer counter half internal base mul sum quotient trigger"
     operators = "|| && => ! is not where requires == != <= >= < > 2* +"
     derived = "ordered quantity next( case floor( ceil( prod min max( ?"
     for word in f"{constructs} {operators} {derived}".split():
         assert word in text.replace("2 * ", "2*"), word
-    assert sum(len({len(s.decisions) for s in e.solutions}) > 1 for e in examples) >= 4, "presence"
-    assert len(re.findall(r"  (?:sum|mul) count\d", text)) >= 5, "counters of counters"
-    assert len(re.findall(r" in Classes\d", text)) >= 5, "loops over quotients"
+    coverage = Coverage()
+    for each in examples:
+        coverage.add(each.space, each.solutions)
+    assert all(coverage.share(name) >= 20 for name in MAIN), str(coverage)
+    assert all(coverage.single[name] >= 1 for name in FURTHER), str(coverage)
+    assert all(coverage.share(*pair) >= 4 for pair in coverage.rarest_pairs(1)), str(coverage)
 
 
 def test_values_that_go_one_by_one_leave_what_they_leave_when_they_go_together() -> None:

@@ -19,6 +19,7 @@ from spacedsl.engine.streams import Stream
 from spacedsl.language import check_file
 from spacedsl.language.space import Space
 from tests.engine.original import Gpu, Kernel, two_nests
+from tests.engine.real_spaces import assigned
 
 TEXT = Path(__file__).parents[1] / "language/corpus/original.space"
 
@@ -82,15 +83,7 @@ def test_random_leaves_satisfy_every_requirement(
     found = leaves(instance, mapping, 2)
     assert len(found) == 2
     for candidate in found:
-        decided = {(d.choice, d.objects): d.values[0] for d in candidate.decisions()}
-        assignment = [
-            None
-            if d.key not in decided
-            else d.values[-len(d.names) :][d.names.index(str(decided[d.key]))]
-            if d.names is not None
-            else int(decided[d.key])
-            for d in meaning.decisions
-        ]
+        assignment = assigned(meaning, candidate)
         assert all(requirement.of(assignment) for requirement in requirements)
         solution = meaning.solution(assignment)
         threads = solution.derived["num_threads", ()]
