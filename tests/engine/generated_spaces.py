@@ -8,11 +8,12 @@ known here.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.engine.generated_choices import LARGE, ORDER, Choices, Growth
+from tests.engine.generated_choices import LARGE, MOST_ASSIGNMENTS, ORDER, Choices, Growth
 from tests.engine.generated_formulas import Declared
 from tests.engine.generated_objects import Backbone
 
@@ -26,9 +27,9 @@ class GeneratedSpace:
         return f"{self.backbone}\n{self.text}"
 
 
-def generate_space(rng: random.Random) -> GeneratedSpace:
-    """A space whose decisions alone have at most `MOST_ASSIGNMENTS` assignments on its backbone."""
-    return _Author(rng).write()
+def generate_space(rng: random.Random, most_assignments: int = MOST_ASSIGNMENTS) -> GeneratedSpace:
+    """A space whose decisions alone have about so many assignments on its backbone, at most."""
+    return _Author(rng, room=math.log(most_assignments)).write()
 
 
 SETS = """\

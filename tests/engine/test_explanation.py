@@ -315,7 +315,7 @@ def test_the_lines_and_decisions_that_are_named_exclude_the_value_by_themselves(
     for seed in range(120, 200):
         rng = random.Random(seed)
         try:
-            example = example_of(generate_space(rng), most_values_tried=2000)
+            example = example_of(generate_space(rng, most_assignments=300), most_values_tried=2000)
             instance = instantiate(example.compile(), example.kernel, GeneratedMachine())
         except (DiagnosticError, EnumerationLimitError):
             continue
@@ -388,7 +388,7 @@ def test_the_lines_and_decisions_that_are_named_bound_the_quantity_by_themselves
     for seed in range(200, 320):
         rng = random.Random(seed)
         try:
-            example = example_of(generate_space(rng), most_values_tried=1000)
+            example = example_of(generate_space(rng, most_assignments=300), most_values_tried=1000)
             instance = instantiate(example.compile(), example.kernel, GeneratedMachine())
         except (DiagnosticError, EnumerationLimitError):
             continue

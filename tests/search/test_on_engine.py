@@ -135,7 +135,7 @@ def test_every_implementation_of_a_small_kernel_is_met(
 @given(st.randoms(use_true_random=False), st.sampled_from(sorted(POLICIES)))
 @settings(derandomize=True, deadline=None, database=None, max_examples=20)
 def test_every_solution_of_a_random_space_is_met(rng: random.Random, policy: str) -> None:
-    generated = generate_space(rng)
+    generated = generate_space(rng, most_assignments=200)
     note(str(generated))
     try:
         example = example_of(generated, most_values_tried=5_000)
