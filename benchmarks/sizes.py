@@ -18,7 +18,7 @@ from rich.table import Table
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
 from spacedsl.cli.options import parse_duration
-from spacedsl.cli.stats import document_of, estimated
+from spacedsl.cli.stats import document_of, estimated, percent
 from spacedsl.engine.instance import Engine
 from spacedsl.search.orderings import select_ordering
 
@@ -42,7 +42,7 @@ def table(rows: Sequence[tuple[Unmeasured, SpaceSize]]) -> Table:
             f"{sum(problem.root.is_open(v) for v in problem.instance.variables):,}",
             estimated(size.best) if size.exact is None else f"{size.exact:,}",
             size.best.method if size.exact is None else "counting",
-            f"{size.dead_end_rate:.2%} ({low:.2%} to {high:.2%})",
+            f"{percent(size.dead_end_rate)} ({percent(low)} to {percent(high)})",
         )
     return found
 

@@ -48,7 +48,17 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """Of one call: floating-point operations, and distinct bytes read or written."""
+
+    flops: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contest:
+    work: Work | None
+    """None: nobody took part."""
     contenders: tuple[Contender, ...]
     absent: dict[str, str]
     """By name, why an entry did not take part, or a variant does not count."""
@@ -80,11 +90,15 @@ class _Process:
 def hold(entries: Sequence[Entry], rounds: int, round_ms: int) -> Contest:
     """Starts all sides, one after the other, has them take turns, and ends them."""
     absent: dict[str, str] = {}
+    work: Work | None = None
     contenders: list[tuple[_Process, Contender]] = []
     with ExitStack() as stack:
         for entry in entries:
             process = stack.enter_context(_started(entry))
-            contenders += [(process, contender) for contender in _introduced(process, absent)]
+            introduced = _introduced(process, absent)
+            if introduced is not None:
+                work, found = introduced
+                contenders += [(process, contender) for contender in found]
         # The first round warms up.
         for number in range(rounds + 1):
             for process, contender in tuple(contenders):
@@ -99,7 +113,7 @@ def hold(entries: Sequence[Entry], rounds: int, round_ms: int) -> Contest:
                 if number > 0:
                     contender.rounds.append(Turn(**answer))
         right = [contender for process, contender in contenders if _is_right(process, contender, absent)]
-    return Contest(tuple(right), absent)
+    return Contest(work, tuple(right), absent)
 
 
 def _name(contender: Contender) -> str:
@@ -132,17 +146,17 @@ def _started(entry: Entry) -> Iterator[_Process]:
         process.wait()
 
 
-def _introduced(process: _Process, absent: dict[str, str]) -> list[Contender]:
+def _introduced(process: _Process, absent: dict[str, str]) -> tuple[Work, list[Contender]] | None:
     name = process.entry.name
     try:
         answer = process.ask()
     except EOFError:
         absent[name] = f"it ended with status {process.process.wait()}"
-        return []
+        return None
     assert isinstance(answer, dict)
     if "absent" in answer:
         absent[name] = answer["absent"]
-        return []
+        return None
     if not answer["variants"]:
         absent[name] = "nobody would use it for this"
     found = []
@@ -152,7 +166,7 @@ def _introduced(process: _Process, absent: dict[str, str]) -> list[Contender]:
             absent[_name(contender)] = f"its result is wrong: {error}"
         else:
             found.append(contender)
-    return found
+    return Work(answer["flops"], answer["nbytes"]), found
 
 
 def _is_right(process: _Process, contender: Contender, absent: dict[str, str]) -> bool:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cpu.cases import Aim, Case
-from benchmarks.cpu.contest import Contender, Contest
+from benchmarks.cpu.contest import Contender, Contest, Work
 from benchmarks.cpu.peers import LIMITS, PRODUCT
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
 from benchmarks.tables import headed
@@ -50,6 +50,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class CaseReport:
     case: Case
+    work: Work
     ours: tuple[Row, ...]
     """Fastest first; one for each record."""
     peers: tuple[Row, ...]
@@ -92,6 +93,7 @@ class CaseReport:
             "case": self.case.name,
             "kernel": self.case.kernel,
             "sizes": dict(self.case.sizes),
+            **asdict(self.work),
             "best_peer": self.peers[0].label if self.peers else None,
             "ratio": asdict(self.peers[0].ratio) if self.peers else None,
             "aims": aims,
@@ -110,7 +112,7 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
     """None where nothing of ours is right."""
     medians = {id(c): [statistics.median(turn.wall_ns) for turn in c.rounds] for c in contest.contenders}
     ours = [c for c in contest.contenders if c.name == PRODUCT]
-    if not ours:
+    if not ours or contest.work is None:
         return None
     best = min(ours, key=lambda c: statistics.median(medians[id(c)]))
 
@@ -129,6 +131,7 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
     rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.time_ns)
     return CaseReport(
         case,
+        contest.work,
         tuple(r for r in rows if r.name == PRODUCT),
         tuple(r for r in rows if r.name not in (PRODUCT, LIMITS)),
         tuple(r for r in rows if r.name == LIMITS),
@@ -162,7 +165,7 @@ def _verdicts(reports: Sequence[CaseReport]) -> Table:
             "" if best is None else _interval(best.ratio),
             "" if best is None else f"{best.least_ratio:.2f}",
             ", ".join(_verdict(r, aim) for aim in r.case.aims),
-            "" if r.limit_share is None else f"{r.limit_share:.0%}",
+            "" if r.limit_share is None else _share(r.limit_share, r.case.limit_share),
             "" if r.spread is None else f"{r.spread.time_ns - 1:.1%}",
         )
     return table
@@ -177,28 +180,46 @@ def _verdict(of: CaseReport, aim: Aim) -> str:
 
 
 def _contenders(reports: Sequence[CaseReport]) -> Table:
-    headings = ("case", "contender", "wall (95 %)", "CPU", "busy", "over ours (95 %)", "of least")
+    headings = ("case", "contender", "wall", "rate", "CPU", "busy", "over ours (95 %)", "of least")
     table = headed("All contenders", headings, words=("case", "contender"))
     for r in reports:
         table.add_section()
         for row in (*r.ours, *r.peers, *r.limits):
-            wall = row.wall
             table.add_row(
                 r.case.name,
                 row.label,
-                f"{_time(wall.time_ns)} ({_time(wall.low_ns)} to {_time(wall.high_ns)})",
+                _time(row.wall.time_ns),
+                _rate(r.work, row),
                 _time(row.cpu_ns),
                 f"{row.cpus_busy:.2f}",
                 _interval(row.ratio),
                 f"{row.least_ratio:.2f}",
             )
         for name, reason in r.absent.items():
-            table.add_row(r.case.name, name, reason, "", "", "", "")
+            table.add_row(r.case.name, name, reason, "", "", "", "", "")
     return table
 
 
 def _time(ns: float) -> str:
     return f"{ns / 1e6:.4g} ms" if ns >= 1e6 else f"{ns / 1e3:.4g} us"
+
+
+def _rate(work: Work, row: Row) -> str:
+    """Operations where a byte has many of them, else bytes; of a limit, what it is a limit of."""
+    counts_flops = work.flops >= 4 * work.nbytes if row.name != LIMITS else row.variant == ARITHMETIC
+    # A count per ns is one in units of 1e9 per second.
+    if counts_flops:
+        return f"{work.flops / row.wall.time_ns:.1f} GFLOP/s"
+    return f"{work.nbytes / row.wall.time_ns:.1f} GB/s"
+
+
+def _share(share: float, aim: float) -> str:
+    colour = "green" if share >= aim else "red"
+    return (
+        f"{share:.0%}, {aim:.0%}: [{colour}]{'met' if share >= aim else 'missed'}[/]"
+        if aim
+        else f"{share:.0%}"
+    )
 
 
 def _interval(ratio: Timing) -> str:

@@ -1,8 +1,8 @@
 """One contender of a comparison: a process that calls one function when it is asked to.
 
-In: one argument, a `Side` as JSON; then lines. Out, a line of JSON each: first the variants, each with what
-is wrong with its result, or why the peer is absent; for a line `VARIANT MS`, a `Turn` of about that long; for
-a line `VARIANT check`, what is wrong with the result now.
+In: one argument, a `Side` as JSON; then lines. Out, a line of JSON each: first the work of a call and the
+variants, each with what is wrong with its result, or why the peer is absent; for a line `VARIANT MS`, a
+`Turn` of about that long; for a line `VARIANT check`, what is wrong with the result now.
 Needs NumPy and the peer, and nothing of the product.
 """
 
@@ -63,7 +63,9 @@ def main(text: str) -> None:
         return
     checks = side.peer != peers.LIMITS
     errors = {name: problem.error(v.result()) if checks else "" for name, v in variants.items()}
-    _answer({"variants": errors})
+    _answer(
+        {"variants": errors, "flops": problem.flops, "nbytes": problem.read_bytes + problem.written_bytes}
+    )
     for name, variant in variants.items():
         if not errors[name]:
             _pin(variant.run, side.cpus)

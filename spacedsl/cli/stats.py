@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIME = "1s"
 _PLAIN_LOG10 = 6
+_TENTH = 0.1
 
 
 def stats(
@@ -94,7 +95,9 @@ def stats(
 def _size_rows(size: SpaceSize) -> list[tuple[str, str]]:
     low, high = size.dead_end_ci
     estimates = [(f"  by {e.method}", estimated(e)) for e in size.estimates]
-    dead_ends = f"{size.dead_end_rate:.2%} ({low:.2%} to {high:.2%}) of {size.walks:,} random walks"
+    dead_ends = (
+        f"{percent(size.dead_end_rate)} ({percent(low)} to {percent(high)}) of {size.walks:,} random walks"
+    )
     implementations = estimated(size.best) if size.exact is None else f"{size.exact:,}, counted"
     return [("implementations", implementations), *estimates, ("dead ends", dead_ends)]
 
@@ -122,6 +125,11 @@ def number(log10: float, digits: int = 2) -> str:
     exponent = math.floor(log10)
     mantissa = round(10 ** (log10 - exponent), digits)
     return f"1.0e{exponent + 1}" if mantissa >= 10 else f"{mantissa:.{digits}f}e{exponent}"
+
+
+def percent(share: float) -> str:
+    """With two digits, however small it is."""
+    return f"{100 * share:.2g} %" if share < _TENTH else f"{100 * share:.1f} %"
 
 
 def document_of(size: SpaceSize) -> dict[str, object]:

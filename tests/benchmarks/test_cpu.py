@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Aim, Case
-from benchmarks.cpu.contest import Contender, Contest, Entry, hold
+from benchmarks.cpu.contest import Contender, Contest, Entry, Work, hold
 from benchmarks.cpu.peers import LIMITS, PRODUCT, libraries
 from benchmarks.cpu.problems import make
 from benchmarks.cpu.report import CaseReport, report
@@ -120,6 +120,7 @@ def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: P
         round_ms=1,
     )
     assert [c.name for c in contest.contenders] == [PRODUCT, "numpy"]
+    assert contest.work == Work(2 * 48 * 32 * 40, 4 * (48 * 40 + 40 * 32 + 48 * 32))
     assert all(len(c.rounds) == 2 and min(t.wall_ns[0] for t in c.rounds) > 0 for c in contest.contenders)
     assert set(contest.absent) == {"wrong", "crashes", "transposed", "nothing"}
     assert "wrong: it is off by" in contest.absent["wrong"]
@@ -134,7 +135,7 @@ def _turns(*medians_ns: float) -> list[Turn]:
 
 def _report(*contenders: Contender) -> CaseReport:
     case = Case("a", "a", "matmul", {}, (Aim(1.5, ("torch",)), Aim(1.0), Aim(2.0, ("tvm",))))
-    found = report(case, Contest(contenders, {"tvm": "not installed"}))
+    found = report(case, Contest(Work(1, 1), contenders, {"tvm": "not installed"}))
     assert found is not None
     return found
 
@@ -163,7 +164,7 @@ def test_ratios_are_of_the_rounds_and_against_our_fastest_record() -> None:
 
 def test_without_a_right_result_of_ours_there_is_nothing_to_compare() -> None:
     case = BY_NAME["matmul-1024"]
-    contest = Contest((Contender("numpy", "", "", _turns(1)),), {PRODUCT: "its result is wrong"})
+    contest = Contest(Work(1, 1), (Contender("numpy", "", "", _turns(1)),), {PRODUCT: "its result is wrong"})
     assert report(case, contest) is None
 
 
