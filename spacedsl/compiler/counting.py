@@ -1,7 +1,8 @@
 """The body of a counter's propagator: forward from its contributions, and backward from its limits.
 
 In: a `Count`. Out: statements that add up (or multiply) what is certain and what is possible, settle the
-counter's interval, and, where something else has limited it, limit the contributions.
+counter's interval, and, where something else has limited it, limit the contributions; and the part of them
+that concerns one contribution.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from spacedsl.compiler.ir import (
     Arithmetic,
     Assign,
     Check,
+    Contribution,
     End,
     For,
     If,
@@ -29,6 +31,7 @@ from spacedsl.compiler.ir import (
 )
 from spacedsl.compiler.loops import plan
 from spacedsl.compiler.unit import falsify, possible_and_certain, unit_propagation, where
+from spacedsl.compiler.uses import statement_limits
 from spacedsl.language.space import Space, Use
 
 LO, HI = Local("lo"), Local("hi")
@@ -39,27 +42,49 @@ def count_body(space: Space, count: Count) -> tuple[Statement, ...]:
     on_params, loops = plan(
         space, (*count.params, *count.foralls), count.tests, tuple(v.name for v in count.params)
     )
-    low, high = _ends(count.value)
-    op = "*" if count.product else "+"
-    neutral = 1 if count.product else 0
+    neutral = _neutral(count)
     may, must = _conditions(space, count)
-    check: tuple[Statement, ...] = () if isinstance(count.value, int) else (Check(low, neutral, count.span),)
-    forward: tuple[Statement, ...] = (
-        *check,
-        Assign(HI, Arithmetic(op, HI, high)),
-        If(must, (Assign(LO, Arithmetic(op, LO, low)),))
-        if must is not None
-        else Assign(LO, Arithmetic(op, LO, low)),
-    )
     limit = AnyOf((Less(LO, End(count.use, False)), Less(End(count.use, True), HI)))
     return (
         Assign(LO, count.base),
         Assign(HI, count.base),
         *((Check(count.base, neutral, count.span),) if not isinstance(count.base, int) else ()),
-        *where(on_params, (For(loops, (If(may, forward),) if may is not None else forward),)),
+        *where(on_params, (For(loops, _forward(count, may, must)),)),
         Settle(count.use, _saturated(LO), _saturated(HI)),
         *where(on_params, (If(limit, (For(loops, _backward(space, count, may, must)),)),)),
     )
+
+
+def contribution(space: Space, count: Count) -> Contribution | None:
+    """One of them; None: it does not follow from domains, or what the space says exceeds a word."""
+    written = [value for value in (count.base, count.value) if isinstance(value, int)]
+    if any(not _neutral(count) <= value <= SATURATED for value in written):
+        return None
+    arguments = tuple(v.name for v in (*count.params, *count.foralls))
+    on_params, loops = plan(
+        space, (*count.params, *count.foralls), count.tests, tuple(v.name for v in count.params)
+    )
+    body = _forward(count, *_conditions(space, count))
+    if any(statement_limits(statement) for statement in body):
+        return None
+    return Contribution(arguments, on_params, loops, body, count.base, count.product)
+
+
+def _neutral(count: Count) -> int:
+    return 1 if count.product else 0
+
+
+def _forward(count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
+    """A contribution into what is certain and what is possible."""
+    low, high = _ends(count.value)
+    op = "*" if count.product else "+"
+    certain = Assign(LO, Arithmetic(op, LO, low))
+    statements: tuple[Statement, ...] = (
+        *(() if isinstance(count.value, int) else (Check(low, _neutral(count), count.span),)),
+        Assign(HI, Arithmetic(op, HI, high)),
+        certain if must is None else If(must, (certain,)),
+    )
+    return statements if may is None else (If(may, statements),)
 
 
 def _backward(space: Space, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:

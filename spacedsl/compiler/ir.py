@@ -46,6 +46,7 @@ __all__ = [
     "Assign",
     "AtMost",
     "Check",
+    "Contribution",
     "Disjunct",
     "Distinct",
     "End",
@@ -304,6 +305,24 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one binding contributes to a counter, for printers whose code follows each contribution by itself.
+
+    `body` takes the locals `lo` and `hi` from the neutral element to what is certain and what is possible;
+    run on all bindings of `loops` in turn, from `base`, it makes the totals.
+    """
+
+    arguments: tuple[str, ...]
+    """The counter's parameters, then what is quantified."""
+    tests: tuple[StaticTest, ...]
+    """On the parameters: without them there are no contributions."""
+    loops: tuple[Loop, ...]
+    body: tuple[Statement, ...]
+    base: Integer
+    product: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Propagator:
     """`loops` enumerate all bindings at the root; `arguments` are the variables that the body is called with.
 
@@ -321,6 +340,8 @@ class Propagator:
     deferred: bool = False
     limits: tuple[Limit, ...] = ()
     """What the body asks about quantities."""
+    contribution: Contribution | None = None
+    """Of a counter whose contributions fit a word and follow from domains alone."""
 
 
 @dataclass(frozen=True, slots=True)

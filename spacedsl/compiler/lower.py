@@ -22,7 +22,7 @@ from spacedsl.compiler.clauses import (
     requirement_clauses,
     trigger_firing,
 )
-from spacedsl.compiler.counting import count_body
+from spacedsl.compiler.counting import contribution, count_body
 from spacedsl.compiler.ir import (
     AllOf,
     Ascending,
@@ -193,6 +193,7 @@ class _Lowering:
                 tuple(wakes),
                 entries,
                 True,
+                contribution=contribution(self.space, count),
             )
         )
 

@@ -11,11 +11,15 @@ import pytest
 from spacedsl.compiler import compile_space
 from spacedsl.compiler.c import build as building
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Instance, Variable, instantiate
-from spacedsl.engine.native.descents import Place
+from spacedsl.engine.native.descents import Place, random_descents
 from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
+from spacedsl.engine.streams import Stream
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import load_space
+from spacedsl.search.orderings import branches_of, select_ordering
+from spacedsl.search.orderings import native_ordering as native_ordering_of
 from tests.engine.agreement import random_step
 from tests.engine.test_linalg_against_oracles import MATMUL, SmallCpu
 
@@ -67,6 +71,25 @@ class Both:
             if child is None:
                 child = self.restrict(candidate, variable, candidate.mask(variable) & ~mask)
             candidate = child
+
+
+def check_descents(here: Both, seed: int, count: int) -> None:
+    """Descents in C end as those of the reference do that draw the same random numbers."""
+    root = here.root()
+    if root is None:
+        return
+    rule = select_ordering(here.instance, here.instance.space)
+    ordering = native_ordering_of(here.instance, rule)
+    assert ordering is not None
+    counts = DescentCounts()
+    for number in range(count):
+        leaf = random_descent(here.instance, root, branches_of(rule), Stream(seed, number), counts)
+        found = random_descents(
+            here.native, root.vector, ordering, seed=seed, first=number, count=1, wants_leaf=True
+        )
+        assert found.leaf == (None if leaf is None else leaf.vector), f"descent {number} of seed {seed}"
+    # A batch goes back to the root after each descent.
+    assert random_descents(here.native, root.vector, ordering, seed=seed, count=count).counts == counts
 
 
 def both(instance: Instance) -> Both:

@@ -160,15 +160,24 @@ static inline void copy_all(const State *s, Word *to, const Word *from)
     memcpy(to, from, block_words(s->of) * sizeof(Word));
 }
 
-/* Back to an earlier vector of the same path, at which so many limits were known to be required. */
-static void restore(State *s, const Word *from, int32_t required)
+/* Of a vector on a path, what a copy of it does not hold. */
+typedef struct {
+    int32_t required; /* limits that were known to be required */
+    int32_t changes;  /* of contributions */
+} Point;
+
+static inline Point point_of(const State *s) { return (Point){s->required_count, s->change_count}; }
+
+/* Back to an earlier vector of the same path. */
+static void restore(State *s, const Word *from, Point at)
 {
     if (s->of->node_count)
         for (int32_t cell = 0; cell < s->of->words; cell++)
             if (s->v[cell] != from[cell])
                 touch(s, cell);
     copy_all(s, s->v, from);
-    forget_required(s, required);
+    undo_changes(s, at.changes);
+    forget_required(s, at.required);
     refresh(s);
 }
 
@@ -184,7 +193,7 @@ static bool descend(State *s, const Ordering *o, bool refutes, Word stream, Coun
         Word drawn[INTEGER_WORDS], rest[INTEGER_WORDS], left = 0;
         part_mask(s, o, next.split, below(&stream, (Word)next.parts), drawn);
         copy_all(s, s->saved, s->v);
-        const int32_t required = s->required_count;
+        const Point saved = point_of(s);
         if (narrow_domain(s, cell, drawn) && to_fixpoint(s)) {
             counts->decisions++;
             continue;
@@ -193,7 +202,7 @@ static bool descend(State *s, const Ordering *o, bool refutes, Word stream, Coun
         counts->refutations++;
         if (s->fault || !refutes)
             return false;
-        restore(s, s->saved, required);
+        restore(s, s->saved, saved);
         for (int32_t i = 0; i < next.split->words; i++)
             left |= rest[i] = s->v[cell + i] & ~drawn[i];
         if (!left || !narrow_domain(s, cell, rest) || !to_fixpoint(s)) {
@@ -226,14 +235,15 @@ EXPORT int32_t random_descents(State *s, const Word *vector, const Ordering *o, 
     Word *const start_of_all = malloc(block_words(s->of) * sizeof(Word));
     if (!start_of_all)
         return FAULT;
+    keep_totals(s);
     /* What has to hold of the vector that all start from is found out once. */
     if (!to_fixpoint(s))
         give_up(s);
     copy_all(s, start_of_all, s->v);
-    const int32_t required = s->required_count;
+    const Point start = point_of(s);
     for (Word i = 0; i < count && !s->fault; i++) {
         if (i)
-            restore(s, start_of_all, required);
+            restore(s, start_of_all, start);
         counts->descents++;
         const bool is_complete = descend(s, o, refutes, stream_of(seed, first + i), counts);
         counts->complete += is_complete;
@@ -243,6 +253,7 @@ EXPORT int32_t random_descents(State *s, const Word *vector, const Ordering *o, 
             memcpy(leaf, s->v, (size_t)s->of->words * sizeof(Word));
     }
     free(start_of_all);
+    s->keeps_totals = false;
     return s->fault ? FAULT : NARROWED;
 }
 

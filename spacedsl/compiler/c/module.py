@@ -18,6 +18,7 @@ from pathlib import Path
 
 from spacedsl.compiler.c.bindings import print_loops
 from spacedsl.compiler.c.build import text_digest
+from spacedsl.compiler.c.counts import CountPrinter, counter_of
 from spacedsl.compiler.c.expressions import Translations
 from spacedsl.compiler.c.filtered import LoopPrinter
 from spacedsl.compiler.c.interface import Interface
@@ -25,12 +26,12 @@ from spacedsl.compiler.c.names import array, function_name, indent, variable_nam
 from spacedsl.compiler.c.questions import questions
 from spacedsl.compiler.c.statements import Body
 from spacedsl.compiler.c.tables import DENSE_WORDS, StaticTables
-from spacedsl.compiler.c.wakes import Source, WakePrinter, call, counter_of, sources
+from spacedsl.compiler.c.wakes import Source, WakePrinter, call, sources
 from spacedsl.compiler.ir import FOLLOWED_BITS, Assign, Module, Propagator, Statement
 from spacedsl.compiler.ir import Table as Projection
 from spacedsl.language.space import EnumChoice, Space, Symmetry
 
-BEFORE = ("runtime.h", "integers.h", "quantities.h", "inverse.h", "limits.h")
+BEFORE = ("runtime.h", "integers.h", "totals.h", "quantities.h", "inverse.h", "limits.h")
 AFTER = ("propagation.h", "descents.h", "sizes.h")
 MOST_INVERTED_BITS = 12
 """Pairs of more values are inverted value by value."""
@@ -104,12 +105,17 @@ class _Printer:
         lines = [f"Wide {', '.join(f'local_{name}' for name in locals_)};"] if locals_ else []
         places = (f"{Path(span.source.name).name}:{span.line}" for span in propagator.spans)
         comment = f"/* {', '.join(places)} */"
-        functions = [
-            [comment, *_function(propagator.name, arguments, [*lines, *body.block(propagator.body)])]
-        ]
-        inner = self._run(propagator)
-        everywhere = print_loops(propagator.loops, inner, self.tables)
+        functions = []
+        if propagator.contribution is None:
+            lines += body.block(propagator.body)
+        else:
+            counts = CountPrinter(propagator, self.tables)
+            functions.append(_function(counts.name, propagator.contribution.arguments, counts.one(body)))
+            lines += counts.all(body)
+        functions.append([comment, *_function(propagator.name, arguments, lines)])
+        everywhere = print_loops(propagator.loops, self._run(propagator), self.tables)
         functions.append(_function(f"{propagator.name}_everywhere", (), everywhere))
+        inner = self._changed(propagator)
         printer = LoopPrinter(self.module, self.space, self.tables)
         for wake in propagator.wakes:
             if wake.loops:
@@ -124,9 +130,14 @@ class _Printer:
     def _run(self, propagator: Propagator) -> list[str]:
         """What is done for one binding."""
         if propagator.deferred:
-            cell = self.tables.cell(counter_of(propagator), propagator.arguments)
-            return [f"compute_later(s, {cell});"]
+            return [CountPrinter(propagator, self.tables).later()]
         return [f"if (!{call(propagator.name, propagator.arguments)})", "    return false;"]
+
+    def _changed(self, propagator: Propagator) -> list[str]:
+        """The same where a domain has changed."""
+        if propagator.deferred:
+            return CountPrinter(propagator, self.tables).changed()
+        return self._run(propagator)
 
     def wake(self, found: Iterable[Source]) -> list[str]:
         cases = [f"case {s.number}: return wake_{s.number}(s, cell);" for s in found if s.sites]

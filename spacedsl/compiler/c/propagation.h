@@ -20,6 +20,8 @@ EXPORT void free_state(State *s)
     free(s->dirty);
     free(s->queue);
     free(s->later);
+    free(s->contributions);
+    free(s->changes);
     free(s->ends);
     free(s->pending);
     free(s->pending_words);
@@ -38,7 +40,13 @@ EXPORT void free_state(State *s)
     free(s);
 }
 
-static size_t block_words(const Instance *of) { return (size_t)of->words + (size_t)of->row_words; }
+/* Where totals begin behind the bit rows. */
+static size_t row_end(const Instance *of) { return ((size_t)of->words + (size_t)of->row_words + 1) & ~(size_t)1; }
+
+static size_t block_words(const Instance *of)
+{
+    return row_end(of) + (size_t)of->tally_count * sizeof(Totals) / sizeof(Word);
+}
 
 /* Memory for the graph; false: there is none. */
 static bool add_graph(State *s)
@@ -83,11 +91,16 @@ EXPORT State *new_state(const Instance *of)
     s->dirty = calloc(words, 1);
     s->queue = malloc(ring * sizeof(int32_t));
     s->later = malloc(words * sizeof(int32_t));
-    if (!s->v || !s->saved || !s->before || !s->waiting || !s->dirty || !s->queue || !s->later) {
+    s->contributions = malloc((size_t)of->contribution_count * sizeof *s->contributions);
+    s->change_room = of->contribution_count;
+    s->changes = malloc((size_t)s->change_room * sizeof *s->changes);
+    if (!s->v || !s->saved || !s->before || !s->waiting || !s->dirty || !s->queue || !s->later || !s->contributions ||
+        !s->changes) {
         free_state(s);
         return NULL;
     }
     s->rows = s->v + words;
+    s->totals = (Totals *)(s->v + row_end(of));
     memcpy(s->v, of->initial, words * sizeof(Word));
     memcpy(s->rows, of->initial_rows, (size_t)of->row_words * sizeof(Word));
     if (of->node_count) {
@@ -171,6 +184,20 @@ static bool to_fixpoint(State *s)
         }
     }
 }
+
+/* Counters of many contributions are computed once more, and then follow each change. */
+static void keep_totals(State *s)
+{
+    s->keeps_totals = s->of->tally_count > 0;
+    s->change_count = 0;
+    for (int32_t tally = 0; tally < s->of->tally_count; tally++) {
+        s->totals[tally].is_known = 0;
+        compute_later(s, s->of->tallied[tally]);
+    }
+}
+
+/* How many contributions of tallies have been looked at in this state. */
+EXPORT Word contributions_read(const State *s) { return s->contributions_read; }
 
 /* Empties the queues after a contradiction. Limits that are due stay so: they may have to be walked down again. */
 static void give_up(State *s)

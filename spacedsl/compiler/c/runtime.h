@@ -35,7 +35,31 @@ typedef struct {
     int32_t updates;  /* where the memberships that it is a reason for begin in `reasons`, 0: none */
     int32_t leaves;   /* where the leaves that read it begin in `links` */
     int32_t is_decision;
+    int32_t tally;    /* of a counter: 1 + the number of its tally, 0: none */
 } Cell;
+
+/* Of a counter of many contributions: their places, the first one being that of the base. */
+typedef struct {
+    int32_t first, count;
+    int32_t is_product;
+} Tally;
+
+typedef struct {
+    Word low, high;
+} Contribution;
+
+typedef struct {
+    int32_t place;
+    Contribution was;
+} Change;
+
+/* Of all contributions of a tally; see totals.h. */
+typedef struct {
+    Wide low, high;
+    Word widest;  /* what one contribution leaves open at most */
+    int32_t bits; /* of a product: of all greatest factors, each one's whole ones */
+    int32_t is_known;
+} Totals;
 
 /* Of the graph of quantities: what spacedsl/engine/quantities/nodes.py says, lists being in `links`. */
 typedef struct {
@@ -66,6 +90,10 @@ typedef struct {
     const int64_t *node_data;
     const int32_t *links;
     const int32_t *calls; /* by number: where it begins in `links`: a propagator, then objects */
+    int32_t tally_count;
+    int32_t contribution_count;
+    const Tally *tallies;
+    const int32_t *tallied; /* by tally: the cell of its counter */
 } Instance;
 
 typedef struct {
@@ -82,9 +110,15 @@ typedef struct {
 /* One vector at work, and what waits to be propagated. */
 typedef struct {
     const Instance *of;
-    Word *v;    /* the vector, and behind it the bit rows */
+    Word *v;    /* the vector, and behind it what is copied with it: bit rows, totals */
     Word *rows;
-    Word *saved; /* a copy of both */
+    Totals *totals; /* by tally */
+    Word *saved;    /* a copy of it all */
+    bool keeps_totals;           /* else all counters are computed from all contributions */
+    Contribution *contributions; /* by place */
+    Change *changes;             /* of contributions, to be undone when a copy is restored */
+    int32_t change_count, change_room;
+    Word contributions_read; /* of tallies: how many, ever */
     Word *before;     /* by cell that waits: its value when it was queued; of a counter, whether it was limited */
     uint8_t *waiting; /* by cell: whether it is in the queue */
     uint8_t *dirty;   /* by counter's cell: whether it is to be computed */

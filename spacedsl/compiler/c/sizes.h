@@ -44,7 +44,7 @@ static inline bool falls_into(Word *stream, Weight part, Weight whole)
 /* A vector with its bit rows, at a fixpoint, to which the state comes back after each child. */
 typedef struct {
     Word *block;
-    int32_t required;
+    Point point;
     Branching next;
     int32_t from; /* in the ordering: what lies before is decided for good */
 } Place;
@@ -53,7 +53,7 @@ typedef struct {
 static void look(State *s, const Ordering *o, Place *node, int32_t from, Word *stream)
 {
     copy_all(s, node->block, s->v);
-    node->required = s->required_count;
+    node->point = point_of(s);
     node->from = from;
     node->next = next_branching(s, o, &node->from, stream);
 }
@@ -69,7 +69,7 @@ static bool go_down(State *s, const Ordering *o, const Place *node, int32_t part
     return false;
 }
 
-static void go_back(State *s, const Place *node) { restore(s, node->block, node->required); }
+static void go_back(State *s, const Place *node) { restore(s, node->block, node->point); }
 
 /* ---- Counting ---- */
 
@@ -118,6 +118,7 @@ EXPORT int32_t count_leaves(State *s, const Word *vector, const Ordering *o, Wor
     *leaves = 0;
     s->fault = 0;
     load(s, vector);
+    keep_totals(s);
     if (!to_fixpoint(s))
         give_up(s);
     if (grow(s, &way)) {
@@ -148,6 +149,7 @@ EXPORT int32_t count_leaves(State *s, const Word *vector, const Ordering *o, Wor
             ++*leaves;
     }
     free_way(&way);
+    s->keeps_totals = false;
     return s->fault ? FAULT : nodes > most ? UNCHANGED : NARROWED;
 }
 
@@ -189,6 +191,7 @@ EXPORT int32_t knuth_probes(State *s, const Word *vector, const Ordering *o, Wor
     Place root = {0}, node = {0};
     s->fault = 0;
     load(s, vector);
+    keep_totals(s);
     root.block = malloc(block_words(s->of) * sizeof(Word));
     node.block = malloc(block_words(s->of) * sizeof(Word));
     if (!root.block || !node.block)
@@ -202,7 +205,7 @@ EXPORT int32_t knuth_probes(State *s, const Word *vector, const Ordering *o, Wor
             go_back(s, &root);
         look(s, o, &root, 0, &stream);
         copy_all(s, node.block, root.block);
-        node = (Place){node.block, root.required, root.next, root.from};
+        node = (Place){node.block, root.point, root.next, root.from};
         while (node.next.split && weight.m > 0 && !s->fault) {
             weight = times(weight, take_child(s, o, &node, &stream));
             look(s, o, &node, node.from, &stream);
@@ -212,6 +215,7 @@ EXPORT int32_t knuth_probes(State *s, const Word *vector, const Ordering *o, Wor
     }
     free(root.block);
     free(node.block);
+    s->keeps_totals = false;
     return s->fault ? FAULT : NARROWED;
 }
 

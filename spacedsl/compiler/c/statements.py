@@ -49,16 +49,21 @@ class Body(Expressions):
 
     def block(self, statements: Iterable[Statement]) -> list[str]:
         """The statements, after the cells that they need at this level or in more than one part."""
-        inner = self.inner()
         statements = tuple(statements)
+        inner, lines = self.named(statements)
+        for statement in statements:
+            lines += inner.statement(statement)
+        return lines
+
+    def named(self, statements: tuple[Statement, ...]) -> tuple[Body, list[str]]:
+        """What prints each of these statements, and the lines before that name their cells."""
+        inner = self.inner()
         lines = [
             inner.name_cell(use)
             for use in hoisted(statements)
             if use not in inner.cells and set(use.args) <= inner.bound
         ]
-        for statement in statements:
-            lines += inner.statement(statement)
-        return lines
+        return inner, lines
 
     def name_cell(self, use: Use) -> str:
         cell = self.tables.cell(use.choice, use.args)

@@ -37,6 +37,7 @@ class TableKind(enum.Enum):
     TRUTH = "truth"  # of a host expression
     MASK = "mask"  # where the mask of satisfying values begins in `masks`
     COMPARISON = "holds"  # the truth of a static comparison
+    CONTRIBUTION = "contribution"  # the place of what a binding contributes to a counter, 0: none
     LIMIT = "limit"  # the node of a comparison with a quantity, -1: none
     RANKS = "ranks"  # of the objects of another table of many
     PAIRS = "pairs"  # where the entries of another table of two objects are, if it is not dense
@@ -109,6 +110,9 @@ class StaticTables:
 
     def firing(self, trigger: int, args: Sequence[str]) -> str:
         return self._entry(TableKind.FIRING, trigger, args)
+
+    def contribution(self, counter: str, args: Sequence[str]) -> str:
+        return self._entry(TableKind.CONTRIBUTION, counter, args)
 
     def limit(self, limit: Limit) -> str:
         template = Limit(limit.formula, limit.names, limit.names)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from spacedsl.compiler.c.counts import CountPrinter, counter_of
 from spacedsl.compiler.c.names import function_name, indent, variable_name, word_literal
 from spacedsl.compiler.c.sensitivity import signatures
 from spacedsl.compiler.c.tables import StaticTables
-from spacedsl.compiler.ir import Entry, InMask, Module, Propagator, Satisfies, Settle, Wake
+from spacedsl.compiler.ir import Entry, InMask, Module, Propagator, Satisfies, Wake
 from spacedsl.language.space import Choice, EnumChoice, IntegerChoice, Space
 
 WORD_BITS = 64
@@ -76,11 +77,6 @@ def sources(module: Module, space: Space) -> tuple[Source, ...]:
                 ]
                 found.append(Source(len(found) + 1, name, True, is_union, tuple(sites)))
     return tuple(found)
-
-
-def counter_of(propagator: Propagator) -> str:
-    """The counter that a deferred propagator computes: its arguments are the propagator's."""
-    return next(s.use.choice for s in propagator.body if isinstance(s, Settle))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,7 @@ class WakePrinter:
         if isinstance(wake, Wake) and wake.use.choice == counter:
             # Its own interval: computed again where anything but its contributions limited it.
             return ["if (before)", "    compute_later(s, cell);"]
-        return [f"compute_later(s, {self.tables.cell(counter, propagator.arguments)});"]
+        return CountPrinter(propagator, self.tables).changed()
 
     @staticmethod
     def _bound(site: Site) -> list[str]:

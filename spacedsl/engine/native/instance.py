@@ -27,6 +27,7 @@ from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, decisions, ground
 from spacedsl.engine.native.tables import WORD_BITS, Pool, TableBuilder, words
+from spacedsl.engine.native.tallies import tallied
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion
@@ -143,6 +144,7 @@ class _Filler:
     def fill(self, compiled: CompiledSpace, library: Library) -> NativeInstance:
         statics = Statics(self.objects, self.layout)
         relations = Relations(statics)
+        tallies = tallied(compiled.module.propagators, relations)
         asked = askings(compiled.module.propagators, statics)
         keys_of_limits: dict[Limit, list[Key]] = {}
         for asking in asked:
@@ -158,9 +160,11 @@ class _Filler:
             self.mask_words,
             self.rows.offsets,
             keys_of_limits,
+            tallies.places,
         )
         tables = builder.build(self.interface.tables)
         cells, cell_pools = self._cells(relations, builder)
+        cells[tallies.cells, CELL_FIELDS.index("tally")] = np.arange(1, len(tallies.cells) + 1)
         pointers = np.array([table.ctypes.data for table in tables] or [0], np.uint64)
         initial = np.array(self._initial(), np.uint64)
         pools = {
@@ -173,10 +177,18 @@ class _Filler:
             "sets": np.array(builder.sets.items, np.uint64),
             "masks": np.array(builder.masks.items, np.uint64),
             "tables": pointers,
+            "tallies": np.array(tallies.rows, np.int32),
+            "tallied": np.array(tallies.cells, np.int32),
             **cell_pools,
         }
         addresses = {name: pool.ctypes.data for name, pool in pools.items()}
-        structure = InstanceTables(words=len(initial), row_words=self.rows.words, **addresses)
+        structure = InstanceTables(
+            words=len(initial),
+            row_words=self.rows.words,
+            tally_count=len(tallies.cells),
+            contribution_count=tallies.count,
+            **addresses,
+        )
         kept = [*tables, *pools.values()]
         size = sum(array.nbytes for array in kept)
 

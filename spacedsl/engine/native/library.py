@@ -18,8 +18,9 @@ FAULT, CONTRADICTION, NARROWED, UNCHANGED = -1, 0, 1, 2
 
 CELL_FIELDS = (
     *("twin", "row", "bit", "source", "key", "active", "universe", "updates"),
-    *("leaves", "is_decision"),
+    *("leaves", "is_decision", "tally"),
 )
+TALLY_FIELDS = ("first", "count", "is_product")
 NODE_FIELDS = ("op", "cell", "operands", "count", "data", "users", "calls")
 
 
@@ -44,6 +45,10 @@ class InstanceTables(Structure):
         ("node_data", c_void_p),
         ("links", c_void_p),
         ("calls", c_void_p),
+        ("tally_count", c_int32),
+        ("contribution_count", c_int32),
+        ("tallies", c_void_p),
+        ("tallied", c_void_p),
     )
 
 
@@ -91,6 +96,7 @@ def load(path: Path) -> Library:
         "propagate_limits": (c_int32, [state, words]),
         "restrict_domain": (c_int32, [state, words, c_int32, words]),
         "restrict_domains": (c_int32, [state, words, c_int32, words, words]),
+        "contributions_read": (c_uint64, [state]),
         "next_place": (c_int32, [state, words, POINTER(OrderingTables)]),
         "random_descents": (
             c_int32,

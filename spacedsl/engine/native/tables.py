@@ -68,6 +68,8 @@ class TableBuilder:
     """Where bit rows begin, by choice and first object."""
     limits: Mapping[Limit, Sequence[Key]]
     """The objects of comparisons with quantities."""
+    contributions: Mapping[str, Mapping[Key, int]]
+    """The places of contributions, by counter and objects."""
     limit_tables: dict[Limit, Callable[[Mapping[Key, int]], None]] = field(default_factory=dict)
     """What fills in the nodes of comparisons, once there is a graph."""
     lists: Pool = field(default_factory=Pool)
@@ -120,6 +122,8 @@ class TableBuilder:
                 return self._owners(str(subject), self._set)
             case TableKind.ROWS:
                 return self.rows[str(subject)]
+            case TableKind.CONTRIBUTION:
+                return self.contributions.get(str(subject), {})
             case TableKind.LIMIT:
                 assert isinstance(subject, Limit)
                 return dict.fromkeys(self.limits.get(subject, ()), NO_NODE)
