@@ -242,3 +242,13 @@ def test_a_counter_whose_contributions_are_all_filtered_out_is_its_base(where: s
     )
     here = world(KIND + text, 2)
     assert [here.root().interval("total", x) for x in here.things] == [(2, 2), (2, 2)]
+
+
+def test_a_limit_reaches_the_contributions_though_the_counter_waits_for_what_they_have_made_of_it() -> None:
+    """At the root a counter is settled, and limited before its change has been looked at."""
+    text = (
+        KIND
+        + "choice counter total(): forall $x in Things: sum 1 when: kind($x) is A end\nrequire total() <= 0\n"
+    )
+    here = world(text, 3)
+    assert [here.root().possible("kind", x) for x in here.things] == [("B",)] * 3

@@ -15,7 +15,7 @@ from spacedsl.engine.streams import Stream
 from tests.engine.agreement import random_step
 from tests.engine.native import Both, both, native_of, needs_compiler, places, single_values
 from tests.engine.pipelines import BLUR, HARRIS, Graph, pipeline
-from tests.engine.small import Things, things, world
+from tests.engine.small import KIND, Things, things, world
 from tests.engine.test_pipeline import instance
 from tests.engine.test_quantities import CHOICES, TRIGGERED, chain
 
@@ -157,3 +157,26 @@ def test_the_order_of_questions_does_not_show() -> None:
     for candidate, variable, mask, expected in asked:
         child = here.restrict(candidate.vector, variable.offset, mask)
         assert (None if child is None else list(child)) == expected
+
+
+@needs_compiler
+def test_what_waits_at_a_contradiction_is_known_to_quantities_of_the_next_vector() -> None:
+    """The size that A asks for waits when A is refused; the next vector has that size too."""
+    text = KIND + (
+        'choice integer size($x in Things): "$x.sizes" end\n'
+        "require forall $x in Things: kind($x) is not A || size($x) <= 1\n"
+        "require forall $x in Things: kind($x) is not A || size($x) >= 4\n"
+        "quantity total() = sum $x in Things: (size($x))\n"
+        "require total() >= 7\n"
+    )
+    here = both(world(text, 3).instance)
+    root = here.root()
+    assert root is not None
+    kind, *_ = (v for v in here.instance.variables if v.choice == "kind")
+    first, second, third = (v for v in here.instance.variables if v.choice == "size")
+    one = here.instance.restrict(root, first, 1)
+    assert one is not None
+    assert here.native.restrict(root.vector, kind.offset, 1) is None
+    child = here.restrict(one, second, 2)
+    assert child is not None
+    assert child.mask(third) == 4
