@@ -7,6 +7,7 @@ samples and raised by a margin: a bound must hold for runs at moments that nobod
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, Me
 
 CORE_SOURCE = Path(__file__).parent / "runtime" / "peaks_core.c"
 MEMORY_SOURCE = Path(__file__).parent / "runtime" / "peaks_memory.c"
+START_SOURCE = Path(__file__).parent / "runtime" / "peaks_start.c"
+POOL_SOURCE = Path(__file__).parent / "runtime" / "pool.h"
 
 CORE_MARGIN = 1.1
 """Of all that belongs to one core: the clock may rise above what was seen."""
@@ -29,13 +32,16 @@ CORE_MARGIN = 1.1
 SHARED_MARGIN = 1.3
 """Of caches and memory that other cores, of other processes or other tenants, take part of."""
 
-_TIMEOUT_S = 60.0
-_CORE_ROUNDS = 10
-_MEMORY_ROUNDS = 3
-"""Apart in time, so that one disturbance does not spoil them all; more while a round is better by _RISE."""
+WINDOW_MARGIN = 1.5
+"""Of what a core looks beyond, which was measured with one kind of instruction."""
 
-_MOST_MEMORY_ROUNDS = 8
-_MEMORY_S = 7.0
+_TIMEOUT_S = 60.0
+_CORE_ROUNDS = 4
+_MEMORY_ROUNDS = 1
+"""Of one pass, so that one disturbance does not spoil them all; more while a round is better by _RISE."""
+
+_MOST_MEMORY_ROUNDS = 3
+_MEMORY_S = 3.0
 _RISE = 1.05
 
 _LARGEST_BYTES = 1 << 30
@@ -53,14 +59,16 @@ class Core:
     arithmetic: tuple[ArithmeticRate, ...]
     accesses: tuple[AccessRate, ...]
     latencies: tuple[ChainLatency, ...]
+    window: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Bytes per ns that threads move: loads alone, loads and stores together."""
+    """Bytes per ns that threads move: loads alone, loads and stores together, the same through the caches."""
 
     read: float
     mixed: float
+    plain: float
 
 
 # ---- One core ------------------------------------------------------------------------------------------
@@ -78,7 +86,8 @@ def read_core(lines: Iterable[str]) -> Core:
     """The records that the lines of `peaks_core.c` make."""
     rates: dict[tuple[str, int, str], float] = {}
     accesses: dict[tuple[str, str, int], float] = {}
-    latencies: dict[str, float] = {}
+    latencies: dict[tuple[str, str], float] = {}
+    window: float | None = None
     for line in lines:
         kind, dtype, width, unit, value = line.split()
         figure = float(value)
@@ -89,7 +98,9 @@ def read_core(lines: Iterable[str]) -> Core:
                 key = kind, dtype, int(width)
                 accesses[key] = max(figure, accesses.get(key, 0.0))
             case "chain":
-                latencies[dtype] = min(figure, latencies.get(dtype, figure))
+                latencies[dtype, unit] = min(figure, latencies.get((dtype, unit), figure))
+            case "window":
+                window = max(figure, window or 1.0)
     return Core(
         tuple(
             ArithmeticRate(
@@ -112,9 +123,12 @@ def read_core(lines: Iterable[str]) -> Core:
             for (kind, dtype, nbytes), rate in sorted(accesses.items())
         ),
         tuple(
-            ChainLatency(dtype=dtype, latency_ns=round(latency / CORE_MARGIN, 4))
-            for dtype, latency in sorted(latencies.items())
+            ChainLatency(
+                dtype=dtype, op="fma" if op == "fma" else "add", latency_ns=round(latency / CORE_MARGIN, 4)
+            )
+            for (dtype, op), latency in sorted(latencies.items())
         ),
+        None if window is None else math.ceil(WINDOW_MARGIN * window),
     )
 
 
@@ -160,7 +174,7 @@ def measure_memory(
 def better(a: Sequence[Bandwidth], b: Sequence[Bandwidth]) -> list[Bandwidth]:
     """The better of each two; `a` may still be empty."""
     pairs = zip(a or b, b, strict=True)
-    return [Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed)) for x, y in pairs]
+    return [Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed), max(x.plain, y.plain)) for x, y in pairs]
 
 
 def has_risen(before: Sequence[Bandwidth], after: Sequence[Bandwidth]) -> bool:
@@ -190,16 +204,16 @@ def levels(
 ) -> tuple[MemoryLevel, ...]:
     """The records, with margins; no level is slower than the one outside it."""
     found: list[MemoryLevel] = []
-    outer = [0.0] * 4
+    outer = [0.0] * 6
     for position in reversed(range(len(one))):
         is_memory = position == len(caches)
         cache = None if is_memory else caches[position]
         is_shared = cache is None or cache.one_cpu_bytes == cache.all_cpus_bytes
         margin = SHARED_MARGIN if is_shared else CORE_MARGIN
         threads = one[position], every[position]
-        rates = [_raised(rate, margin) for b in threads for rate in (b.read, b.mixed)]
+        rates = [_raised(rate, margin) for b in threads for rate in (b.read, b.mixed, b.plain)]
         # All threads can do what one can.
-        rates[2:] = [max(pair) for pair in zip(rates[:2], rates[2:], strict=True)]
+        rates[3:] = [max(pair) for pair in zip(rates[:3], rates[3:], strict=True)]
         outer = [max(pair) for pair in zip(rates, outer, strict=True)]
         found.append(
             MemoryLevel(
@@ -208,8 +222,10 @@ def levels(
                 core_bytes=None if cache is None else cache.one_cpu_bytes,
                 bytes_per_ns=outer[0],
                 mixed_per_ns=outer[1],
-                bytes_per_ns_all=outer[2],
-                mixed_per_ns_all=outer[3],
+                plain_per_ns=outer[2],
+                bytes_per_ns_all=outer[3],
+                mixed_per_ns_all=outer[4],
+                plain_per_ns_all=outer[5],
             )
         )
     return tuple(reversed(found))
@@ -230,9 +246,26 @@ def _bandwidths(
         kind, _, nbytes, rate = line.split()
         measured[kind, int(nbytes)] = float(rate)
     return [
-        Bandwidth(*(max(measured[kind, nbytes] for nbytes in group) for kind in ("read", "mixed")))
+        Bandwidth(*(max(measured[kind, nbytes] for nbytes in group) for kind in ("read", "mixed", "plain")))
         for group in sets
     ]
+
+
+def measure_start(compiler: Compiler, vectors: Vectors, cpus: Sequence[int], folder: Path) -> float | None:
+    """Builds and runs `peaks_start.c`: the least ns of a parallel loop; None on one CPU."""
+    if len(cpus) < 2:
+        return None
+    best = min(
+        float(line.split()[1])
+        for line in _output(START_SOURCE, compiler, vectors, folder, [], _with_pool(len(cpus)))
+    )
+    return round(best / SHARED_MARGIN, 1)
+
+
+def _with_pool(threads: int) -> str:
+    """What stands before a program that runs parallel loops, as in candidates."""
+    pool = POOL_SOURCE.read_text(encoding="utf-8")
+    return f"#define _GNU_SOURCE\n#define POOL_THREADS {threads}\n#include <stdint.h>\n{pool}\n"
 
 
 def probed_caches(
@@ -270,13 +303,14 @@ def _output(
     vectors: Vectors,
     folder: Path,
     arguments: Sequence[str],
+    head: str = "",
 ) -> list[str]:
-    """The lines that a program of `runtime/` prints, built with the flags of candidates."""
+    """The lines that a program of `runtime/` prints, built with the flags of candidates, behind `head`."""
     library = folder / f"{source.stem}.so"
     try:
         if not library.exists():
             flags = (f"-DVECTOR_BYTES={vectors.nbytes}",)
-            build_library(source.read_text(encoding="utf-8"), library, compiler, extra_flags=flags)
+            build_library(head + source.read_text(encoding="utf-8"), library, compiler, extra_flags=flags)
         answer = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _RUN, str(library), *arguments],
             capture_output=True,

@@ -44,6 +44,10 @@ class MemoryLevel(_Frozen):
     """Most that one thread can move, loads and stores together, in any mixture; None: not known."""
     mixed_per_ns_all: float | None = Field(default=None, gt=0)
     """The same for all threads together."""
+    plain_per_ns: float | None = Field(default=None, gt=0)
+    """As `mixed_per_ns`, where all stores go through the caches; None: not known."""
+    plain_per_ns_all: float | None = Field(default=None, gt=0)
+    """The same for all threads together."""
 
 
 class ArithmeticRate(_Frozen):
@@ -69,9 +73,11 @@ class AccessRate(_Frozen):
 
 
 class ChainLatency(_Frozen):
-    """Least time from one accumulation (addition or fused multiply-add) to the next that needs its result."""
+    """Least time from one accumulation to the next that needs its result."""
 
     dtype: str
+    op: Literal["add", "fma", "any"] = "any"
+    """Of a term, or of a product that is built as candidates are: fused with the sum or not."""
     latency_ns: float = Field(gt=0)
 
 
@@ -88,6 +94,10 @@ class CpuDevice(_Frozen):
     """Inner to outer."""
     accesses: tuple[AccessRate, ...] = ()
     latencies: tuple[ChainLatency, ...] = ()
+    window: int | None = Field(default=None, ge=1)
+    """Accumulations that wait for each other and that a core looks beyond, at most; None: not known."""
+    start_ns: float | None = Field(default=None, gt=0)
+    """Least time of a parallel loop that does nothing; None: not known."""
     compiler: str = ""
     """Version line of the compiler that the rates hold for."""
 

@@ -3,7 +3,8 @@
  * -DVECTOR_BYTES. Prints one line for each measurement:
  *
  *     arithmetic <dtype> <lanes> <unit> <instructions per ns>
- *     chain <dtype> <lanes> - <ns for one step>
+ *     chain <dtype> <lanes> add|fma <ns for one step>
+ *     window f32 1 - <accumulations that wait for each other and that the core looks beyond>
  *     load|store <dtype> <bytes> - <instructions per ns>
  *
  * Each figure is the best of many short samples: between interruptions, at the highest clock seen. */
@@ -78,6 +79,35 @@ static double best_ns(void (*run)(void)) {
 
 static _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 
+/* A sum of products as candidates have it: the compiler may fuse them or not, as it does there. */
+#define REDUCE(name, T, reg)                                                                      \
+  static void name(void) {                                                                        \
+    const T *a = (const T *)buffer, *b = a + REDUCED(T);                                          \
+    OPAQUE(GENERAL, a); OPAQUE(GENERAL, b);                                                       \
+    T c = (T){0};                                                                                 \
+    for (int pass = 0; pass < STEPS / 50; pass++)                                                 \
+      for (unsigned i = 0; i < REDUCED(T); i++) c = a[i] * b[i] + c;                              \
+    NEEDED(reg, c);                                                                               \
+  }
+#define REDUCED(T) (BUFFER_BYTES / sizeof(T) / 2)
+
+/* Sums that wait for nothing but their own terms: the next one begins as soon as the core sees it. The loops
+ * are short enough for their ends to be foreseen. */
+enum { SUMS = 32, TERMS = 1024 };
+#define SIXTEEN(X) X X X X X X X X X X X X X X X X
+static void many_sums(void) {
+  float b = 0;
+  OPAQUE(FLOATING, b);
+  for (int s = 0; s < SUMS; s++) {
+    float c = b;
+    for (int t = 0; t < TERMS / 64; t++) {
+      SIXTEEN(ADD(c) OPAQUE(FLOATING, c);) SIXTEEN(ADD(c) OPAQUE(FLOATING, c);)
+      SIXTEEN(ADD(c) OPAQUE(FLOATING, c);) SIXTEEN(ADD(c) OPAQUE(FLOATING, c);)
+    }
+    NEEDED(FLOATING, c);
+  }
+}
+
 #define EIGHT(ONE) ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7)
 #define ACCESSES(load_name, store_name, T, reg)                                                   \
   static void load_name(void) {                                                                   \
@@ -109,6 +139,7 @@ static _Alignas(64) unsigned char buffer[BUFFER_BYTES];
   THROUGHPUT(tag##_mul_add, T, reg##_REG, MUL, ADD)                                               \
   CHAIN(tag##_chain_add, T, reg##_REG, ADD)                                                       \
   CHAIN(tag##_chain_acc, T, reg##_REG, ACC)                                                       \
+  REDUCE(tag##_reduce, T, reg##_REG)                                                              \
   ACCESSES(tag##_load, tag##_store, T, reg)
 
 #define VECTOR(name, scalar, bytes) typedef scalar name __attribute__((vector_size(bytes)));
@@ -142,8 +173,13 @@ static void report_arithmetic(const char *dtype, int lanes, const char *unit, vo
   printf("arithmetic %s %d %s %.4f\n", dtype, lanes, unit, 2.0 * CHAINS * STEPS / best_ns(run));
 }
 
-static void report_chain(const char *dtype, int lanes, void (*run)(void)) {
-  printf("chain %s %d - %.4f\n", dtype, lanes, best_ns(run) / (4.0 * STEPS));
+static void report_chain(const char *dtype, int lanes, const char *op, void (*run)(void), double steps) {
+  printf("chain %s %d %s %.4f\n", dtype, lanes, op, best_ns(run) / steps);
+}
+
+static void report_window(void) {
+  double step = best_ns(f32_chain_add) / (4.0 * STEPS);
+  printf("window f32 1 - %.1f\n", TERMS - best_ns(many_sums) / SUMS / step);
 }
 
 static void report_access(const char *kind, const char *dtype, int nbytes, void (*run)(void)) {
@@ -156,8 +192,9 @@ static void report_access(const char *kind, const char *dtype, int nbytes, void 
   report_arithmetic(dtype, nbytes / item_bytes, "add", tag##_add);                                \
   report_arithmetic(dtype, nbytes / item_bytes, "any", tag##_fma_add);                            \
   report_arithmetic(dtype, nbytes / item_bytes, "any", tag##_mul_add);                            \
-  report_chain(dtype, nbytes / item_bytes, tag##_chain_add);                                      \
-  report_chain(dtype, nbytes / item_bytes, tag##_chain_acc);                                      \
+  report_chain(dtype, nbytes / item_bytes, "add", tag##_chain_add, 4.0 * STEPS);                  \
+  report_chain(dtype, nbytes / item_bytes, "add", tag##_chain_acc, 4.0 * STEPS); /* a constant product */                 \
+  report_chain(dtype, nbytes / item_bytes, "fma", tag##_reduce, STEPS / 50 * (BUFFER_BYTES / 2.0 / (nbytes))); \
   report_access("load", dtype, nbytes, tag##_load);                                               \
   report_access("store", dtype, nbytes, tag##_store);                                             \
   fflush(stdout);
@@ -172,6 +209,7 @@ int main(int argc, char **argv) {
   CPU_SET(atoi(argv[1]), &set);
   sched_setaffinity(0, sizeof set, &set);
   for (int s = 0; s < 20; s++) best_ns(f32_fma); /* until the clock has risen */
+  report_window();
   REPORT(f32, "f32", 4, 4)
   REPORT(f64, "f64", 8, 8)
   REPORT(i32, "i32", 4, 4)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum { USES = 5, MOST_NEST = 20, MOST_INDICES = 8, WORD_BITS = 64 };
-/* MOST_DIMS, MOST_NESTS and MOST_CUTS are defined on the command line: what the model at hand needs. */
+/* MOST_DIMS, MOST_REDUCTIONS, MOST_NESTS and MOST_CUTS are defined on the command line: what the model at hand needs. */
 enum { UNITS, CHAIN, LOADS, LEVEL, LOOPS };
 
 /* Inline: the library's are calls, most of the time of a bound. Rounded numbers are below 2^63. */
@@ -46,15 +46,15 @@ typedef struct { int32_t reduction, nest; List groups; } Sweep;
 typedef struct {
   int32_t kind, use;
   List groups, sweeps; /* UNITS, LOADS */
-  int32_t subject, rates, mixed_rates, pad; /* CHAIN: reduction; LOOPS: nest; LEVEL: rates by threads */
-  List dims;
+  int32_t subject, rates, mixed_rates, plain_rates; /* CHAIN: reduction; LOOPS: nest; LEVEL: rates by threads */
+  List dims, streams; /* LEVEL: pairs of a word and bits by which a store may go around the caches */
   double loaded, moved;
 } Term;
 
 typedef struct {
-  int32_t dim_count, term_count, vector_bit, unroll_bit, parallel_bit, inner_bits, outer_bits;
-  int32_t longest_unrolled, most_tabled, line_bytes;
-  double window;
+  int32_t dim_count, term_count, reduction_count, nest_count, vector_bit, unroll_bit, parallel_bit, inner_bits, outer_bits;
+  int32_t longest_unrolled, most_tabled, line_bytes, device_threads;
+  double window, start_ns;
   const int32_t *pool;
   const double *reals;
   const Dim *dims;
@@ -72,8 +72,8 @@ typedef struct {
 } Model;
 
 /* What one dimension can still be; as `Freedom` in domains.py. */
-typedef struct { double least, most, lanes, copies, threads, speedup, per_ns[USES]; int is_vector, may_be_vector; } Freedom;
-typedef struct { const Model *m; const uint64_t *vector; Freedom dims[MOST_DIMS]; } View;
+typedef struct { double least, most, lanes, copies, threads, speedup, per_ns[USES]; int is_vector, may_be_vector, is_even; } Freedom;
+typedef struct { const Model *m; const uint64_t *vector; double start_ns; Freedom dims[MOST_DIMS]; } View;
 
 static void look(View *v, int number) {
   const Model *m = v->m;
@@ -81,11 +81,13 @@ static void look(View *v, int number) {
   const uint64_t kinds = v->vector[d->kind_cell];
   Freedom f = {.least = INFINITY, .lanes = 1, .copies = 1, .threads = 1, .speedup = 1};
   const int vector = (kinds & (uint64_t)m->vector_bit) != 0, parallel = (kinds & (uint64_t)m->parallel_bit) != 0;
+  int is_even = 1;
   for (int b = 0; b < d->sizes.count; b++) {
     if (!(v->vector[d->size_cell + b / WORD_BITS] >> (b % WORD_BITS) & 1)) continue;
     const Size *s = &m->sizes[d->sizes.at + b];
     f.least = lesser(f.least, s->iterations);
     f.most = greater(f.most, s->iterations);
+    is_even &= (int64_t)s->iterations % m->device_threads == 0;
     if (vector)
       for (int u = 0; u < USES; u++) f.per_ns[u] = greater(f.per_ns[u], s->per_ns[u]);
     if (parallel) {
@@ -94,6 +96,7 @@ static void look(View *v, int number) {
     }
   }
   if (f.least == INFINITY) f.least = f.most = 1;
+  f.is_even = is_even && kinds == (uint64_t)m->parallel_bit;
   f.may_be_vector = vector;
   if (vector) f.lanes = f.most;
   f.is_vector = vector && kinds == (uint64_t)m->vector_bit;
@@ -107,9 +110,10 @@ static double lanes(const View *v, List dims) {
   return most;
 }
 
-static double copies(const View *v, List dims) {
+static double copies(const View *v, List dims, int vector) {
   double product = 1;
-  for (int i = 0; i < dims.count; i++) product *= v->dims[v->m->pool[dims.at + i]].copies;
+  for (int i = 0; i < dims.count; i++)
+    if (v->m->pool[dims.at + i] != vector) product *= v->dims[v->m->pool[dims.at + i]].copies;
   return product;
 }
 
@@ -154,15 +158,16 @@ static double sum_of_least(const View *v, List groups, int use) {
 
 /* ---- Reductions ------------------------------------------------------------------------------------- */
 
-static double accumulators(const View *v, const Reduction *r) {
-  double most = copies(v, r->free);
+/* Most unrolled copies; `vector`, if it is a dimension, is none of them. */
+static double accumulators(const View *v, const Reduction *r, int vector) {
+  double most = copies(v, r->free, vector);
   for (int c = 0; c < r->counters.count; c++)
     most = lesser(most, (double)v->vector[v->m->pool[r->counters.at + c]]);
   return most;
 }
 
 static double cost(double window, double terms, double a) {
-  return greater((terms - window / a) / a, terms / (window / (a * terms) + 2) / a);
+  return greater((terms - window / a) / a, terms / (round_up((window - 1) / (a * terms)) + 1) / a);
 }
 
 /* Tables hold, for each possible number of terms, that number and the least cost of up to 1, 2, .. sums. */
@@ -177,19 +182,12 @@ static double sum_steps(const Model *m, const Reduction *r, double terms, double
   return 0; /* no number of lanes that is possible at the root gives so many terms */
 }
 
-static double chain_ns(const View *v, const Reduction *r) {
-  double most = accumulators(v, r);
-  double side_by_side = r->sums / lanes(v, r->free) * sum_steps(v->m, r, r->terms, most);
-  double within = r->sums * sum_steps(v->m, r, r->terms / lanes(v, r->reduced), most);
-  return r->latency_ns * lesser(side_by_side, within) / speedup(v, r->instr);
-}
-
-static double loads_per_term(const View *v, const Reduction *r, double most) {
+static double loads_per_term(const View *v, const Reduction *r, int vector, double most) {
   double shared[2] = {0, 0}, sum = 0;
   const int count = r->foreign.count / 2;
   for (int i = 0; i < count; i++) {
     List dims = {v->m->pool[r->foreign.at + 2 * i], v->m->pool[r->foreign.at + 2 * i + 1]};
-    double c = lesser(copies(v, dims), most);
+    double c = lesser(copies(v, dims, vector), most);
     if (i < 2) shared[i] = c;
     sum += 1 / c;
   }
@@ -199,12 +197,30 @@ static double loads_per_term(const View *v, const Reduction *r, double most) {
   return least;
 }
 
-static double again_ns(const View *v, const Reduction *r) {
-  if (!r->foreign.count) return 0;
-  double whole = r->terms > v->m->longest_unrolled ? r->terms : 0, part = r->terms / lanes(v, r->reduced);
-  if (!(part > v->m->longest_unrolled)) part = 0;
-  double slots = lesser(r->sums / lanes(v, r->free) * greater(0, whole - r->kept), r->sums * greater(0, part - r->kept));
-  return slots * loads_per_term(v, r, accumulators(v, r)) / (r->load_rate * speedup(v, r->instr));
+/* The least over all dimensions that can be the vector, and over none: latencies, and loads. */
+static void reduce(const View *v, const Reduction *r, double *chain_ns, double *loads_ns) {
+  const Model *m = v->m;
+  const List dims = m->instrs[r->instr].dims;
+  double latencies = INFINITY, loads = INFINITY;
+  int is_certain = 0;
+  for (int i = 0; i < dims.count; i++) is_certain |= v->dims[m->pool[dims.at + i]].is_vector;
+  for (int i = is_certain ? 0 : -1; i < dims.count; i++) {
+    const int vector = i < 0 ? -1 : m->pool[dims.at + i];
+    const Freedom *f = i < 0 ? 0 : &v->dims[vector];
+    if (f && !(is_certain ? f->is_vector : f->may_be_vector)) continue;
+    int is_reduced = 0;
+    for (int k = 0; k < r->reduced.count; k++) is_reduced |= m->pool[r->reduced.at + k] == vector;
+    const double side = f ? f->lanes : 1, most = accumulators(v, r, vector);
+    const double sums = is_reduced ? r->sums : r->sums / side;
+    double terms = is_reduced ? r->terms / side : r->terms;
+    if (!(terms > m->longest_unrolled)) terms = 0;
+    latencies = lesser(latencies, sums * sum_steps(m, r, terms, most));
+    if (r->foreign.count && loads > 0)
+      loads = lesser(loads, sums * greater(0, terms - r->kept) * loads_per_term(v, r, vector, most));
+  }
+  const double faster = speedup(v, r->instr);
+  *chain_ns = r->latency_ns * latencies / faster;
+  *loads_ns = r->foreign.count ? loads / (r->load_rate * faster) : 0;
 }
 
 /* ---- Orders of loops -------------------------------------------------------------------------------- */
@@ -305,7 +321,7 @@ static int has_registers(const Loops *l, uint32_t inner, int dim) {
       least *= l->least[d];
       widest = greater(widest, l->v->dims[m->pool[l->n->dims.at + d]].lanes);
     }
-  return least <= accumulators(l->v, &m->reductions[l->n->reduction]) * widest;
+  return least <= accumulators(l->v, &m->reductions[l->n->reduction], -1) * widest;
 }
 
 /* The least over all orders of the greatest pressure at any cut: of loads, and of bytes that cross borders. */
@@ -378,43 +394,56 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
 
 /* ---- All terms -------------------------------------------------------------------------------------- */
 
-static double term_ns(const View *v, const Term *t, const double *nest_loads, const double *nest_bytes) {
+/* What reductions and nests cost, by number. */
+typedef struct { double chain[MOST_REDUCTIONS], again[MOST_REDUCTIONS], loads[MOST_NESTS], bytes[MOST_NESTS]; } Costs;
+
+static double started_ns(const View *v, double time_ns) { return time_ns > 0 ? time_ns + v->start_ns : time_ns; }
+
+static double term_ns(const View *v, const Term *t, const Costs *costs) {
   const Model *m = v->m;
   switch (t->kind) {
-    case UNITS: return sum_of_least(v, t->groups, t->use);
-    case CHAIN: return chain_ns(v, &m->reductions[t->subject]);
+    case UNITS: return started_ns(v, sum_of_least(v, t->groups, t->use));
+    case CHAIN: return started_ns(v, costs->chain[t->subject]);
     case LOADS: {
       double sum = sum_of_least(v, t->groups, t->use);
       for (int s = 0; s < t->sweeps.count; s++) {
         const Sweep *sweep = &m->sweeps[t->sweeps.at + s];
-        double again = again_ns(v, &m->reductions[sweep->reduction]);
-        if (sweep->nest >= 0) again = greater(again, nest_loads[sweep->nest]);
+        double again = costs->again[sweep->reduction];
+        if (sweep->nest >= 0) again = greater(again, costs->loads[sweep->nest]);
         sum += greater(again, sum_of_least(v, sweep->groups, t->use));
       }
-      return sum;
+      return started_ns(v, sum);
     }
     case LEVEL: {
       const int used = threads(v, t->dims);
-      return greater(t->loaded / m->reals[t->rates + used], t->moved / m->reals[t->mixed_rates + used]);
+      int is_plain = 1;
+      for (int s = 0; s < t->streams.count; s += 2)
+        is_plain &= !(v->vector[m->pool[t->streams.at + s]] & (uint64_t)m->pool[t->streams.at + s + 1]);
+      const double moved = m->reals[(is_plain ? t->plain_rates : t->mixed_rates) + used];
+      return greater(t->loaded / m->reals[t->rates + used], t->moved / moved);
     }
-    default: return nest_bytes[t->subject];
+    default: return costs->bytes[t->subject];
   }
 }
 
 /* `terms`: room for the times of all terms of each vector, or null. */
-__attribute__((visibility("default"))) void bounds(const Model *m, int32_t nest_count, int32_t count,
-                                                   const uint64_t *const *vectors,
+__attribute__((visibility("default"))) void bounds(const Model *m, int32_t count, const uint64_t *const *vectors,
                                                    double *bounds_ns, double *terms) {
   static _Thread_local View v;
-  double nest_loads[MOST_NESTS], nest_bytes[MOST_NESTS];
+  Costs costs;
   for (int32_t i = 0; i < count; i++) {
     v.m = m;
     v.vector = vectors[i];
-    for (int d = 0; d < m->dim_count; d++) look(&v, d);
-    for (int n = 0; n < nest_count; n++) order_ns(&v, &m->nests[n], &nest_loads[n], &nest_bytes[n]);
+    v.start_ns = 0;
+    for (int d = 0; d < m->dim_count; d++) {
+      look(&v, d);
+      if (v.dims[d].is_even) v.start_ns = m->start_ns;
+    }
+    for (int r = 0; r < m->reduction_count; r++) reduce(&v, &m->reductions[r], &costs.chain[r], &costs.again[r]);
+    for (int n = 0; n < m->nest_count; n++) order_ns(&v, &m->nests[n], &costs.loads[n], &costs.bytes[n]);
     double most = 0;
     for (int t = 0; t < m->term_count; t++) {
-      double time = term_ns(&v, &m->terms[t], nest_loads, nest_bytes);
+      double time = term_ns(&v, &m->terms[t], &costs);
       if (terms) terms[(int64_t)i * m->term_count + t] = time;
       most = greater(most, time);
     }

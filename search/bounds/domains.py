@@ -42,6 +42,8 @@ class Freedom:
     """It can be nothing else."""
     copies: int
     """Most unrolled iterations."""
+    is_even: bool
+    """It is parallel for certain, and every thread has as many of its iterations as any other."""
     threads: int
     speedup: float
     """Of its iterations by threads: the slowest thread has at least ceil(size / threads) of them."""
@@ -56,11 +58,12 @@ class OrderBits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The freedoms of one candidate, by dimension, and the most copies, by reduction."""
+    """The freedoms of one candidate, by dimension."""
 
     rates: Rates
     freedoms: dict[Dimension, Freedom]
-    accumulators: dict[Instruction, int]
+    most_accumulators: dict[Instruction, float]
+    """By reduction, what counters leave; infinite where none counts them."""
     vector: Sequence[int]
     """Of the candidate, for those who know where domains lie."""
     order_bits: OrderBits
@@ -83,8 +86,26 @@ class View:
     def copies(self, dims: Iterable[Dimension]) -> int:
         return math.prod(self.freedoms[d].copies for d in dims)
 
+    def accumulators(self, reduction: Instruction, vector: Dimension | None = None) -> float:
+        """Most unrolled copies of a reduction; `vector`, where it is a dimension, is none of them."""
+        copies = self.copies(d for d in reduction.free_dims if d is not vector)
+        return min(copies, self.most_accumulators.get(reduction, math.inf))
+
+    def vectors(self, dims: Sequence[Dimension]) -> list[Dimension | None]:
+        """Which of the dimensions of a nest can be its vector; None: none is. There is at most one."""
+        certain = [d for d in dims if self.freedoms[d].is_vector]
+        return [*certain] or [None, *(d for d in dims if self.freedoms[d].elements_per_ns)]
+
     def threads(self, dims: Iterable[Dimension]) -> int:
         return max((self.freedoms[d].threads for d in dims), default=1)
+
+    def started_ns(self, time_ns: float) -> float:
+        """With the start of a parallel loop that is certain: threads begin their share when they are awake.
+
+        A share that is smaller than that of the calling thread could be done in time all the same.
+        """
+        starts = time_ns > 0 and any(f.is_even for f in self.freedoms.values())
+        return time_ns + (self.rates.device.start_ns or 0.0 if starts else 0.0)
 
     def time_ns(self, alternatives: Sequence[Operation], use: Use) -> float:
         """Of those operations of which one is certain."""
@@ -132,11 +153,12 @@ class Domains:
             if key not in self._known:
                 self._known[key] = self._freedom(d, kinds, sizes)
             freedoms[d.dimension] = self._known[key]
-        accumulators = {
-            reduction: min([_copies(reduction, freedoms), *(vector[end] for end in ends)])
+        most = {
+            reduction: float(min(vector[end] for end in ends))
             for reduction, ends in self.counters.items()
+            if ends
         }
-        return View(self._rates, freedoms, accumulators, vector, self.order_bits)
+        return View(self._rates, freedoms, most, vector, self.order_bits)
 
     def _freedom(self, d: Place, kinds: int, sizes: int) -> Freedom:
         def may_be(kind: str) -> bool:
@@ -155,6 +177,8 @@ class Domains:
             },
             is_vector=bool(lanes) and kinds == self.kind_bits["VECTOR"],
             copies=max(possible, default=1) if may_be("UNROLL") else 1,
+            is_even=kinds == self.kind_bits.get("PARALLEL")
+            and all(n % self._rates.device.threads == 0 for n in possible),
             threads=max((threads for threads, _ in speedups), default=1),
             speedup=max((speedup for _, speedup in speedups), default=1.0),
         )
@@ -236,7 +260,3 @@ def _most_copies(instance: Instance, reduction: Instruction) -> Iterator[int]:
             and "UNROLL" in dim_kind.names(condition.mask)
         ):
             yield instance.offset(counter.name, reduction) + 1
-
-
-def _copies(reduction: Instruction, freedoms: dict[Dimension, Freedom]) -> int:
-    return math.prod(freedoms[d].copies for d in reduction.free_dims)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from ctypes import POINTER, Structure, c_double, c_int32, c_void_p
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +58,18 @@ _NEST = _record(
 _CUT = _record("inner", "ways[]")
 _SWEEP = _record("reduction", "nest", "groups[]")
 _TERM = _record(
-    *("kind", "use", "groups[]", "sweeps[]", "subject", "rates", "mixed_rates", "pad", "dims[]"),
+    *(
+        "kind",
+        "use",
+        "groups[]",
+        "sweeps[]",
+        "subject",
+        "rates",
+        "mixed_rates",
+        "plain_rates",
+        "dims[]",
+        "streams[]",
+    ),
     reals=("loaded", "moved"),
 )
 _LIST = _record("at", "count")
@@ -81,10 +92,12 @@ _TABLES = {
 
 class _Model(Structure):
     _fields_ = (
-        *((name, c_int32) for name in ("dim_count", "term_count", "vector_bit", "unroll_bit")),
+        *((name, c_int32) for name in ("dim_count", "term_count", "reduction_count", "nest_count")),
+        *((name, c_int32) for name in ("vector_bit", "unroll_bit")),
         *((name, c_int32) for name in ("parallel_bit", "inner_bits", "outer_bits")),
-        *((name, c_int32) for name in ("longest_unrolled", "most_tabled", "line_bytes")),
+        *((name, c_int32) for name in ("longest_unrolled", "most_tabled", "line_bytes", "device_threads")),
         ("window", c_double),
+        ("start_ns", c_double),
         ("pool", c_void_p),
         ("reals", c_void_p),
         *((name, c_void_p) for name in _TABLES),
@@ -101,6 +114,8 @@ class NativeBound:
         self._model = _Model(
             dim_count=len(tables.rows["dims"]),
             term_count=len(resources),
+            reduction_count=len(tables.rows["reductions"]),
+            nest_count=len(tables.rows["nests"]),
             vector_bit=bits.get("VECTOR", 0),
             unroll_bit=bits.get("UNROLL", 0),
             parallel_bit=bits.get("PARALLEL", 0),
@@ -109,15 +124,18 @@ class NativeBound:
             longest_unrolled=LONGEST_UNROLLED,
             most_tabled=WINDOW,
             line_bytes=LINE_BYTES,
-            window=WINDOW,
+            device_threads=rates.device.threads,
+            window=rates.device.window or WINDOW,
+            start_ns=rates.device.start_ns or 0.0,
             **{name: array.ctypes.data for name, array in self._kept.items()},
         )
-        self._nests, self._terms = len(tables.rows["nests"]), len(resources)
+        self._terms = len(resources)
         # Powers of two, so that few libraries serve all kernels.
         most_cuts = max((len(nest.cuts) for nest in tables.nests), default=1)
         rooms = {
             "MOST_DIMS": len(tables.rows["dims"]),
-            "MOST_NESTS": self._nests,
+            "MOST_REDUCTIONS": len(tables.rows["reductions"]),
+            "MOST_NESTS": len(tables.rows["nests"]),
             "MOST_CUTS": most_cuts,
         }
         self._function = _load(
@@ -142,14 +160,14 @@ class NativeBound:
 
     def _call(self, candidates: Sequence[Candidate], bounds_ns: object, terms_ns: object) -> None:
         vectors = (c_void_p * len(candidates))(*(c.vector.buffer_info()[0] for c in candidates))
-        self._function(ctypes.byref(self._model), self._nests, len(candidates), vectors, bounds_ns, terms_ns)
+        self._function(ctypes.byref(self._model), len(candidates), vectors, bounds_ns, terms_ns)
 
 
 @cache
 def _load(path: Path) -> ctypes._NamedFuncPointer:
     function = ctypes.CDLL(str(path)).bounds
     function.restype = None
-    function.argtypes = [POINTER(_Model), c_int32, c_int32, c_void_p, c_void_p, c_void_p]
+    function.argtypes = [POINTER(_Model), c_int32, c_void_p, c_void_p, c_void_p]
     return function
 
 
@@ -239,7 +257,11 @@ class _Tables:
             return self._reductions[reduction]
         instruction = reduction.instruction
         tabled = sorted({reduction.terms / lanes for lanes in self._lanes(instruction.reduced_dims)})
-        tables = [(terms, *least_steps(terms)) for terms in map(float, tabled) if terms > LONGEST_UNROLLED]
+        tables = [
+            (terms, *least_steps(terms, self.rates.device.window or WINDOW))
+            for terms in map(float, tabled)
+            if terms > LONGEST_UNROLLED
+        ]
         foreign = [number for dims in reduction.foreign_dims for number in self._dims_of(dims)]
         load_rates = [self.rates.most_instructions("load", load.dtype) for load in reduction.loads]
         row = (
@@ -253,7 +275,7 @@ class _Tables:
             reduction.are_disjoint,
             reduction.sums,
             reduction.terms,
-            self.rates.latency_ns(instruction.dtype),
+            reduction.latency_ns(self.rates),
             kept_values(self.rates.device),
             max(load_rates, default=1.0),
         )
@@ -308,10 +330,10 @@ class _Tables:
         match resource:
             case Units():
                 groups = self._groups(resource.work)
-                return (_UNITS, USES.index(resource.use), groups, nothing, 0, 0, 0, 0, nothing, 0, 0)
+                return (_UNITS, USES.index(resource.use), groups, nothing, 0, 0, 0, 0, nothing, nothing, 0, 0)
             case Chain():
                 subject = self._reductions[resource.reduction]
-                return (_CHAIN, 0, nothing, nothing, subject, 0, 0, 0, nothing, 0, 0)
+                return (_CHAIN, 0, nothing, nothing, subject, 0, 0, 0, nothing, nothing, 0, 0)
             case LoadInstructions():
                 sweeps: list[tuple[object, ...]] = [
                     (
@@ -322,14 +344,30 @@ class _Tables:
                     for sweep in resource.swept
                 ]
                 use, groups = USES.index("load"), self._groups(resource.distinct)
-                return (_LOADS, use, groups, self._append("sweeps", sweeps), 0, 0, 0, 0, nothing, 0, 0)
+                return (
+                    _LOADS,
+                    use,
+                    groups,
+                    self._append("sweeps", sweeps),
+                    0,
+                    0,
+                    0,
+                    0,
+                    nothing,
+                    nothing,
+                    0,
+                    0,
+                )
             case Level():
                 rates = self._rates_by_threads(read_rate, resource.level)
-                mixed = self._rates_by_threads(mixed_rate, resource.level)
+                mixed = plain = self._rates_by_threads(mixed_rate, resource.level)
+                if resource.streams is not None:
+                    plain = self._rates_by_threads(partial(mixed_rate, is_plain=True), resource.level)
+                streams = self._ints(number for pair in resource.streams or () for number in pair)
                 amounts = resource.loaded_bytes, resource.moved_bytes
                 dims = self._dims_of(resource.dims)
-                return (_LEVEL, 0, nothing, nothing, 0, rates, mixed, 0, dims, *amounts)
+                return (_LEVEL, 0, nothing, nothing, 0, rates, mixed, plain, dims, streams, *amounts)
             case LoopOrder():
                 subject = self.nests.index(resource.nest)
-                return (_LOOPS, 0, nothing, nothing, subject, 0, 0, 0, nothing, 0, 0)
+                return (_LOOPS, 0, nothing, nothing, subject, 0, 0, 0, nothing, nothing, 0, 0)
         raise TypeError(f"no table holds a {type(resource).__name__}")

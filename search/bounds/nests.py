@@ -344,8 +344,9 @@ class NestView:
         """Whether the copies of accumulators inside a reduced dimension can still be as many as needed."""
         copied = [self.nest.dims[d] for d in _members(inner & self.nest.copied[dim])]
         least = math.prod(self.view.freedoms[d].least for d in copied)
-        accumulators = self.view.accumulators.get(self.nest.instruction, least)
-        return least <= accumulators * self.view.lanes(copied)
+        if not self.nest.instruction.reduced_dims:
+            return True
+        return least <= self.view.accumulators(self.nest.instruction) * self.view.lanes(copied)
 
     def _loads(self, inner: int) -> Pressure:
         view, nest = self.view, self.nest

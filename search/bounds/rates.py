@@ -59,9 +59,11 @@ class Rates:
         """At whatever width is best."""
         return max(self.tables[use, dtype].values(), default=math.inf)
 
-    def latency_ns(self, dtype: DType) -> float:
-        """From one accumulation to the next; 0 where it is not known."""
-        return min((c.latency_ns for c in self.device.latencies if c.dtype == dtype.label), default=0.0)
+    def latency_ns(self, dtype: DType, *, is_fused: bool) -> float:
+        """From one accumulation to the next; 0 where it is not known. `is_fused`: it adds products."""
+        known = [c for c in self.device.latencies if c.dtype == dtype.label]
+        fused = [c for c in known if c.op != "add"]
+        return min((c.latency_ns for c in (fused if is_fused else known)), default=0.0)
 
 
 def _unit_table(device: CpuDevice, dtype: DType, unit: Unit) -> dict[int, float]:
@@ -91,8 +93,13 @@ def read_rate(level: MemoryLevel, threads: int, all_threads: int) -> float:
     return min(threads * level.bytes_per_ns, level.bytes_per_ns_all)
 
 
-def mixed_rate(level: MemoryLevel, threads: int, all_threads: int) -> float:
-    """The same for loads and stores together; where it is not known, stores are as fast as loads."""
+def mixed_rate(level: MemoryLevel, threads: int, all_threads: int, *, is_plain: bool = False) -> float:
+    """The same for loads and stores together; where it is not known, stores are as fast as loads.
+
+    `is_plain`: no store goes around the caches.
+    """
     one = level.mixed_per_ns or 2 * level.bytes_per_ns
     every = level.mixed_per_ns_all or 2 * level.bytes_per_ns_all
+    if is_plain:
+        one, every = level.plain_per_ns or one, level.plain_per_ns_all or every
     return every if threads >= all_threads else min(threads * one, every)

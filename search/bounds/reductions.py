@@ -11,16 +11,23 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, DType, Instruction, Op
-from spacedsl.search.bounds.certain import Alternatives, Footprint, Operation, reduced_loads
+from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, DType, Instruction, Op, Value
+from spacedsl.search.bounds.certain import (
+    Alternatives,
+    Footprint,
+    Operation,
+    distinct_indices,
+    reduced_loads,
+)
 from spacedsl.search.bounds.domains import View
+from spacedsl.search.bounds.rates import Rates
 
 WINDOW = 1024
-"""More instructions than any processor looks ahead."""
+"""More instructions than any processor looks ahead; and where sums are not tabled any more."""
 
 LONGEST_UNROLLED = 512
 """Terms of a sum that a compiler might turn into straight-line code, where its scheduler could mix sweeps."""
@@ -31,11 +38,16 @@ OTHER_REGISTERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One way in which a reduction can be vectorised: lanes of sweeps side by side, or of terms."""
+    """One way in which a reduction can be vectorised: lanes of sums side by side, or of terms."""
 
-    sums_lanes: int
+    sums: float
+    """Vectors of sums."""
     terms: float
-    """Vectors of terms, in each sum."""
+    """Vectors of terms, in each sum; 0 for sums that are too short to count."""
+    accumulators: float
+    """Most unrolled copies."""
+    copies: tuple[int, ...]
+    """For each load, most unrolled copies that share it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +59,8 @@ class Reduction:
     terms: int
     loads: tuple[Instruction, ...]
     """Direct operands that differ in every term and come from memory."""
+    is_fused: bool
+    """It adds products that change with every term: built as a fused multiply-add, or split, as measured."""
     foreign_dims: tuple[tuple[Dimension, ...], ...]
     """For each load, the free dimensions of indices that it does not depend on: its value is used again."""
 
@@ -62,55 +76,56 @@ class Reduction:
             operation.iterations // terms,
             terms,
             loads,
+            _adds_products(instruction),
             tuple(
                 tuple(d for d in instruction.free_dims if d.index not in {g.index for g in load.logical_dims})
                 for load in loads
             ),
         )
 
-    def chain_ns(self, view: View) -> float:
-        """Accumulations of one sum follow each other; only so many sums are under way at a time."""
-        latency_ns = view.rates.latency_ns(self.instruction.dtype)
-        accumulators = view.accumulators[self.instruction]
-        sweeps_ns = (
-            self.sums / shape.sums_lanes * sum_steps(shape.terms, accumulators)
-            for shape in self._shapes(view)
-        )
-        return latency_ns * min(sweeps_ns) / view.speedup(self.instruction)
-
     @property
     def are_disjoint(self) -> bool:
         """Whether no dimension shares the loads of two operands."""
         return len(set().union(*self.foreign_dims)) == sum(map(len, self.foreign_dims))
+
+    def chain_ns(self, view: View) -> float:
+        """Accumulations of one sum follow each other; only so many sums are under way at a time."""
+        window = view.rates.device.window or WINDOW
+        steps = (
+            shape.sums * sum_steps(shape.terms, shape.accumulators, window) for shape in self.shapes(view)
+        )
+        return self.latency_ns(view.rates) * min(steps) / view.speedup(self.instruction)
+
+    def latency_ns(self, rates: Rates) -> float:
+        """From one term to the next."""
+        return rates.latency_ns(self.instruction.dtype, is_fused=self.is_fused)
 
     def load_ns(self, view: View) -> float:
         """Every sweep loads its operands: registers keep few of them until the next."""
         if not self.loads:
             return 0.0
         kept = kept_values(view.rates.device)
-        slots = min(
-            self.sums / shape.sums_lanes * max(0.0, shape.terms - kept) for shape in self._shapes(view)
-        )
-        per_term = loads_per_term(
-            tuple(view.copies(dims) for dims in self.foreign_dims),
-            view.accumulators[self.instruction],
-            are_disjoint=self.are_disjoint,
+        loads = min(
+            shape.sums
+            * max(0.0, shape.terms - kept)
+            * loads_per_term(shape.copies, shape.accumulators, are_disjoint=self.are_disjoint)
+            for shape in self.shapes(view)
         )
         rate = max(view.rates.most_instructions("load", load.dtype) for load in self.loads)
-        return slots * per_term / (rate * view.speedup(self.instruction))
+        return loads / (rate * view.speedup(self.instruction))
 
-    def _shapes(self, view: View) -> tuple[Shape, ...]:
-        """One of these needs least: more lanes never need more."""
-        sums_lanes = view.lanes(self.instruction.free_dims)
-        terms_lanes = view.lanes(self.instruction.reduced_dims)
-        return (
-            Shape(sums_lanes, self._terms(self.terms)),
-            Shape(1, self._terms(self.terms / terms_lanes)),
-        )
-
-    @staticmethod
-    def _terms(terms: float) -> float:
-        return terms if terms > LONGEST_UNROLLED else 0.0
+    def shapes(self, view: View) -> Iterator[Shape]:
+        """One for each dimension that can be the vector: none of its iterations are copies then."""
+        for vector in view.vectors(self.instruction.dims):
+            lanes = 1 if vector is None else view.freedoms[vector].lanes
+            is_reduced = vector is not None and vector.is_reduction
+            terms = self.terms / lanes if is_reduced else self.terms
+            yield Shape(
+                self.sums if is_reduced else self.sums / lanes,
+                terms if terms > LONGEST_UNROLLED else 0.0,
+                view.accumulators(self.instruction, vector),
+                tuple(view.copies(d for d in dims if d is not vector) for dims in self.foreign_dims),
+            )
 
 
 def reductions(
@@ -125,6 +140,16 @@ def reductions(
     return tuple(sorted(found, key=lambda r: -r.sums * r.terms))
 
 
+def _adds_products(instruction: Instruction) -> bool:
+    """Whether no product stays the same along a reduced index: hoisted, it would leave a plain addition."""
+    if instruction.op is not Op.FMA:
+        return False
+    factors = [o.instruction for o in instruction.operands[:2] if isinstance(o, Value)]
+    indices = {i for f in factors if f.access is not None for i in distinct_indices(f.access)}
+    are_loads = len(factors) == 2 and all(f.op is Op.LOAD for f in factors)
+    return are_loads and indices.issuperset(d.index for d in instruction.reduced_dims)
+
+
 def _is_ordered(instruction: Instruction) -> bool:
     accumulates = instruction.op in (Op.ADD, Op.FMA) and isinstance(instruction.operands[-1], Accumulator)
     return accumulates and instruction.dtype is not DType.I32
@@ -136,33 +161,35 @@ def kept_values(device: CpuDevice) -> int:
 
 
 @functools.lru_cache(maxsize=4096)
-def sum_steps(terms: float, most_accumulators: int) -> float:
+def sum_steps(terms: float, most_accumulators: float, window: int) -> float:
     """Latencies that one sum costs at least, shared with the others of its sweep, at any number of them.
 
     With `a` accumulators, a sweep is `terms` steps of `a` accumulations. The next one starts when the
-    processor, which looks WINDOW instructions ahead, sees its first: all but the last WINDOW / a steps are
-    then done. Or: the window reaches over at most WINDOW / (a * terms) + 2 sweeps, which are all that
-    advance at the same time, and each is under way for `terms` latencies.
+    processor, which looks `window` accumulations ahead, sees its first: all but the last window / a steps are
+    then done. Or: the window reaches into so many sweeps, which are all that advance at the same time, and
+    each is under way for `terms` latencies.
     """
     if not terms:
         return 0.0
-    least = least_steps(terms)[min(most_accumulators, WINDOW) - 1]
+    least = least_steps(terms, window)[int(min(most_accumulators, WINDOW)) - 1]
     # Both fall with more than 2 * WINDOW / LONGEST_UNROLLED accumulators.
-    return min(least, _steps(terms, most_accumulators))
+    return min(least, steps(terms, most_accumulators, window))
 
 
 @functools.lru_cache(maxsize=256)
-def least_steps(terms: float) -> tuple[float, ...]:
+def least_steps(terms: float, window: int) -> tuple[float, ...]:
     """The least cost of up to 1, 2, .. WINDOW accumulators."""
-    return tuple(itertools.accumulate((_steps(terms, a) for a in range(1, WINDOW + 1)), min))
+    return tuple(itertools.accumulate((steps(terms, a, window) for a in range(1, WINDOW + 1)), min))
 
 
-def _steps(terms: float, a: int) -> float:
-    return max((terms - WINDOW / a) / a, terms / (WINDOW / (a * terms) + 2) / a)
+def steps(terms: float, accumulators: float, window: int) -> float:
+    """Of this number of accumulators. `window` neighbours lie in at most this many sweeps."""
+    sweeps = math.ceil((window - 1) / (accumulators * terms)) + 1
+    return max((terms - window / accumulators) / accumulators, terms / sweeps / accumulators)
 
 
 @functools.lru_cache(maxsize=4096)
-def loads_per_term(copies: tuple[int, ...], accumulators: int, *, are_disjoint: bool) -> float:
+def loads_per_term(copies: tuple[int, ...], accumulators: float, *, are_disjoint: bool) -> float:
     """Load instructions for one accumulation: an operand is shared by the copies that do not depend on it.
 
     Two operands that are shared along different dimensions divide the accumulators among them.
@@ -170,5 +197,5 @@ def loads_per_term(copies: tuple[int, ...], accumulators: int, *, are_disjoint: 
     limited = [min(c, accumulators) for c in copies]
     if len(limited) == 2 and are_disjoint:
         most, other = limited
-        return min(1 / a + 1 / min(other, accumulators // a) for a in range(1, most + 1))
+        return min(1 / a + 1 / min(other, accumulators // a) for a in range(1, int(most) + 1))
     return sum(1 / c for c in limited)

@@ -15,6 +15,7 @@ from typing import Protocol
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.certain import (
     Alternatives,
     Footprint,
@@ -62,9 +63,10 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
     ]
     found += [Chain(reduction) for reduction in accumulating]
     found += [LoadInstructions.of(touched, accumulating, loops), store_instructions(touched)]
+    streams = streaming(instance, touched)
     inner_bytes = 0
     for position, level in enumerate(device.memory):
-        found.append(Level.of(level, position == 0, inner_bytes, touched, device.threads))
+        found.append(Level.of(level, position == 0, inner_bytes, touched, streams, device.threads))
         inner_bytes += level.capacity_bytes or 0
     found += map(LoopOrder, loops)
     return tuple(found)
@@ -85,7 +87,7 @@ class Units:
     work: tuple[Alternatives, ...]
 
     def time_ns(self, view: View) -> float:
-        return sum(view.time_ns(alternatives, self.use) for alternatives in self.work)
+        return view.started_ns(sum(view.time_ns(alternatives, self.use) for alternatives in self.work))
 
     def describe(self, view: View) -> str:
         return ". ".join(_runs(view, o, self.use) for o, *_ in self.work)
@@ -115,15 +117,15 @@ class Chain:
         return f"latency of {self.reduction.instruction}"
 
     def time_ns(self, view: View) -> float:
-        return self.reduction.chain_ns(view)
+        return view.started_ns(self.reduction.chain_ns(view))
 
     def describe(self, view: View) -> str:
         instruction = self.reduction.instruction
         return (
             f"{instruction} adds up {self.reduction.sums:,} sums of {self.reduction.terms:,} terms, at most "
-            f"{view.accumulators[instruction]} x {view.lanes(instruction.dims)} of them at a time"
+            f"{view.accumulators(instruction)} x {view.lanes(instruction.dims)} of them at a time"
             f"{_sharing(view, instruction)}; a term follows the one before it after "
-            f"{view.rates.latency_ns(instruction.dtype):g} ns"
+            f"{self.reduction.latency_ns(view.rates):g} ns"
         )
 
 
@@ -150,7 +152,7 @@ class Sweep:
         loads = " and ".join(map(repr, self.reduction.loads))
         if self.again_ns(view) <= self.once_ns(view):
             return f"{loads} load every element once, in {self.once_ns(view):,.0f} ns"
-        copies = view.accumulators[self.reduction.instruction]
+        copies = view.accumulators(self.reduction.instruction)
         return (
             f"{loads} load what {self.reduction.instruction} uses, which at most {copies} unrolled copies "
             f"share and no register keeps, in {self.again_ns(view):,.0f} ns"
@@ -186,7 +188,7 @@ class LoadInstructions:
 
     def time_ns(self, view: View) -> float:
         once_ns = sum(view.time_ns(alternatives, "load") for alternatives in self.distinct)
-        return once_ns + sum(sweep.time_ns(view) for sweep in self.swept)
+        return view.started_ns(once_ns + sum(sweep.time_ns(view) for sweep in self.swept))
 
     def describe(self, view: View) -> str:
         parts = [_runs(view, o, "load") for o, *_ in self.distinct]
@@ -224,6 +226,8 @@ class Level:
     """Loaded and stored."""
     dims: tuple[Dimension, ...]
     """Those that share accesses out among threads when they are parallel."""
+    streams: tuple[tuple[int, int], ...] | None
+    """Words and bits that say that a store may go around the caches; None: any may."""
     threads: int
 
     @classmethod
@@ -233,6 +237,7 @@ class Level:
         is_first: bool,
         inner_bytes: int,
         touched: tuple[Footprint, ...],
+        streams: tuple[tuple[int, int], ...] | None,
         threads: int,
     ) -> Level:
         # From the L1 cache go elements, from all others cache lines.
@@ -245,6 +250,7 @@ class Level:
             max(0, loaded - inner_bytes),
             max(0, sum(sizes.values()) - inner_bytes),
             tuple(dims),
+            streams,
             threads,
         )
 
@@ -253,20 +259,50 @@ class Level:
         return f"{self.level.name} bandwidth"
 
     def time_ns(self, view: View) -> float:
+        loaded_rate, moved_rate = self.rates(view)
+        return max(self.loaded_bytes / loaded_rate, self.moved_bytes / moved_rate)
+
+    def rates(self, view: View) -> tuple[float, float]:
+        """Bytes per ns that can be loaded, and loaded or stored."""
         threads = view.threads(self.dims)
-        return max(
-            self.loaded_bytes / read_rate(self.level, threads, self.threads),
-            self.moved_bytes / mixed_rate(self.level, threads, self.threads),
+        is_plain = self.streams is not None and not any(view.vector[c] & bit for c, bit in self.streams)
+        return (
+            read_rate(self.level, threads, self.threads),
+            mixed_rate(self.level, threads, self.threads, is_plain=is_plain),
         )
 
     def describe(self, view: View) -> str:
         threads = view.threads(self.dims)
+        loaded_rate, moved_rate = self.rates(view)
         return (
             f"at least {self.loaded_bytes:,} bytes are loaded from {self.level.name}, at most "
-            f"{read_rate(self.level, threads, self.threads):.4g} a ns, and {self.moved_bytes:,} loaded or "
-            f"stored, at most {mixed_rate(self.level, threads, self.threads):.4g} a ns, by "
+            f"{loaded_rate:.4g} a ns, and {self.moved_bytes:,} loaded or "
+            f"stored, at most {moved_rate:.4g} a ns, by "
             + ("one thread" if threads == 1 else f"{threads} threads")
         )
+
+
+STREAMING = ("NT", "NON_TEMPORAL", "STREAM")
+"""Values of a choice about a store by which it goes around the caches."""
+
+
+def streaming(instance: Instance, touched: Iterable[Footprint]) -> tuple[tuple[int, int], ...] | None:
+    """Where the domains of such choices lie; None where a compiler may do the same by itself.
+
+    It may replace loops that only copy or clear, and no others.
+    """
+    stores = [store for f in touched for store in f.stores]
+    if not all(map(takes_arithmetic, stores)):
+        return None
+    return tuple(
+        (instance.offset(choice.name, store), choice.mask(value))
+        for choice in instance.space.choices.values()
+        if isinstance(choice, EnumChoice) and len(choice.params) == 1
+        for store in stores
+        if (instance.objects.ids[id(store)],) in instance.objects.keys(choice.params)
+        for value in choice.values
+        if value in STREAMING
+    )
 
 
 @dataclass(frozen=True, slots=True)

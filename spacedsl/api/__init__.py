@@ -28,7 +28,7 @@ from spacedsl.api.problem import (
 from spacedsl.api.replaying import Replay, emit, load, replay
 from spacedsl.api.results import Best, Result
 from spacedsl.api.solving import Solution, Unmeasured, pose_unmeasured, solve
-from spacedsl.codegen.characterize import devices_folder, local_device
+from spacedsl.codegen.characterize import Characterization, characterize, devices_folder, local_device
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import TooLargeError
 from spacedsl.kernels.device import load_device
@@ -39,10 +39,12 @@ from spacedsl.search.store import DamagedError, StoreError
 from spacedsl.search.tree import ReplayError
 
 __all__ = [
-    "Activity", "Answer", "Best", "ChangedError", "DamagedError", "Defect", "EmptySpaceError",
+    "Activity", "Answer", "Best", "ChangedError", "Characterization", "DamagedError", "Defect",
+    "EmptySpaceError",
     "EnvironmentLack", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
-    "UnverifiedError", "Warned", "device_files", "emit", "explain", "explore", "load", "load_device",
+    "UnverifiedError", "Warned", "characterize",
+    "device_files", "emit", "explain", "explore", "load", "load_device",
     "load_kernel", "load_space", "local_device", "pose_unmeasured", "replay", "resume", "solve",
 ]  # fmt: skip
 

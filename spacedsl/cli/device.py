@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,13 +50,78 @@ def show(
     return ExitCode.OK
 
 
+UNSTABLE = 0.05
+"""Figures that differ by more between two measurements are shown."""
+
+
 def characterize(json: Json = False, verbose: Verbose = False, quiet: Quiet = False) -> ExitCode:
-    """Measure this machine again: arithmetic peaks and the bandwidths of its memory levels."""
-    from spacedsl.api import local_device
+    """Measure this machine again, twice: arithmetic, loads and stores, caches, memory, threads."""
+    from spacedsl.api import characterize as measure
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    _present(console, local_device(force=True, progress=console.say, warn=console.warn), json=json)
+    found = measure(progress=console.say, warn=console.warn)
+    figures = list(both(found.first, found.second))
+    if json:
+        rows = [{"figure": f.name, "first": f.first, "second": f.second} for f in figures]
+        document = {"schema": 1, "device": found.device.model_dump(mode="json"), "measured": rows}
+        console.document(document)
+        return ExitCode.OK
+    shown = figures if verbose else [f for f in figures if f.difference > UNSTABLE]
+    console.data("\n".join((*described(found.device), *_stability(figures, shown))))
     return ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number that was measured twice."""
+
+    name: str
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """As a share of the smaller one."""
+        return abs(self.first - self.second) / min(self.first, self.second)
+
+
+def both(first: CpuDevice, second: CpuDevice) -> Iterator[Figure]:
+    """All figures of two measurements, where both have them."""
+    other = dict(_figures(second))
+    for name, value in _figures(first):
+        if value is not None and (again := other.get(name)) is not None:
+            yield Figure(name, value, again)
+
+
+def _figures(device: CpuDevice) -> Iterator[tuple[str, float | None]]:
+    for r in device.arithmetic:
+        yield f"{r.unit}, {r.dtype} x {r.lanes}, instructions/ns", r.instructions_per_ns
+    for a in device.accesses:
+        yield f"{a.kind}, {a.nbytes} bytes of {a.dtype}, instructions/ns", a.instructions_per_ns
+    for c in device.latencies:
+        yield f"latency of {c.op}, {c.dtype}, ns", c.latency_ns
+    yield "window of a core, accumulations", device.window
+    yield "start of a parallel loop, ns", device.start_ns
+    for level in device.memory:
+        for what, one, every in (
+            ("loads", level.bytes_per_ns, level.bytes_per_ns_all),
+            ("loads and stores", level.mixed_per_ns, level.mixed_per_ns_all),
+            ("the same through caches", level.plain_per_ns, level.plain_per_ns_all),
+        ):
+            yield f"{level.name}, {what}, one thread, GB/s", one
+            yield f"{level.name}, {what}, all threads, GB/s", every
+
+
+def _stability(figures: Sequence[Figure], shown: Sequence[Figure]) -> Iterator[str]:
+    count = sum(f.difference > UNSTABLE for f in figures)
+    yield (
+        f"measured twice: of {len(figures)} figures, {count} differ by more than {100 * UNSTABLE:g} %"
+        + (", the largest of them first" if shown else "")
+    )
+    if shown:
+        yield f"  {'':56} {'first':>10} {'second':>10} difference"
+    for f in sorted(shown, key=lambda f: -f.difference):
+        yield f"  {f.name:56} {f.first:10.4g} {f.second:10.4g} {100 * f.difference:8.1f} %"
 
 
 def _named(name: str | None, console: Console) -> CpuDevice:
@@ -90,8 +156,12 @@ def described(device: CpuDevice) -> Iterator[str]:
     yield from _rows((f"{r.dtype} x {r.lanes}", r.unit, r.instructions_per_ns) for r in device.arithmetic)
     yield from _rows((f"{a.nbytes} bytes", a.kind, a.instructions_per_ns) for a in device.accesses)
     if device.latencies:
-        yield "from one accumulation to the next"
-        yield from _rows((latency.dtype, "ns", latency.latency_ns) for latency in device.latencies)
+        yield "from one accumulation to the next, ns"
+        yield from _rows((c.dtype, c.op, c.latency_ns) for c in device.latencies)
+    if device.window is not None:
+        yield f"a core looks beyond at most {device.window} accumulations that wait for each other"
+    if device.start_ns is not None:
+        yield f"a parallel loop takes at least {device.start_ns:g} ns to start and to end"
     yield "memory"
     for level in device.memory:
         room = "" if level.capacity_bytes is None else f"   {level.capacity_bytes / 1024:,.0f} KiB"

@@ -26,7 +26,10 @@ MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 def device(monkeypatch: pytest.MonkeyPatch) -> CpuDevice:
     """What measuring this machine gives, at once."""
     described = load_device(ROOT / "kernels" / "devices" / "generic-x86-64.yaml")
-    monkeypatch.setattr(characterize, "_measure", lambda progress: described)
+    first = described.model_copy(update={"window": 100, "start_ns": 400.0})
+    second = described.model_copy(update={"window": 125, "start_ns": 400.0})
+    measured = characterize.Characterization(described, first, second)
+    monkeypatch.setattr(characterize, "_measure", lambda progress: measured)
     return described
 
 
@@ -54,6 +57,20 @@ def test_a_data_folder_that_cannot_be_written_stops_no_characterization(
     ran = run("device", "characterize")
     assert ran.code == 0, ran.err
     assert ran.out.startswith(device.name)
+    figures = len(device.arithmetic) + len(device.accesses) + len(device.latencies) + 2
+    count = figures + sum(
+        rate is not None
+        for level in device.memory
+        for name, rate in level
+        if name.partition("_")[0] in {"bytes", "mixed", "plain"}
+    )
+    table = ran.out.splitlines()[-3:]
+    assert (
+        table[0]
+        == f"measured twice: of {count} figures, 1 differ by more than 5 %, the largest of them first"
+    )
+    assert table[1].split() == ["first", "second", "difference"]
+    assert table[2].split() == ["window", "of", "a", "core,", "accumulations", "100", "125", "25.0", "%"]
     assert f"{no_data_folder}/spacedsl/devices/" in ran.err
 
 

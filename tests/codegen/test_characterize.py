@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl import c_compilers
 from spacedsl.codegen import characterize, peaks, processor
 from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.characterize import Characterization
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.peaks import Bandwidth
 from spacedsl.codegen.processor import Cache
@@ -20,6 +22,11 @@ from spacedsl.kernels.device import CpuDevice, load_device
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     return tmp_path
+
+
+def both(device: CpuDevice) -> Characterization:
+    """As if both measurements had given this."""
+    return Characterization(device, device, device)
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +106,11 @@ arithmetic f32 4 multiply 2.0
 arithmetic f32 4 multiply 2.5
 arithmetic f32 4 add 2.0
 arithmetic f32 4 any {mixed}
-chain f32 1 - 1.1
-chain f32 4 - 2.2
+chain f32 1 add 1.1
+chain f32 4 add 2.2
+chain f32 4 fma 4.4
+window f32 1 - 80.0
+window f32 1 - 100.0
 load f32 16 - 3.0
 load i32 16 - 4.0
 store f32 16 - 1.0
@@ -111,7 +121,8 @@ def test_the_best_sample_counts_and_a_margin_is_added() -> None:
     core = peaks.read_core(LINES.format(mixed=2.6).strip().splitlines())
     rates = {r.unit: r.instructions_per_ns for r in core.arithmetic}
     assert rates == {"multiply": 2.75, "add": 2.2, "any": 2.86}
-    assert [c.latency_ns for c in core.latencies] == [pytest.approx(1.0)]
+    assert {c.op: c.latency_ns for c in core.latencies} == {"add": 1.0, "fma": 4.0}
+    assert core.window == 150
     assert {(a.kind, a.dtype): a.instructions_per_ns for a in core.accesses} == {
         ("load", "f32"): 3.3,
         ("load", "i32"): 4.4,
@@ -138,8 +149,8 @@ def test_working_sets_do_not_fit_into_the_caches_inside() -> None:
 
 def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_does() -> None:
     caches = (Cache("L1", 1 << 15, 1 << 16), Cache("L2", 1 << 20, 1 << 20))
-    one = [Bandwidth(100, 90), Bandwidth(50, 50), Bandwidth(60, 70)]
-    every = [Bandwidth(90, 200), Bandwidth(80, 80), Bandwidth(60, 60)]
+    one = [Bandwidth(100, 90, 90), Bandwidth(50, 50, 50), Bandwidth(60, 70, 65)]
+    every = [Bandwidth(90, 200, 200), Bandwidth(80, 80, 80), Bandwidth(60, 60, 60)]
     l1, l2, dram = peaks.levels(caches, one, every)
     assert l1.capacity_bytes == 1 << 16
     assert dram.capacity_bytes is None
@@ -147,15 +158,17 @@ def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_
     assert l1.bytes_per_ns_all >= l1.bytes_per_ns
     assert l2.bytes_per_ns == dram.bytes_per_ns == pytest.approx(60 * peaks.SHARED_MARGIN)
     assert dram.mixed_per_ns_all == pytest.approx(70 * peaks.SHARED_MARGIN)
+    assert dram.plain_per_ns_all == pytest.approx(65 * peaks.SHARED_MARGIN)
+    assert (l1.core_bytes, l2.core_bytes, dram.core_bytes) == (1 << 15, 1 << 20, None)
 
 
 def test_rounds_are_repeated_while_they_get_better() -> None:
-    first = peaks.better([], [Bandwidth(10, 20), Bandwidth(5, 5)])
+    first = peaks.better([], [Bandwidth(10, 20, 15), Bandwidth(5, 5, 5)])
     assert peaks.has_risen([], first)
-    second = peaks.better(first, [Bandwidth(9, 30), Bandwidth(5.1, 5)])
-    assert second == [Bandwidth(10, 30), Bandwidth(5.1, 5)]
+    second = peaks.better(first, [Bandwidth(9, 30, 16), Bandwidth(5.1, 5, 5)])
+    assert second == [Bandwidth(10, 30, 16), Bandwidth(5.1, 5, 5)]
     assert peaks.has_risen(first, second)
-    assert not peaks.has_risen(second, peaks.better(second, [Bandwidth(10.1, 30), Bandwidth(1, 1)]))
+    assert not peaks.has_risen(second, peaks.better(second, [Bandwidth(10.1, 30, 16), Bandwidth(1, 1, 1)]))
 
 
 def test_caches_are_found_by_the_steps_of_the_bandwidth() -> None:
@@ -191,6 +204,9 @@ def test_this_machine_is_described_completely(measured: tuple[CpuDevice, Path]) 
         assert units == {"multiply", "add", "any"}
     assert {a.kind for a in device.accesses} == {"load", "store"}
     assert {c.dtype for c in device.latencies} == {"f32", "f64", "i32"}
+    assert {c.op for c in device.latencies} == {"add", "fma"}
+    assert device.window is not None
+    assert (device.start_ns is None) == (device.threads == 1)
     assert len(device.memory) >= 3
     capacities = [level.capacity_bytes for level in device.memory]
     assert capacities[-1] is None
@@ -205,9 +221,9 @@ def test_a_description_is_measured_once_and_again_when_asked_or_unreadable(
 ) -> None:
     calls: list[object] = []
 
-    def measure(progress: object) -> CpuDevice:
+    def measure(progress: object) -> Characterization:
         calls.append(progress)
-        return measured[0]
+        return both(measured[0])
 
     monkeypatch.setattr(characterize, "_measure", measure)
     monkeypatch.setattr(characterize, "machine_lock", nullcontext)
@@ -228,7 +244,7 @@ def test_a_description_that_cannot_be_kept_is_used_with_a_warning(
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(characterize, "_measure", lambda progress: measured[0])
+    monkeypatch.setattr(characterize, "_measure", lambda progress: both(measured[0]))
     monkeypatch.setattr(characterize, "machine_lock", nullcontext)
     warnings: list[str] = []
     assert characterize.local_device(warn=warnings.append) == measured[0]
@@ -252,7 +268,7 @@ def test_measured_again_rates_only_rise(
         }
     )
     answers = [device, mixed]
-    monkeypatch.setattr(characterize, "_measure", lambda progress: answers.pop(0))
+    monkeypatch.setattr(characterize, "_measure", lambda progress: both(answers.pop(0)))
     monkeypatch.setattr(characterize, "machine_lock", nullcontext)
     characterize.local_device()
     again = characterize.local_device(force=True)
@@ -267,7 +283,7 @@ def test_measured_again_rates_only_rise(
 def test_a_time_below_the_bound_raises_the_description_for_good(
     data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(characterize, "_measure", lambda progress: measured[0])
+    monkeypatch.setattr(characterize, "_measure", lambda progress: both(measured[0]))
     monkeypatch.setattr(characterize, "machine_lock", nullcontext)
     before = characterize.local_device()
     assert characterize.raise_peaks(before, 1.25)
@@ -287,7 +303,7 @@ def test_a_time_below_the_bound_raises_the_description_for_good(
 def test_a_time_far_below_the_bound_or_on_another_machine_raises_nothing(
     data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(characterize, "_measure", lambda progress: measured[0])
+    monkeypatch.setattr(characterize, "_measure", lambda progress: both(measured[0]))
     monkeypatch.setattr(characterize, "machine_lock", nullcontext)
     here = characterize.local_device()
     assert not characterize.raise_peaks(here, 3.0)
@@ -305,7 +321,7 @@ def test_another_machine_has_another_file(
         case "cpus":
             monkeypatch.setattr(processor, "usable_cpus", lambda: (0, 1, 2, 99))
         case "processor":
-            monkeypatch.setattr(processor, "identity", lambda: "another one")
+            monkeypatch.setattr(c_compilers, "processor", lambda: "another one")
         case _:
             other = find_compiler().__class__(("cc",), "cc 99", is_clang=False)
             monkeypatch.setattr(characterize, "find_compiler", lambda: other)

@@ -15,7 +15,7 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.device import ChainLatency, CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds import reductions
 from spacedsl.search.bounds.cpu import CpuBound
@@ -177,6 +177,63 @@ def test_a_single_multiplication_has_a_bound_without_any_dimension() -> None:
     assert found["load instructions"] == pytest.approx(2 / 4)
 
 
+def test_a_dimension_is_a_vector_or_copies_and_never_both() -> None:
+    text = MATMUL.replace("k: 2048", "k: 8192").replace("[[1, 2, 4], [1, 16]]", "[[16]]")
+    instance = instance_of(text)
+    bound = CpuBound(instance, DEVICE)
+    candidate = root(instance)
+    for dim in ("i0", "i1", "j0"):
+        candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", "LOOP")
+    # Sixteen lanes of one sum each, or sixteen copies, for all 64 x 64 sums.
+    steps = reductions.sum_steps(8192, 1, WINDOW)
+    assert terms(bound, candidate)["latency of fma"] == pytest.approx(64 * 64 / 16 * steps)
+
+
+def test_a_sum_of_products_waits_for_a_fused_multiply_add_where_that_is_what_is_built() -> None:
+    chains = tuple(ChainLatency(dtype="f32", op=op, latency_ns=ns) for op, ns in (("add", 0.5), ("fma", 2.0)))
+    device = DEVICE.model_copy(update={"latencies": chains, "window": 100})
+    text = MATMUL.replace("k: 2048", "k: 8192")
+    found = {}
+    for name, body in (("products", "A[i, p] * B[p, j]"), ("same", "A[i, p] * A[i, p] + B[p, j]")):
+        instance = instance_of(text.replace("A[i, p] * B[p, j]", body), device)
+        candidate = root(instance)
+        for reduction in instance.kernel.reductions:  # type: ignore[attr-defined]
+            for dim in ("i0", "i1", "j0", "j1", "j2"):
+                candidate = decide(instance, candidate, "dim_kind", f"{reduction.name}.{dim}", "LOOP")
+        (found[name],) = (
+            ns for term, ns in terms(CpuBound(instance, device), candidate).items() if "latency" in term
+        )
+    # A processor that sees 100 terms of the next sum; a plain sum of what was fused before it waits less.
+    assert found["products"] == pytest.approx(64 * 64 * (8192 - 100) * 2.0)
+    assert found["same"] == pytest.approx(64 * 64 * (8192 - 100) * 0.5)
+
+
+def test_threads_begin_their_share_when_they_are_awake() -> None:
+    device = DEVICE.model_copy(update={"start_ns": 500.0})
+    instance = instance_of(AXPY, device)
+    before, after = CpuBound(instance, DEVICE), CpuBound(instance, device)
+    candidate = root(instance)
+    assert terms(before, candidate) == terms(after, candidate), "no loop needs to be parallel"
+    candidate = decide(instance, candidate, "dim_kind", "store_z.i0", "PARALLEL")
+    later = terms(after, candidate)
+    for name, time_ns in terms(before, candidate).items():
+        assert later[name] == time_ns + (500 if time_ns and "bandwidth" not in name else 0)
+
+
+def test_stores_that_go_through_the_caches_share_a_slower_rate(tmp_path: Path) -> None:
+    level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 6, "plain_per_ns_all": 12})
+    device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
+    moved = 3 * AXPY_BYTES - CACHED_BYTES
+    instance = instance_of(AXPY, device)
+    assert terms(CpuBound(instance, device), root(instance))["DRAM bandwidth"] == pytest.approx(moved / 12)
+    choice = "choice enum route($inst in Singular):\n  value NONE:\n  value NT:\nend\n\nchoice enum dim_kind("
+    free = instance_under(tmp_path, AXPY, ("choice enum dim_kind(", choice))
+    bound = CpuBound(free, device)
+    assert terms(bound, root(free))["DRAM bandwidth"] == pytest.approx(moved / 24)
+    through = decide(free, root(free), "route", "store_z", "NONE")
+    assert terms(bound, through)["DRAM bandwidth"] == pytest.approx(moved / 12)
+
+
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
@@ -282,14 +339,11 @@ def simulated_ns(sweeps: int, terms_of_sum: int, accumulators: int, window: int)
 @pytest.mark.parametrize("accumulators", [1, 2, 3, 8])
 @pytest.mark.parametrize("terms_of_sum", [20, 60, 200, 700])
 def test_latency_is_never_more_than_on_a_machine_with_any_number_of_units(
-    monkeypatch: pytest.MonkeyPatch, accumulators: int, terms_of_sum: int
+    accumulators: int, terms_of_sum: int
 ) -> None:
-    monkeypatch.setattr(reductions, "WINDOW", 64)
-    reductions.sum_steps.cache_clear()
     sweeps = 6
-    bound_ns = sweeps * accumulators * reductions.sum_steps(float(terms_of_sum), accumulators)
+    bound_ns = sweeps * accumulators * reductions.sum_steps(float(terms_of_sum), accumulators, 64)
     simulated = simulated_ns(sweeps, terms_of_sum, accumulators, 64)
-    reductions.sum_steps.cache_clear()
     assert bound_ns <= simulated
     if terms_of_sum > 2 * 64:
         assert bound_ns > simulated / 3, "the bound should not be idle either"
