@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacedsl.cli.console import Console
+from spacedsl.cli.explain_bound import explain_bound
 from spacedsl.cli.faults import CommandError, ExitCode
 from spacedsl.cli.options import (
     DeviceFile,
@@ -69,6 +70,9 @@ def explain(
             "--decisions", metavar="FILE", help="Decisions made before: a record such as best.json."
         ),
     ] = None,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="What the lower bound on the time of what is left consists of.")
+    ] = False,
     time: Annotated[
         str, typer.Option("--time", "-t", metavar="1m", help="Give up after this long: 90s, 3m, 1h30m.")
     ] = "1m",
@@ -79,11 +83,24 @@ def explain(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Say why a value is gone, or why a space has no solution, in lines of the space and decisions."""
+    """Say why a value is gone, why a space has no solution, or what a bound consists of."""
     from spacedsl import record
     from spacedsl.api import explaining, solving, statements
 
     console = Console.of(verbose=verbose, quiet=quiet)
+    if bound:
+        if question is not None:
+            hint = "leave out the question, or --bound"
+            raise CommandError("--bound explains a time, and a question asks for something else", hint=hint)
+        return explain_bound(
+            *(console, kernel),
+            decide=decide or (),
+            decisions=decisions,
+            sizes=size or (),
+            space=space,
+            device=device,
+            json=json,
+        )
     problem = solving.pose_unmeasured(kernel, sizes=parse_sizes(size or ()), space=space, device=device)
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
     taken += [statements.parse_decision(problem.instance, text) for text in decide or ()]

@@ -1,0 +1,39 @@
+"""What the bound of a candidate consists of.
+
+In: a posed problem and decisions about it. Out: a `Bounded`, its terms in words. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spacedsl.api.problem import EmptySpaceError, Problem, UnknownNameError
+from spacedsl.engine.candidate import Decision
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.bounds.protocol import BoundTerm
+from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """No implementation that the decisions leave is faster than `bound_ns`, which is the largest term."""
+
+    bound_ns: float
+    terms: tuple[BoundTerm, ...]
+    """The largest first."""
+
+
+def explain_bound(problem: Problem, decisions: Sequence[Decision] = ()) -> Bounded:
+    """After decisions, besides those that the kernel file fixes.
+
+    Raises `UnknownNameError` for what this space does not offer, `EmptySpaceError` where nothing is left.
+    """
+    try:
+        candidate = decided(problem.instance, problem.root, decisions)
+    except UnknownDecisionError as error:
+        raise UnknownNameError(str(error)) from None
+    except ContradictionError as error:
+        raise EmptySpaceError(f"{problem.kernel.path}: {error}") from None
+    terms = CpuBound(problem.instance, problem.device).explain(candidate)
+    return Bounded(max((term.bound_ns for term in terms), default=0.0), terms)

@@ -1,0 +1,65 @@
+"""`explain --bound`: what the bound of a candidate consists of, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import ExitCode
+from spacedsl.cli.options import parse_sizes
+from spacedsl.cli.summary import duration
+
+if TYPE_CHECKING:
+    from spacedsl.api.bounding import Bounded
+    from spacedsl.engine.candidate import Decision
+
+
+def explain_bound(
+    console: Console,
+    kernel: Path,
+    *,
+    decide: Sequence[str],
+    decisions: Path | None,
+    sizes: Sequence[str],
+    space: Path | None,
+    device: Path | None,
+    json: bool,
+) -> ExitCode:
+    """Of this machine, which is measured where it has no description yet, or of the one in `device`."""
+    from spacedsl import api, record
+    from spacedsl.api import statements
+    from spacedsl.api.bounding import explain_bound as explained
+    from spacedsl.api.problem import pose
+
+    read = api.load_kernel(kernel, parse_sizes(sizes))
+    machine = (
+        api.load_device(device)
+        if device is not None
+        else api.local_device(progress=console.say, warn=console.warn)
+    )
+    problem = pose(read, (space or read.space).resolve(), machine, lambda event: None)
+    taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
+    taken += [statements.parse_decision(problem.instance, text) for text in decide]
+    found = explained(problem, taken)
+    if json:
+        terms = [{"resource": t.resource, "bound_ns": t.bound_ns, "detail": t.detail} for t in found.terms]
+        document = {"schema": 1, "kernel": read.name, "device": machine.name}
+        console.document({**document, "bound_ns": found.bound_ns, "terms": terms})
+    else:
+        console.data("\n".join(_lines(found, machine.name)))
+    return ExitCode.OK
+
+
+def _lines(found: Bounded, device: str) -> Iterator[str]:
+    yield (
+        f"no implementation that is left takes less than {duration(found.bound_ns)} on {device}: the largest "
+        "of these times, each of which one resource needs by itself"
+    )
+    for term in found.terms:
+        if term.bound_ns:
+            yield f"{duration(term.bound_ns):>10}  {term.resource}: {term.detail}"
+    idle = [term.resource for term in found.terms if not term.bound_ns]
+    if idle:
+        yield f"no time is certain for {', '.join(idle)}"
