@@ -14,9 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spacedsl.codegen.c_functions import arithmetic_type, c_number, functions, vector_type
 from spacedsl.codegen.names import c_name, entry_name
 from spacedsl.codegen.program import (
     Add,
+    Apply,
     Assign,
     Broadcast,
     Div,
@@ -24,9 +26,11 @@ from spacedsl.codegen.program import (
     FirstLane,
     Fma,
     Index,
-    LaneSum,
+    LaneReduction,
     Load,
     Loop,
+    Max,
+    Min,
     Mul,
     Neg,
     Number,
@@ -77,8 +81,8 @@ def print_c(program: Program, threads: int) -> str:
         parts.append("#include <stdint.h>")
     if features.vectors:
         parts.append(_INLINED)
-    parts += [_vector_type(t) for t in features.vectors]
-    parts += [_vector_function(t, function) for t, function in features.vector_functions]
+    parts += [vector_type(t) for t in features.vectors]
+    parts += functions(features.functions)
     if features.parallel_loops:
         parts.append(_arguments_type(program))
     parts += [_chunk_function(program, loop) for loop in features.parallel_loops]
@@ -94,7 +98,7 @@ class _Features:
     """Declarations that the statements of a program depend on, in order of first use."""
 
     vectors: tuple[Type, ...]
-    vector_functions: tuple[tuple[Type, str], ...]
+    functions: tuple[tuple[Type, str], ...]
     parallel_loops: tuple[ParallelLoop, ...]
 
     @classmethod
@@ -102,17 +106,33 @@ class _Features:
         vectors: dict[Type, None] = {}
         functions: dict[tuple[Type, str], None] = {}
         for expression in _expressions(program.body):
-            vector = type_of(expression.value if isinstance(expression, LaneSum) else expression)
-            if vector.lanes > 1:
-                vectors[vector] = None
-            name = _VECTOR_FUNCTIONS.get(type(expression))
-            if name is not None:
-                functions[vector, name] = None
+            kind = type_of(expression)
+            if kind.lanes > 1:
+                vectors[kind] = None
+            called = _function(expression)
+            if called is not None:
+                functions[called] = None
         loops = tuple(s for s in _statements(program.body) if isinstance(s, ParallelLoop))
         return cls(tuple(vectors), tuple(functions), loops)
 
 
-_VECTOR_FUNCTIONS: dict[type, str] = {Broadcast: "broadcast", FirstLane: "first", LaneSum: "sum"}
+def _function(expression: Expression) -> tuple[Type, str] | None:
+    """The function that an expression calls, and the type that it is for."""
+    match expression:
+        case Broadcast():
+            return type_of(expression), "broadcast"
+        case FirstLane(_, _, combine):
+            return type_of(expression), f"first_{combine}"
+        case LaneReduction(value, combine):
+            return type_of(value), f"lanes_{combine}"
+        case Max():
+            return type_of(expression), "max"
+        case Min():
+            return type_of(expression), "min"
+        case Apply(function, _):
+            return type_of(expression), function.value
+        case _:
+            return None
 
 
 def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -176,33 +196,6 @@ _INLINED = """\
 def _pointer(tensor: Tensor) -> str:
     const = "" if tensor.is_output else "const "
     return f"{const}{tensor.dtype.c_name} *restrict {c_name(tensor.name)}"
-
-
-def _vector_type(vector: Type) -> str:
-    element, size = _arithmetic_type(vector.dtype), vector.dtype.nbytes * vector.lanes
-    unaligned = f"aligned({vector.dtype.nbytes}), may_alias"
-    return (
-        f"typedef {element} {vector} __attribute__((vector_size({size})));\n"
-        f"typedef {element} {vector}_unaligned __attribute__((vector_size({size}), {unaligned}));"
-    )
-
-
-def _vector_function(vector: Type, function: str) -> str:
-    element, name = _arithmetic_type(vector.dtype), f"{vector}_{function}"
-    inline = "static inline __attribute__((always_inline))"
-    if function == "sum":
-        return f"{inline} {element} {name}({vector} x) {{\n{_lane_sum(vector)}\n}}"
-    lanes = ["x"] * vector.lanes if function == "broadcast" else ["x"]
-    return f"{inline} {vector} {name}({element} x) {{\n  return ({vector}){{{', '.join(lanes)}}};\n}}"
-
-
-def _lane_sum(vector: Type) -> str:
-    """Halves are added until one lane is left, as a tree of scalar expressions."""
-    terms = [f"x[{lane}]" for lane in range(vector.lanes)]
-    while len(terms) > 1:
-        half = len(terms) // 2
-        terms = [f"({a} + {b})" for a, b in zip(terms[:half], terms[half:], strict=True)]
-    return f"  return {terms[0]};"
 
 
 def _arguments_type(program: Program) -> str:
@@ -284,6 +277,10 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
 
 
 def _print(expression: Expression) -> str:
+    called = _function(expression)
+    if called is not None:
+        kind, function = called
+        return f"{kind}_{function}({', '.join(map(_print, operands(expression)))})"
     match expression:
         case Register(name):
             return c_name(name)
@@ -292,11 +289,7 @@ def _print(expression: Expression) -> str:
         case Load(tensor, index, kind):
             return _cast(_element(tensor, index, kind, "load"), kind)
         case Number(value, kind):
-            return _number(value, kind.dtype)
-        case Broadcast(value, _) | FirstLane(value, _):
-            return f"{type_of(expression)}_{_VECTOR_FUNCTIONS[type(expression)]}({_print(value)})"
-        case LaneSum(value):
-            return f"{type_of(value)}_sum({_print(value)})"
+            return c_number(value, kind.dtype)
         case Fma(a, b, c):
             return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
         case Add(a, b):
@@ -309,22 +302,13 @@ def _print(expression: Expression) -> str:
             return f"{_operand(a)} / {_operand(b)}"
         case Neg(a):
             return f"-{_operand(a)}"
+    raise AssertionError(expression)
 
 
 def _operand(expression: Expression) -> str:
     text = _print(expression)
     compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
     return f"({text})" if compound else text
-
-
-def _number(value: float, dtype: DType) -> str:
-    match dtype:
-        case DType.I32:
-            return f"{int(value)}u" if value >= 0 else f"({_arithmetic_type(dtype)})({int(value)})"
-        case DType.F32:
-            return f"{float(value)!r}f"
-        case DType.F64:
-            return repr(float(value))
 
 
 def _element(tensor: str, index: Index, kind: Type, access: str) -> str:
@@ -344,9 +328,4 @@ def _cast(element: str, kind: Type) -> str:
 
 
 def _c_type(kind: Type) -> str:
-    return _arithmetic_type(kind.dtype) if kind.lanes == 1 else str(kind)
-
-
-def _arithmetic_type(dtype: DType) -> str:
-    """Integers wrap around, as NumPy's do: in C that is so for unsigned ones alone."""
-    return "uint32_t" if dtype is DType.I32 else dtype.c_name
+    return arithmetic_type(kind.dtype) if kind.lanes == 1 else str(kind)

@@ -5,7 +5,7 @@ dimensions become loops; UNROLL dimensions are expanded, so that every instance 
 register of its own, named by its unrolled indices; VECTOR dimensions become lanes. A consumer finds the
 instance that made its operand through the mapping of dimensions. A reduction updates the registers of
 its initialiser in place; where a reduced dimension is VECTOR, they hold a partial result for each lane,
-which readers sum.
+which readers combine.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
 from spacedsl.codegen.program import (
     Add,
+    Apply,
     Assign,
     Broadcast,
     Div,
@@ -23,9 +24,11 @@ from spacedsl.codegen.program import (
     FirstLane,
     Fma,
     Index,
-    LaneSum,
+    LaneReduction,
     Load,
     Loop,
+    Max,
+    Min,
     Mul,
     Neg,
     Number,
@@ -39,7 +42,17 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.kernels.linalg import backbone
-from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Kernel, Op, Operand, Value
+from spacedsl.kernels.linalg.backbone import (
+    FUNCTIONS,
+    Accumulator,
+    Combine,
+    Dimension,
+    Instruction,
+    Kernel,
+    Op,
+    Operand,
+    Value,
+)
 
 
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
@@ -62,16 +75,18 @@ class _Lowering:
     """The names of the instances of instructions, by their unrolled indices."""
     partial_lanes: dict[Instruction, int] = field(init=False)
     """For the initialisers of reductions over a VECTOR dimension: the lanes of partial results."""
+    partial_combine: dict[Instruction, Combine] = field(init=False)
+    """For the same, how their lanes are combined."""
 
     def __post_init__(self) -> None:
         self.names = {t.name for t in self.kernel.tensors} | {p.name for p in self.kernel.parameters}
-        self.partial_lanes = {}
+        self.partial_lanes, self.partial_combine = {}, {}
         for reduction in self.kernel.reductions:
             vector = self.vector_dim(reduction)
             start = _accumulator(reduction)
             self.check_accumulator(reduction, start)
             if vector is not None and vector in start.reduced:
-                _check_sum(reduction)
+                self.partial_combine[start.initialiser] = _combine(reduction)
                 self.partial_lanes[start.initialiser] = self.implementation.size(vector)
 
     def check_accumulator(self, reduction: Instruction, start: Accumulator) -> None:
@@ -140,7 +155,7 @@ class _Lowering:
         unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.partial_lanes:
-            value = FirstLane(value, self.partial_lanes[instruction])
+            value = FirstLane(value, self.partial_lanes[instruction], self.partial_combine[instruction])
         return Assign(self.register(instruction, unrolled), value)
 
     def value(self, instruction: Instruction, place: Place) -> Expression:
@@ -164,6 +179,12 @@ class _Lowering:
                 return Div(a, b)
             case Op.FMA, [a, b, c]:
                 return Fma(a, b, c)
+            case Op.MAX, [a, b]:
+                return Max(a, b)
+            case Op.MIN, [a, b]:
+                return Min(a, b)
+            case op, [a] if op in FUNCTIONS:
+                return Apply(op, a)
         raise LoweringError(f"{instruction!r}: {instruction.op.value} with {len(values)} operands")
 
     def lanes(self, instruction: Instruction) -> int:
@@ -243,7 +264,8 @@ class _Lowering:
         register = self.register(maker, unrolled)
         lanes, vector = self.lanes(user), self.vector_dim(maker)
         if maker in self.partial_lanes or vector in maker.reduced_dims:
-            return _spread(LaneSum(register), lanes)
+            combine = self.partial_combine.get(maker) or _combine(maker)
+            return _spread(LaneReduction(register, combine), lanes)
         if register.type.lanes == 1:
             return _spread(register, lanes)
         if (vector, self.vector_dim(user)) not in mapping or register.type.lanes != lanes:
@@ -265,12 +287,13 @@ def _access(instruction: Instruction) -> backbone.Access:
     return instruction.access
 
 
-def _check_sum(reduction: Instruction) -> None:
-    """Partial results for each lane add up to the result only where the reduction is a sum."""
-    operands, initialiser = reduction.operands, _accumulator(reduction).initialiser
-    is_sum = reduction.op is Op.ADD or (reduction.op is Op.FMA and isinstance(operands[2], Accumulator))
-    if not is_sum or initialiser.reduced_dims:
+def _combine(reduction: Instruction) -> Combine:
+    """How partial results for each lane of a vector dimension are combined into the result."""
+    operands, combine = reduction.operands, reduction.combine
+    is_accumulated = isinstance(operands[-1], Accumulator)
+    if combine is None or not is_accumulated or _accumulator(reduction).initialiser.reduced_dims:
         raise LoweringError(f"{reduction!r} has no partial results for each lane of a vector dimension")
+    return combine
 
 
 def _accumulator(reduction: Instruction) -> Accumulator:

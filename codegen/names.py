@@ -26,13 +26,13 @@ _RESERVED = """
     noexcept not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast
     template this throw try typeid typename using virtual wchar_t xor xor_eq
 
-    in begin end arguments pool f32 f64 i32 int32_t int64_t uint32_t kill_dependency NULL CSIGNAL
+    in begin end arguments pool int32_t int64_t uint32_t kill_dependency NULL CSIGNAL
 """
 """Of C11; of later ones, and of GNU C; of C++; of the generated file and the headers that it includes."""
 
 _WORDS = frozenset(_RESERVED.split())
 
-_FAMILIES = (_PREFIX, "pool_", "f32x", "f64x", "i32x", "atomic_", "pthread_", "sched_")
+_FAMILIES = (_PREFIX, "pool_", "f32", "f64", "i32", "atomic_", "pthread_", "sched_")
 """Beginnings of names that the generated file and its headers declare."""
 
 _MACRO = re.compile("[A-Z][A-Z0-9]*_")

@@ -7,7 +7,8 @@ Nothing is decided or optimised here.
     Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body)
                | Assign(register, value) | Store(tensor, index, value)
     Expression = Register | Load(tensor, index, type) | Number | ParameterValue
-               | Broadcast | FirstLane | LaneSum | Fma | Add | Sub | Mul | Div | Neg
+               | Broadcast | FirstLane | LaneReduction
+               | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride), in elements
     Type       = dtype, lanes
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import Combine, DType, Op, Parameter, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,19 @@ class Broadcast:
 
 @dataclass(frozen=True, slots=True)
 class FirstLane:
-    """The scalar `value` in the first of `lanes` lanes, zero in the others."""
+    """The scalar `value` in the first of `lanes` lanes; in the others what is neutral to `combine`."""
 
     value: Expression
     lanes: int
+    combine: Combine
 
 
 @dataclass(frozen=True, slots=True)
-class LaneSum:
-    """The sum of the lanes of a vector, in an order of its own."""
+class LaneReduction:
+    """The lanes of a vector combined into a scalar, in an order of its own."""
 
     value: Expression
+    combine: Combine
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +127,38 @@ class Div:
 
 
 @dataclass(frozen=True, slots=True)
+class Max:
+    """`left` where it is the greater, else `right`: also where one of them is NaN."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Min:
+    """`left` where it is the smaller, else `right`: also where one of them is NaN."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Neg:
     operand: Expression
 
 
-Binary = Add | Sub | Mul | Div
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """One of `backbone.FUNCTIONS`; of integers, only the absolute value is known."""
+
+    function: Op
+    operand: Expression
+
+
+Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
-    Register | Load | Number | ParameterValue | Broadcast | FirstLane | LaneSum | Fma | Binary | Neg
+    Register | Load | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Fma | Binary
+    | Neg | Apply
 )  # fmt: skip
 
 
@@ -179,11 +207,11 @@ class Program:
 def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
     match expression:
-        case Broadcast(value) | FirstLane(value) | LaneSum(value) | Neg(value):
+        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Neg(value) | Apply(_, value):
             return (value,)
         case Fma(a, b, c):
             return (a, b, c)
-        case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b):
+        case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
             return (a, b)
         case _:
             return ()
@@ -196,7 +224,7 @@ def type_of(expression: Expression) -> Type:
             return expression.type
         case Broadcast(value, lanes) | FirstLane(value, lanes):
             return Type(type_of(value).dtype, lanes)
-        case LaneSum(value):
+        case LaneReduction(value):
             return Type(type_of(value).dtype)
         case _:
             return type_of(operands(expression)[0])

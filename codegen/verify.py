@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.codegen.program import (
     Add,
+    Apply,
     Assign,
     Broadcast,
     Div,
@@ -19,9 +20,11 @@ from spacedsl.codegen.program import (
     FirstLane,
     Fma,
     Index,
-    LaneSum,
+    LaneReduction,
     Load,
     Loop,
+    Max,
+    Min,
     Mul,
     Neg,
     Number,
@@ -36,7 +39,7 @@ from spacedsl.codegen.program import (
     operands,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import Tensor
+from spacedsl.kernels.linalg.backbone import FUNCTIONS, DType, Op, Tensor
 
 
 class VerificationError(Exception):
@@ -170,10 +173,14 @@ class _Checker:
             case Broadcast(_, lanes) | FirstLane(_, lanes):
                 if types[0].lanes != 1 or lanes < 2:
                     raise VerificationError(f"{types[0]} cannot be spread over {lanes} lanes")
-            case LaneSum():
+            case LaneReduction():
                 if types[0].lanes == 1:
-                    raise VerificationError("the lanes of a scalar are summed")
-            case Fma() | Add() | Sub() | Mul() | Div() | Neg():
+                    raise VerificationError("the lanes of a scalar are combined")
+            case Apply(function):
+                is_integer = types[0].dtype is DType.I32
+                if function not in FUNCTIONS or (is_integer and function is not Op.ABS):
+                    raise VerificationError(f"there is no function {function.value} of {types[0]}")
+            case Fma() | Add() | Sub() | Mul() | Div() | Max() | Min() | Neg():
                 if len(set(types)) != 1:
                     raise VerificationError(f"operands of different types: {', '.join(map(str, types))}")
         return type_of(expression)

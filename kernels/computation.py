@@ -15,6 +15,9 @@ import numpy as np
 
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.kernels.expression import (
+    FUNCTIONS,
+    INTEGER_FUNCTIONS,
+    REDUCERS,
     Assignment,
     Binary,
     Call,
@@ -165,19 +168,28 @@ class _Checker:
                 return Binary(operator, self._expression(left, scope), self._expression(right, scope), span)
             case Reduction():
                 return self._reduction(node, scope)
-            case Call(function, arguments, span):
-                if function.name in ("sum", "max"):
-                    hint = f"`{function.name}` names its indices: `{function.name}[p](..)`"
-                    self.report.error("KF020", f"`{function.name}` without indices", function.span, hint)
-                    return node
-                if function.name in self.declared.tensors:
-                    hint = f"elements stand in brackets: `{function.name}[..]`"
-                    self.report.error("KF020", f"`{function.name}` is a tensor", function.span, hint)
-                    return node
-                self.report.error(
-                    "KF008", f"not supported yet: the function `{function.name}`", function.span
-                )
-                return Call(function, tuple(self._expression(a, scope) for a in arguments), span)
+            case Call():
+                return self._call(node, scope)
+
+    def _call(self, node: Call, scope: Mapping[str, Span]) -> Expression:
+        name, span, given = node.function.name, node.function.span, len(node.arguments)
+        known = FUNCTIONS.get(name)
+        if name in REDUCERS and given != known:
+            hint = f"`{name}` names its indices: `{name}[p](..)`"
+            if known is not None:
+                hint += f", or takes {_count(known, 'argument')}: `{name}(a, b)`"
+            self.report.error("KF020", f"`{name}` without indices", span, hint)
+            return node
+        if name in self.declared.tensors:
+            hint = f"elements stand in brackets: `{name}[..]`"
+            self.report.error("KF020", f"`{name}` is a tensor", span, hint)
+            return node
+        if known is None:
+            self.report.error("KF021", f"unknown function `{name}`", span, closest(name, FUNCTIONS))
+        elif given != known:
+            message = f"`{name}` takes {_count(known, 'argument')}, not {given}"
+            self.report.error("KF022", message, node.span)
+        return Call(node.function, tuple(self._expression(a, scope) for a in node.arguments), node.span)
 
     def _name(self, node: Name, scope: Mapping[str, Span]) -> Expression:
         if node.name in self.declared.parameters:
@@ -215,8 +227,6 @@ class _Checker:
         return read
 
     def _reduction(self, node: Reduction, scope: Mapping[str, Span]) -> Reduction:
-        if node.operator != "sum":
-            self.report.error("KF008", f"not supported yet: `{node.operator}`", node.span)
         inner = dict(scope)
         own: dict[str, Span] = {}
         for bound in node.bound:
@@ -260,6 +270,11 @@ class _Checker:
                     self.report.error("KF008", f"not supported yet: division of {dtype.label}", node.span)
                 case Binary(operator="/", right=Constant(value=0, span=span)):
                     self.report.error("KF007", "division by zero", span)
+                case Call(function=Name(name=name, span=span)) if (
+                    dtype is DType.I32 and name in FUNCTIONS and name not in INTEGER_FUNCTIONS
+                ):
+                    message = f"`{name}` is a function of floating-point numbers, not of {dtype.label}"
+                    self.report.error("KF007", message, span)
 
     def _same_dtype(self, span: Span, name: str, dtype: DType, target: Tensor) -> None:
         if dtype is not target.dtype:

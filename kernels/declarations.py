@@ -12,7 +12,15 @@ from collections.abc import Mapping
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.kernels.computation import Declarations
-from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation, parse_size
+from spacedsl.kernels.expression import (
+    REDUCERS,
+    Binary,
+    Constant,
+    Expression,
+    Name,
+    Negation,
+    parse_size,
+)
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
@@ -24,7 +32,7 @@ MOST_ELEMENTS = 2**40
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
-RESERVED = ("sum", "max")
+RESERVED = REDUCERS
 """Names that mean something else in the language of `compute:`."""
 
 _DTYPES = {d.label: d for d in DType}

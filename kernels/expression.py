@@ -6,7 +6,7 @@ spans in that file. The grammar is `grammars/kernel.lark`; what names mean is ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,17 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.kernels.located_yaml import PlacedText
 
 GRAMMAR = Path(__file__).resolve().parent.parent / "grammars" / "kernel.lark"
+
+FUNCTIONS: Mapping[str, int] = {
+    "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "gelu": 1, "relu": 1, "abs": 1, "max": 2, "min": 2
+}  # fmt: skip
+"""The functions of the language and how many arguments they take."""
+
+INTEGER_FUNCTIONS = ("relu", "abs", "max", "min")
+"""Those that integers have as well."""
+
+Reducer = Literal["sum", "prod", "max", "min"]
+REDUCERS: tuple[Reducer, ...] = ("sum", "prod", "max", "min")
 
 DEEPEST = 100
 """Operations inside each other; beyond it a line is refused, since every later stage is recursive."""
@@ -71,9 +82,9 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """`sum` or `max` of the body over all values of the indices."""
+    """The body's values at all values of the indices, combined."""
 
-    operator: Literal["sum", "max"]
+    operator: Reducer
     bound: tuple[Name, ...]
     body: Expression
     span: Span
@@ -270,7 +281,7 @@ class _Builder(Transformer[Token, Any]):
     @v_args(meta=True)
     def reduction(self, meta: Any, parts: list[Any]) -> Reduction:
         bound = tuple(Name(str(t), self._token(t)) for t in parts[1:-1])
-        operator: Literal["sum", "max"] = "sum" if parts[0] == "sum" else "max"
+        operator = cast("Reducer", str(parts[0]))
         return Reduction(operator, bound, parts[-1], self._meta(meta))
 
     @v_args(meta=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.kernels.expression import Binary, Constant, walk
+from spacedsl.kernels.expression import INTEGER_FUNCTIONS, Binary, Call, Constant, walk
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import DType, Kernel, Parameter, Tensor
 from spacedsl.kernels.magnitude import largest_partial
@@ -48,6 +48,20 @@ _STRETCH = 997
 """Elements of one kind in a row where one call has all kinds."""
 
 
+@dataclass(frozen=True, slots=True)
+class RandomKind:
+    """Floats from `scale`/2 to 3/2 `scale`."""
+
+    scale: float = 1.0
+    is_signed: bool = True
+
+
+RANDOM_KINDS = tuple(
+    RandomKind(scale, signed) for scale in (1.0, 2.0**-5, 2.0**-10) for signed in (True, False)
+)
+"""In the order in which they are tried: exponentials overflow, logarithms want positive values."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Arguments:
     """One call: a flat buffer for each input, a value for each parameter."""
@@ -71,18 +85,24 @@ def exact_below(kernel: Kernel) -> int:
 
 
 def random_inputs(
-    kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
+    kernel: KernelFile,
+    rng: np.random.Generator,
+    allocate: Allocate = plain_buffer,
+    kind: RandomKind = RANDOM_KINDS[0],
 ) -> Arguments:
     """Floats of random sign, from 1/2 to 3/2: no sum loses a term, and quotients stay small.
 
+    `kind` may ask for smaller ones, or for positive ones, which some functions want.
     Integers, where a dtype asks for them, as `integer_inputs` gives them.
     """
     if any(t.dtype is DType.I32 for t in kernel.backbone.tensors):
         return integer_inputs(kernel, rng, allocate)
 
+    signs = (-1.0, 1.0) if kind.is_signed else (1.0, 1.0)
+
     def draw(count: int) -> Array:
-        values: Array = (rng.random(count) + 0.5) * rng.choice((-1.0, 1.0), count)
-        return values
+        values: Array = (rng.random(count) + 0.5) * rng.choice(signs, count)
+        return values * kind.scale if kind.scale != 1 else values
 
     return _arguments(kernel, "random", draw, allocate)
 
@@ -246,7 +266,12 @@ def _is_packed(tensor: Tensor) -> bool:
 
 
 def _is_integral(kernel: KernelFile) -> bool:
-    """Whether integers stay integers: no fractions, no quotients."""
+    """Whether integers stay integers: no fractions, no quotients, no functions but their own."""
     nodes = [n for line in kernel.computation.assignments for n in walk(line.value)]
     has_fraction = any(isinstance(n, Constant) and n.value != int(n.value) for n in nodes)
-    return not has_fraction and not any(isinstance(n, Binary) and n.operator == "/" for n in nodes)
+    has_function = any(isinstance(n, Call) and n.function.name not in INTEGER_FUNCTIONS for n in nodes)
+    return (
+        not has_fraction
+        and not has_function
+        and not any(isinstance(n, Binary) and n.operator == "/" for n in nodes)
+    )

@@ -8,8 +8,18 @@ evaluates the kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
-from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Number, Op, Operand, ParameterValue, Value
+from spacedsl.kernels.linalg.backbone import (
+    FUNCTIONS,
+    Instruction,
+    Kernel,
+    Number,
+    Op,
+    Operand,
+    ParameterValue,
+    Value,
+)
 
 
 def reduction_length(kernel: Kernel) -> int:
@@ -28,7 +38,7 @@ def largest_partial(kernel: Kernel, magnitude: float) -> float:
     def bound(operand: Operand) -> float:
         match operand:
             case Number(value):
-                return abs(value)
+                return abs(value) if math.isfinite(value) else 0.0  # neutral to a maximum or minimum
             case ParameterValue():
                 return magnitude
             case Value(instruction):
@@ -45,16 +55,39 @@ def largest_partial(kernel: Kernel, magnitude: float) -> float:
             case Op.STORE, [a]:
                 assert instruction.access is not None
                 stored[instruction.access.tensor.name] = a
-            case Op.MUL, [a, b]:
-                made[instruction] = a * b
             case Op.DIV, [a, _]:
                 made[instruction] = 2 * a
             case Op.FMA, [a, b, c]:
                 made[instruction] = _terms(instruction) * a * b + c
+            case Op.MUL, [a, _] if instruction.reduced_dims:
+                made[instruction] = _power(max(a, 1.0), _terms(instruction))
+            case Op.MUL, [a, b]:
+                made[instruction] = a * b
+            case Op.MAX | Op.MIN, _:
+                made[instruction] = max(values)
+            case op, [a] if op in FUNCTIONS:
+                made[instruction] = _FUNCTION.get(op, abs)(a)
             case _:
                 # Sums, differences and moves; of a reduction, the accumulator is among the operands.
                 made[instruction] = _terms(instruction) * sum(values)
     return max([magnitude, *made.values()])
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+
+
+_FUNCTION: Mapping[Op, Callable[[float], float]] = {
+    Op.EXP: lambda a: math.exp(a) if a < 700 else math.inf,
+    Op.LOG: lambda a: math.log(max(a, 2.0)),
+    Op.SQRT: math.sqrt,
+    Op.TANH: lambda _: 1.0,
+    Op.SIGMOID: lambda _: 1.0,
+}
+"""The largest magnitude; of others, that of the operand. Logarithms are taken of 1/2 or more."""
 
 
 def _terms(instruction: Instruction) -> int:

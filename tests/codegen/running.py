@@ -36,7 +36,9 @@ def interpreted_difference(kernel: KernelFile, program: Program, case: Case) -> 
     memory |= {t.name: [float("nan")] * t.span for t in outputs}
     interpret(program, memory, case.parameters)
     return "".join(
-        first_difference(view(t, np.array(memory[t.name])), view(t, case.expected[t.name]), 0)
+        first_difference(
+            view(t, np.array(memory[t.name])), view(t, case.expected[t.name]), case.tolerances[t.name]
+        )
         for t in outputs
     )
 

@@ -15,7 +15,7 @@ from spacedsl.codegen.program import (
     Broadcast,
     FirstLane,
     Index,
-    LaneSum,
+    LaneReduction,
     Load,
     Loop,
     Number,
@@ -28,7 +28,7 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.codegen.verify import VerificationError, verify
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.backbone import Combine, DType
 from tests.codegen.kernels import axpy, matmul
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script
@@ -183,12 +183,12 @@ MISTAKES: dict[str, tuple[Program, str]] = {
         "f32x16 cannot be spread",
     ),
     "a vector in the first lane": (
-        inner(lambda b: (*b[:3], replace(b[3], value=FirstLane(b[0].register, 16)))),
+        inner(lambda b: (*b[:3], replace(b[3], value=FirstLane(b[0].register, 16, Combine.SUM)))),
         "f32x16 cannot be spread",
     ),
     "the lanes of a scalar": (
-        inner(lambda b: (Assign(Register("a", F32), LaneSum(Number(0, F32))), *b)),
-        "the lanes of a scalar are summed",
+        inner(lambda b: (Assign(Register("a", F32), LaneReduction(Number(0, F32), Combine.SUM)), *b)),
+        "the lanes of a scalar are combined",
     ),
     "a register named like a loop": (
         inner(lambda b: (Assign(Register("i1", F32), Number(0, F32)), *b)),

@@ -118,6 +118,48 @@ compute:
   - z[i] = -(x[i] - c) / (y[i] + y[i])
 tiling: {i: [[2, 4, 8]]}
 """,
+    "functions": """
+kernel: functions
+backbone: linalg
+sizes: {n: 8}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f64, shape: [n]}
+  a: {dtype: f32, shape: [n], output: true}
+  b: {dtype: f64, shape: [n], output: true}
+compute:
+  - a[i] = exp(x[i]) + sigmoid(x[i]) * gelu(x[i]) - max(x[i], 0.5)
+  - b[i] = tanh(y[i]) + log(2 + abs(y[i])) * sqrt(abs(y[i])) + min(y[i], 1)
+tiling: {i: [[2, 4, 8]]}
+""",
+    "reductions": """
+kernel: reductions
+backbone: linalg
+sizes: {m: 4, n: 8}
+tensors:
+  A: {dtype: f32, shape: [m, n]}
+  top: {dtype: f32, shape: [m], output: true}
+  low: {dtype: f32, shape: [], output: true}
+  all: {dtype: f32, shape: [n], output: true}
+compute:
+  - top[i] = max[j](A[i, j])
+  - low = min[i, j](A[i, j] * 2 + 1)
+  - all[j] = prod[i](A[i, j])
+tiling: {i: [[2]], j: [[4, 8]]}
+""",
+    "integer reductions": """
+kernel: clipped
+backbone: linalg
+sizes: {m: 4, n: 8}
+tensors:
+  A: {dtype: i32, shape: [m, n]}
+  low: {dtype: i32, shape: [], output: true}
+  y: {dtype: i32, shape: [n], output: true}
+compute:
+  - low = min[i, j](abs(A[i, j]) - 7)
+  - y[j] = max[i](max(A[i, j], -3)) + prod[p](relu(min(A[p, j], 2)))
+tiling: {i: [[2]], j: [[4, 8]]}
+""",
     "awkward names": """
 kernel: pool
 backbone: linalg

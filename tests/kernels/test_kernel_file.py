@@ -74,8 +74,22 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a negative tolerance": (MATMUL + "tolerance: -1\n", [("KF007", 10, 12, "at least 0")]),
     "an unknown cache": (MATMUL + "cache: hot\n", [("KF007", 10, 8, "'warm' or 'cold'")]),
     "a pipeline": ("kernel: blur\nbackbone: pipeline\nstages: 1\n", [("KF008", 2, 11, "not supported yet")]),
-    "max": (changed(("sum[p]", "max[p]")), [("KF008", 9, 15, "not supported yet: `max`")]),
-    "a function": (changed(("sum[p](A[i, p]", "sum[p](exp(A[i, p])")), [("KF008", 9, 22, "`exp`")]),
+    "an unknown function": (
+        changed(("sum[p](A[i, p]", "sum[p](expp(A[i, p])")),
+        [("KF021", 9, 22, "unknown function `expp`")],
+    ),
+    "too many arguments": (
+        changed(("sum[p](A[i, p]", "sum[p](exp(A[i, p], 2)")),
+        [("KF022", 9, 22, "`exp` takes 1 argument, not 2")],
+    ),
+    "a function of integers": (
+        changed(I32, ("sum[p](A[i, p]", "sum[p](exp(A[i, p])")),
+        [("KF007", 9, 22, "`exp` is a function of floating-point numbers, not of i32")],
+    ),
+    "a maximum without indices": (
+        changed(("sum[p](", "max(")),
+        [("KF020", 9, 15, "`max` without indices")],
+    ),
     "a shifted subscript": (changed(("A[i, p]", "A[i + 1, p]")), [("KF008", 9, 24, "an index alone")]),
     "division of integers": (changed(I32, ("] * B", "] / B")), [("KF008", 9, 22, "division of i32")]),
     "an index as a value": (changed(("sum[p]", "i * sum[p]")), [("KF008", 9, 15, "`i` as a value")]),

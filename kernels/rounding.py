@@ -1,0 +1,161 @@
+"""How far rounding may take the results of a correct program from those of the reference.
+
+In: a kernel file, the precision of its arithmetic, and the spread of every value in one evaluation by the
+reference. Out: an absolute error for each tensor that is written. The errors of operands travel through
+every operation by its steepest slope within their spread; every operation adds an error of its own; a sum of
+n terms adds what n values of random sign give, which grows like sqrt(n). It is an estimate and no proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacedsl.kernels.expression import (
+    Binary,
+    Call,
+    Constant,
+    Expression,
+    Name,
+    Negation,
+    Read,
+    Reduction,
+)
+from spacedsl.kernels.kernel_file import KernelFile
+
+Array = NDArray[Any]
+
+_OWN = 4
+"""Units of precision that one operation may be off by: functions are, operations may be grouped otherwise."""
+
+
+@dataclass(slots=True)
+class Spread:
+    """The range of the values that an expression takes: of its magnitude, and the least one."""
+
+    most: float = 0.0
+    nearest: float = math.inf
+    """The least magnitude."""
+    least: float = math.inf
+
+
+class Spreads:
+    """Watches an evaluation by the reference."""
+
+    def __init__(self) -> None:
+        self._spreads: dict[int, Spread] = {}
+
+    def __call__(self, node: Expression, values: Array) -> None:
+        if values.size:
+            spread = self._spreads.setdefault(id(node), Spread())
+            low, high = float(values.min()), float(values.max())
+            spread.least = min(spread.least, low)
+            spread.most = max(spread.most, abs(low), abs(high))
+            nearest = float(np.abs(values).min()) if low < 0 < high else min(abs(low), abs(high))
+            spread.nearest = min(spread.nearest, nearest)
+
+    def of(self, node: Expression) -> Spread:
+        """Of products inside of sums, which the reference does not evaluate, what their factors say."""
+        known = self._spreads.get(id(node))
+        if known is not None:
+            return known
+        match node:
+            case Binary(operator="*", left=left, right=right):
+                a, b = self.of(left), self.of(right)
+                return Spread(a.most * b.most, a.nearest * b.nearest, -a.most * b.most)
+            case _:
+                return Spread()
+
+
+def rounding_errors(kernel: KernelFile, spreads: Spreads, precision: Mapping[str, float]) -> dict[str, float]:
+    """The absolute error of every tensor that is written; `precision`: of its elements, relative, by name."""
+    errors: dict[str, float] = {}
+    for line in kernel.computation.assignments:
+        name = line.target.tensor
+        own = precision[name]
+        found = _Errors(kernel, spreads, own, errors).of(line.value)
+        errors[name] = found + own * spreads.of(line.target).most if own else 0.0
+    return errors
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    kernel: KernelFile
+    spreads: Spreads
+    precision: float
+    stored: Mapping[str, float]
+    """Of tensors that earlier lines have written."""
+
+    def of(self, node: Expression) -> float:
+        match node:
+            case Constant() | Name():
+                return self.precision * self.most(node)
+            case Read(tensor=tensor):
+                return self.stored.get(tensor, 0.0)
+            case Negation(operand=operand):
+                return self.of(operand)
+            case Binary():
+                return self.binary(node) + self.own(node)
+            case Call(function=function, arguments=arguments):
+                return self.call(function.name, node, arguments) + self.own(node)
+            case Reduction():
+                return self.reduction(node)
+
+    def most(self, node: Expression) -> float:
+        return self.spreads.of(node).most
+
+    def own(self, node: Expression) -> float:
+        return _OWN * self.precision * self.most(node)
+
+    def binary(self, node: Binary) -> float:
+        left, right = self.of(node.left), self.of(node.right)
+        if node.operator in ("+", "-"):
+            return left + right
+        if node.operator == "*":
+            return _product(self.most(node.left), right) + _product(self.most(node.right) + right, left)
+        distance = self.spreads.of(node.right).nearest - right
+        return (left + _product(self.most(node), right)) / distance if distance > 0 else math.inf
+
+    def call(self, function: str, node: Call, arguments: tuple[Expression, ...]) -> float:
+        error = max(self.of(a) for a in arguments)
+        at = self.spreads.of(arguments[0])
+        match function:
+            case "exp":
+                return self.most(node) * math.expm1(min(error, 700.0))
+            case "sqrt":
+                return error / math.sqrt(at.least) if at.least > error else math.sqrt(error)
+            case "log":
+                return error / (at.least - error) if at.least > error else math.inf
+            case "gelu":
+                # Its slope is below 1.13, and its sigmoid is off by what the argument's cube is.
+                return 2 * error + self.precision * at.most
+            case "sigmoid":
+                return error / 4 + self.precision
+            case _:
+                return error
+
+    def reduction(self, node: Reduction) -> float:
+        terms = math.prod(self.kernel.computation.extents[i] for i in node.indices)
+        body = node.body
+        if node.operator in ("max", "min"):
+            return self.of(body)
+        if node.operator == "prod":
+            # Relative errors add up.
+            least = self.spreads.of(body).nearest
+            relative = _OWN * self.precision + (self.of(body) / least if least else math.inf)
+            return self.most(node) * math.expm1(min(terms * relative, 700.0))
+        # The product of two factors is no operation of its own: it is fused with the addition.
+        error = self.binary(body) if isinstance(body, Binary) and body.operator == "*" else self.of(body)
+        root = math.sqrt(terms)
+        own = self.precision * (8 + 2 * root) * max(self.most(node), root * self.most(body))
+        return own + terms * error
+
+
+def _product(value: float, error: float) -> float:
+    """An error grown by a factor, where 0 stays 0 even beside what is infinite."""
+    return value * error if value and error else 0.0
