@@ -12,9 +12,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks.tables import console, headed
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
 from spacedsl.cli.options import parse_duration
@@ -33,15 +33,17 @@ def measure(problem: Unmeasured, seconds: float, seed: int) -> SpaceSize:
 
 
 def table(rows: Sequence[tuple[Unmeasured, SpaceSize]]) -> Table:
-    found = Table("kernel", "open decisions", "implementations (95 %)", "by", "dead ends (95 %)")
+    headings = ("kernel", "open decisions", "counted", "estimated (95 %)", "by", "dead ends (95 %)")
+    found = headed("How many implementations there are", headings, words=("kernel", "by"))
     for problem, size in rows:
         assert problem.root is not None
         low, high = size.dead_end_ci
         found.add_row(
             f"{problem.kernel.name} {', '.join(f'{k}={v}' for k, v in problem.kernel.sizes.items())}",
             f"{sum(problem.root.is_open(v) for v in problem.instance.variables):,}",
-            estimated(size.best) if size.exact is None else f"{size.exact:,}",
-            size.best.method if size.exact is None else "counting",
+            "" if size.exact is None else f"{size.exact:,}",
+            estimated(size.best),
+            size.best.method,
             f"{percent(size.dead_end_rate)} ({percent(low)} to {percent(high)})",
         )
     return found
@@ -62,7 +64,7 @@ def main() -> None:
         if problem.root is None:
             raise SystemExit(f"{path}: the space is empty")
         rows.append((problem, measure(problem, parse_duration(options.time), options.seed)))
-    Console(width=140).print(table(rows))
+    console().print(table(rows))
     if options.json is not None:
         cases = [{"kernel": problem.kernel.name, **document_of(size)} for problem, size in rows]
         options.json.write_text(json.dumps({"schema": 1, "cases": cases}, indent=2) + "\n", encoding="utf-8")

@@ -57,6 +57,7 @@ def main() -> None:
     for name in options.cases or BY_NAME:
         case = BY_NAME[name]
         try:
+            product.kernel_of(case)
             if options.records is None:
                 _explore(case, records, options, console)
             _tune(case, options, console)
@@ -111,7 +112,6 @@ def _tune(case: Case, options: argparse.Namespace, console: Console) -> None:
         "trials": options.tvm_trials,
         "folder": str(folder),
     }
-    product.kernel_of(case)
     command = [str(options.peers_python), "-m", "benchmarks.cpu.peers.tvm_schedules", json.dumps(tuning)]
     with machine_lock(), tempfile.TemporaryFile("w+") as log:
         if subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, check=False).returncode != 0:

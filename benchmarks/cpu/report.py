@@ -25,6 +25,20 @@ from spacedsl.kernels.evaluation import Timing
 
 
 @dataclass(frozen=True, slots=True)
+class Ratio:
+    """The median over rounds, and its 95 % interval."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Sequence[float]) -> Ratio:
+        found = summarise(ratios)
+        return cls(found.time_ns, found.low_ns, found.high_ns)
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One contender."""
 
@@ -37,7 +51,7 @@ class Row:
     """Processor time of all threads in one call."""
     cpus_busy: float
     """On average."""
-    ratio: Timing
+    ratio: Ratio
     """Its time over that of our best."""
     least_ratio: float
     """Its least time over the least one of our best."""
@@ -74,7 +88,7 @@ class CaseReport:
         return next((row for row in self.peers if not aim.peers or row.name in aim.peers), None)
 
     @property
-    def spread(self) -> Timing | None:
+    def spread(self) -> Ratio | None:
         """The slowest of our records over the fastest one."""
         return self.ours[-1].ratio if len(self.ours) > 1 else None
 
@@ -84,7 +98,7 @@ class CaseReport:
                 "peers": aim.peers,
                 "ratio": aim.ratio,
                 "peer": None if row is None else row.label,
-                "achieved": None if row is None else row.ratio.time_ns,
+                "achieved": None if row is None else row.ratio.median,
             }
             for aim in self.case.aims
             for row in [self.achieved(aim)]
@@ -124,11 +138,11 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
             summarise([ns for turn in contender.rounds for ns in turn.wall_ns]),
             statistics.median(turn.cpu_ns for turn in contender.rounds),
             statistics.fmean(turn.cpus_busy for turn in contender.rounds),
-            summarise(ratios),
+            Ratio.of(ratios),
             _least(contender) / _least(best),
         )
 
-    rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.time_ns)
+    rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.median)
     return CaseReport(
         case,
         contest.work,
@@ -166,7 +180,7 @@ def _verdicts(reports: Sequence[CaseReport]) -> Table:
             "" if best is None else f"{best.least_ratio:.2f}",
             ", ".join(_verdict(r, aim) for aim in r.case.aims),
             "" if r.limit_share is None else _share(r.limit_share, r.case.limit_share),
-            "" if r.spread is None else f"{r.spread.time_ns - 1:.1%}",
+            "" if r.spread is None else f"{r.spread.median - 1:.1%}",
         )
     return table
 
@@ -175,8 +189,8 @@ def _verdict(of: CaseReport, aim: Aim) -> str:
     row = of.achieved(aim)
     if row is None:
         return f"{aim}: no peer"
-    met = row.ratio.time_ns >= aim.ratio
-    return f"{aim}: [{'green' if met else 'red'}]{row.ratio.time_ns:.2f}[/]"
+    met = row.ratio.median >= aim.ratio
+    return f"{aim}: [{'green' if met else 'red'}]{row.ratio.median:.2f}[/]"
 
 
 def _contenders(reports: Sequence[CaseReport]) -> Table:
@@ -222,5 +236,5 @@ def _share(share: float, aim: float) -> str:
     )
 
 
-def _interval(ratio: Timing) -> str:
-    return f"{ratio.time_ns:.2f} ({ratio.low_ns:.2f} to {ratio.high_ns:.2f})"
+def _interval(ratio: Ratio) -> str:
+    return f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"

@@ -18,23 +18,25 @@ from scipy.stats import t as student
 
 from spacedsl.engine import sizes
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Engine
 from spacedsl.engine.native import sizes as native
 from spacedsl.engine.native.sizes import SCALE_BITS, Probes
 from spacedsl.engine.streams import Stream
 from spacedsl.search.orderings import Ordering, branches_of, native_ordering
 
 CONFIDENCE = 0.95
-MOST_COUNTED = 1_000_000
-"""Implementations, as the first estimate has it: a space with more is not counted."""
+COUNTED_PER_S = {Engine.NATIVE: 1_000_000, Engine.PYTHON: 10_000}
+"""Implementations: a space that the first estimate gives more of, for the time there is, is not counted."""
 
-MOST_NODES = 4 * MOST_COUNTED
-"""Of a tree that is counted; an estimate may have been too low."""
+NODES_OF_ONE = 4
+"""Of a tree that is counted there may be so many for each of these: the estimate may have been too low."""
 
 DOMINANT_SHARE = 0.1
 """Of the sum of an estimate: a single probe that has more makes its interval doubtful."""
 
-_BATCH = 64
+_BATCH = 4096
 _FIRST_NODES = 2_000
+_NO_SKEWNESS = 1e-6
 _FLOAT_BITS = 2_000
 """What is so many times halved is 0 in a float."""
 
@@ -47,8 +49,10 @@ class Estimate:
     probes: int
     log10: float | None
     """Of the mean; None where no probe came to an implementation."""
-    relative_error: float
-    """Half of the 95 % interval (Student's) over the mean; infinite where that is not known."""
+    relative_ci: tuple[float, float] | None
+    """The 95 % interval over the mean; None where that is not known."""
+    skewness: float
+    """That is left in the mean. An interval errs by about as much: it is too low."""
     largest_share: float
     """Of the sum over all probes, that of the largest one."""
 
@@ -71,18 +75,24 @@ class SpaceSize:
 
     @property
     def best(self) -> Estimate:
-        """The estimate with the narrowest interval."""
-        return min(self.estimates, key=lambda e: e.relative_error)
+        """The estimate whose interval is trusted most: of the mean with the least skewness that is one."""
+        known = [e for e in self.estimates if e.relative_ci is not None]
+        return min(known or self.estimates, key=lambda e: abs(e.skewness))
 
 
 def measure_size(root: Candidate, rule: Ordering, seed: int, seconds: float) -> SpaceSize:
-    """Probes by Knuth's method for half of the time, by Chen's for the rest; a small space is counted."""
+    """Probes by Knuth's method for half of the time, by Chen's for the rest; a small space is then counted.
+
+    Counting a million implementations takes a second or so in compiled code.
+    """
     prober = _prober(root, rule, seed)
     walks, strata, allowed = Probes(), Probes(), _FIRST_NODES
+    counted = math.ceil(COUNTED_PER_S[root.instance.engine] * seconds)
 
     def walk() -> None:
         nonlocal walks
-        walks += prober.knuth(len(walks), min(_BATCH, 1 + len(walks)))
+        # Batches that grow with what there is: the last one takes no more than a part of the time.
+        walks += prober.knuth(len(walks), min(_BATCH, 1 + len(walks) // 4))
 
     def sample() -> None:
         nonlocal strata, allowed
@@ -95,7 +105,7 @@ def measure_size(root: Candidate, rule: Ordering, seed: int, seconds: float) -> 
     estimates = [estimate("knuth", walks), *([estimate("chen", strata)] if len(strata) else [])]
     dead_ends = int((walks.m == 0).sum())
     return SpaceSize(
-        exact=prober.count() if _is_small(estimates[0]) else None,
+        exact=prober.count(NODES_OF_ONE * counted) if _is_at_most(estimates[0], counted) else None,
         estimates=tuple(estimates),
         walks=len(walks),
         dead_end_rate=dead_ends / len(walks),
@@ -112,8 +122,8 @@ def _spend(seconds: float, work: Callable[[], None]) -> None:
             return
 
 
-def _is_small(estimate: Estimate) -> bool:
-    return estimate.log10 is None or estimate.log10 <= math.log10(MOST_COUNTED)
+def _is_at_most(estimate: Estimate, count: int) -> bool:
+    return estimate.log10 is None or estimate.log10 <= math.log10(count)
 
 
 def _proportion(hits: int, of: int) -> tuple[float, float]:
@@ -127,31 +137,48 @@ def estimate(method: str, probes: Probes) -> Estimate:
     """The mean and its interval, computed in a unit in which the largest estimate is about 1."""
     count = len(probes)
     if not probes.m.any():
-        return Estimate(method, count, None, math.inf, 0.0)
+        return Estimate(method, count, None, None, 0.0, 0.0)
     exponents = SCALE_BITS * probes.scale.astype(np.int64)
     unit = int((np.frexp(probes.m)[1] + exponents)[probes.m > 0].max())
     values = np.ldexp(probes.m, np.maximum(exponents - unit, -_FLOAT_BITS))
-    mean = float(values.mean())
-    error = math.inf
-    if count > 1:
-        quantile = float(student.ppf((1 + CONFIDENCE) / 2, count - 1))
-        error = quantile * float(values.std(ddof=1)) / math.sqrt(count) / mean
+    mean, deviation = float(values.mean()), float(values.std())
+    skewness = float(((values - mean) ** 3).mean()) / deviation**3 if deviation else 0.0
     return Estimate(
         method=method,
         probes=count,
         log10=math.log10(mean) + unit * math.log10(2),
-        relative_error=error,
+        relative_ci=None if count == 1 else _interval(deviation / mean, skewness, count),
+        skewness=skewness / math.sqrt(count),
         largest_share=float(values.max() / values.sum()),
     )
 
 
+def _interval(variation: float, skewness: float, count: int) -> tuple[float, float]:
+    """Of a mean, over it: Hall, "On the removal of skewness by transformation" (1992), with Student's t.
+
+    `variation`: the standard deviation over the mean.
+    """
+    root, quantile = math.sqrt(count), float(student.ppf((1 + CONFIDENCE) / 2, count - 1))
+    error, left = variation / math.sqrt(count - 1), skewness / root
+
+    def corrected(t: float) -> float:
+        if abs(left) < _NO_SKEWNESS:
+            return t
+        return 3 / left * (math.cbrt(1 + left * (t - left / 6)) - 1)
+
+    return max(0.0, 1 - error * corrected(quantile)), 1 - error * corrected(-quantile)
+
+
 @dataclass(frozen=True, slots=True)
 class _Prober:
-    """An engine's probes, by number of the first and how many; Chen's: of no more nodes than the third."""
+    """An engine's probes, by number of the first and how many; Chen's: of no more nodes than the third.
+
+    A count is of trees with at most so many nodes.
+    """
 
     knuth: Callable[[int, int], Probes]
     chen: Callable[[int, int, int], Probes]
-    count: Callable[[], int | None]
+    count: Callable[[int], int | None]
 
 
 def _prober(root: Candidate, rule: Ordering, seed: int) -> _Prober:
@@ -165,7 +192,7 @@ def _prober(root: Candidate, rule: Ordering, seed: int) -> _Prober:
         lambda first, count, most: native.chen_probes(
             engine, vector, order, seed=seed, first=first, count=count, most=most
         ),
-        lambda: native.count_leaves(engine, vector, order, MOST_NODES),
+        lambda most: native.count_leaves(engine, vector, order, most),
     )
 
 
@@ -181,7 +208,7 @@ def _interpreted(root: Candidate, rule: Ordering, seed: int) -> _Prober:
         lambda first, count, most: _single(
             sizes.chen_probe(root, branches, open_decisions, Stream(seed, first))
         ),
-        lambda: sizes.count_leaves(root, branches, MOST_NODES),
+        lambda most: sizes.count_leaves(root, branches, most),
     )
 
 

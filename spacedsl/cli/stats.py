@@ -103,18 +103,19 @@ def _size_rows(size: SpaceSize) -> list[tuple[str, str]]:
 
 
 def estimated(estimate: Estimate) -> str:
-    """`1.83e21 +- 3.3e20 (95 %, 1,000 probes)`."""
+    """`1.83e21 (1.5e21 to 2.2e21), 1,000 probes`."""
+    probes = f"{estimate.probes:,} probe{'' if estimate.probes == 1 else 's'}"
     if estimate.log10 is None:
-        return f"none met by {estimate.probes:,} probes"
-    spread = f" +- {_error(estimate.log10, estimate.relative_error)}"
+        return f"none met by {probes}"
     doubt = f", {estimate.largest_share:.0%} of it from one" if estimate.is_doubtful else ""
-    return f"{number(estimate.log10)}{spread} (95 %, {estimate.probes:,} probes{doubt})"
+    return f"{number(estimate.log10)} ({_interval(estimate.log10, estimate.relative_ci)}), {probes}{doubt}"
 
 
-def _error(log10: float, relative_error: float) -> str:
-    if math.isinf(relative_error):
-        return "unknown"
-    return "0" if relative_error == 0 else number(log10 + math.log10(relative_error), digits=1)
+def _interval(log10: float, relative_ci: tuple[float, float] | None) -> str:
+    if relative_ci is None:
+        return "interval unknown"
+    low, high = ("0" if end == 0 else number(log10 + math.log10(end), digits=1) for end in relative_ci)
+    return f"{low} to {high}"
 
 
 def number(log10: float, digits: int = 2) -> str:
@@ -133,9 +134,5 @@ def percent(share: float) -> str:
 
 
 def document_of(size: SpaceSize) -> dict[str, object]:
-    """For JSON, which has no infinity."""
-    document = asdict(size)
-    for estimate in document["estimates"]:
-        if math.isinf(estimate["relative_error"]):
-            estimate["relative_error"] = None
-    return {**document, "best": size.best.method}
+    """For JSON."""
+    return {**asdict(size), "best": size.best.method}

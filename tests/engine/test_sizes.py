@@ -6,20 +6,24 @@ are fixed all the same.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine import sizes
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.enumerate import EnumerationLimitError
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.native.sizes import Probes, chen_probes, count_leaves, knuth_probes
 from spacedsl.engine.streams import Stream
-from spacedsl.oracle.cp_sat import CpSatModel
+from spacedsl.oracle.cp_sat import CpSatModel, NotTranslatedError
 from spacedsl.search.orderings import (
     DECLARATION_ORDER,
     Ordering,
@@ -29,13 +33,12 @@ from spacedsl.search.orderings import (
 )
 from tests.engine.examples import Example, example_of
 from tests.engine.generated_objects import Machine
-from tests.engine.generated_spaces import generate_space
+from tests.engine.generated_spaces import GeneratedSpace, generate_space
 from tests.engine.native import Both, both, matmul_in, needs_compiler
 
-SPACES = (8, 9, 15, 28, 39, 46)
-"""Seeds of generated spaces whose probes differ from each other; walks through 28 and 39 meet dead ends."""
+LEAVES = range(10, 201)
+"""Of the generated spaces that are taken."""
 
-WITH_DEAD_ENDS = {28, 39}
 PROBES = 20_000
 LEVEL = math.log(4 / 1e-9)
 MOST = 1_000_000
@@ -105,16 +108,45 @@ class Known:
         return chen_probes(self.both.native, self.root.vector, order, seed=1, count=count, most=most)
 
 
-@pytest.fixture(scope="module", params=SPACES)
+def generated(is_wanted: Callable[[GeneratedSpace, Tree], bool]) -> Known:
+    """The first generated space of such a kind whose probes differ from each other."""
+    for seed in itertools.count():
+        space = generate_space(random.Random(seed))
+        try:
+            example = example_of(space)
+            instance = example.agreement().instance
+        except (DiagnosticError, EnumerationLimitError):
+            continue
+        root = instance.root()
+        if root is None or len(example.solutions) not in LEAVES:
+            continue
+        ordering, tree = select_ordering(instance, example.space, DECLARATION_ORDER), Tree()
+        walk(tree, root, ordering)
+        if tree.square > tree.leaves**2 and is_wanted(space, tree) and _is_translated(example):
+            engines = both(instance)
+            engines.root()  # both alike; limits on quantities are known to the native engine from here on
+            return Known(example, engines, ordering, tree)
+    raise AssertionError("seeds end")
+
+
+def _is_translated(example: Example) -> bool:
+    try:
+        CpSatModel(example.space, example.kernel, Machine())
+    except NotTranslatedError:
+        return False
+    return True
+
+
+KINDS: dict[str, Callable[[GeneratedSpace, Tree], bool]] = {
+    "uneven": lambda space, tree: tree.square > 1.05 * tree.leaves**2,
+    "with dead ends": lambda space, tree: tree.dead_end_probability > 0.01,
+    "with triggers": lambda space, tree: "trigger" in space.text,
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def known(request: pytest.FixtureRequest) -> Known:
-    example = example_of(generate_space(random.Random(request.param)))
-    instance = example.agreement().instance
-    ordering, tree = select_ordering(instance, example.space, DECLARATION_ORDER), Tree()
-    root = instance.root()
-    assert root is not None
-    walk(tree, root, ordering)
-    assert (tree.dead_end_probability > 0) == (request.param in WITH_DEAD_ENDS)
-    return Known(example, both(instance), ordering, tree)
+    return generated(KINDS[request.param])
 
 
 @needs_compiler
