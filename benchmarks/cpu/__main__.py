@@ -28,6 +28,7 @@ from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
 from benchmarks.cpu.product import SkippedError
 from benchmarks.cpu.report import CaseReport, report, show
 from benchmarks.cpu.side import Side
+from benchmarks.tables import console
 from spacedsl.cli.options import parse_duration
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
@@ -49,8 +50,8 @@ print(json.dumps(found))
 
 
 def main() -> None:
-    options = _parser().parse_args()
-    console = Console(stderr=True)
+    options = _arguments()
+    err = Console(stderr=True)
     records = options.records or ROOT / "runs" / f"cpu-{datetime.now():%Y%m%d-%H%M%S}"
     reports: list[CaseReport] = []
     skipped: dict[str, str] = {}
@@ -59,19 +60,20 @@ def main() -> None:
         try:
             product.kernel_of(case)
             if options.records is None:
-                _explore(case, records, options, console)
-            _tune(case, options, console)
-            reports.append(_compare(case, records, options, console))
+                _explore(case, records, options, err)
+            _tune(case, options, err)
+            reports.append(_compare(case, records, options, err))
         except SkippedError as error:
             skipped[name] = str(error)
-            console.print(f"{name} is skipped: {error}", highlight=False)
-    show(reports, skipped, Console(width=None if sys.stdout.isatty() else 140))
-    if options.json is not None:
-        document = _document(reports, skipped, options)
-        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+            err.print(f"{name} is skipped: {error}", highlight=False)
+        if options.json is not None:
+            # All that is known so far: a full run takes hours.
+            document = _document(reports, skipped, options)
+            options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    show(reports, skipped, console())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cpu", description=(__doc__ or "").partition("\n")[0]
     )
@@ -91,16 +93,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--round-ms", type=int, default=300)
     parser.add_argument("--json", type=Path, metavar="FILE")
-    return parser
+    options = parser.parse_args()
+    unknown = [name for name in options.cases if name not in BY_NAME]
+    if unknown:
+        parser.error(f"no case is called {', '.join(unknown)}; known: {', '.join(BY_NAME)}")
+    return options
 
 
-def _explore(case: Case, folder: Path, options: argparse.Namespace, console: Console) -> None:
+def _explore(case: Case, folder: Path, options: argparse.Namespace, err: Console) -> None:
     for seed in range(options.seeds):
-        console.print(f"{case.name}: exploring for {options.time}, seed {seed}", highlight=False)
-        product.explore(case, folder, parse_duration(options.time), seed, console.print)
+        err.print(f"{case.name}: exploring for {options.time}, seed {seed}", highlight=False)
+        product.explore(case, folder, parse_duration(options.time), seed, err.print)
 
 
-def _tune(case: Case, options: argparse.Namespace, console: Console) -> None:
+def _tune(case: Case, options: argparse.Namespace, err: Console) -> None:
     """Has TVM tune what it has not tuned yet; where it cannot, the comparison says that it is not there."""
     cpus, folder = processor.usable_cpus(), _schedules(options)
     if not options.tvm_trials or "tvm" not in (options.peer or MODULES) or not options.peers_python.exists():
@@ -117,7 +123,7 @@ def _tune(case: Case, options: argparse.Namespace, console: Console) -> None:
         if subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, check=False).returncode != 0:
             log.seek(0)
             last = log.read().strip().rpartition("\n")[2]
-            console.print(f"{case.name}: TVM was not tuned: {last}", highlight=False)
+            err.print(f"{case.name}: TVM was not tuned: {last}", highlight=False)
 
 
 def _schedules(options: argparse.Namespace) -> Path:
@@ -126,8 +132,8 @@ def _schedules(options: argparse.Namespace) -> Path:
     return folder
 
 
-def _compare(case: Case, records: Path, options: argparse.Namespace, console: Console) -> CaseReport:
-    console.print(f"{case.name}: comparing", highlight=False)
+def _compare(case: Case, records: Path, options: argparse.Namespace, err: Console) -> CaseReport:
+    err.print(f"{case.name}: comparing", highlight=False)
     found = product.records(case, records)
     if not found:
         raise SkippedError(f"there is no record of it below {records}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.cpu.cases import Case
 from benchmarks.cpu.peers.product import Product
 from spacedsl import api, record
-from spacedsl.codegen.build import build_library
+from spacedsl.codegen.build import BuildError, build_library
 from spacedsl.codegen.names import entry_name
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, SizeOverrideError, load_kernel
@@ -40,14 +40,20 @@ def kernel_of(case: Case) -> KernelFile:
 
 
 def explore(case: Case, folder: Path, time_s: float, seed: int, say: Callable[[str], None]) -> Path | None:
-    """Searches from nothing; the record of the best, in a folder of its own below `folder`."""
+    """Searches from nothing; the record of the best, in a folder of its own below `folder`.
+
+    Raises `SkippedError` where this machine cannot.
+    """
 
     def listen(event: object) -> None:
         if isinstance(event, api.Preparing):
             say(event.activity)
 
     runs = folder / case.name / f"{_SEED}{seed}"
-    result = api.explore(kernel_of(case), time_s=time_s, seed=seed, runs=runs, on_event=listen)
+    try:
+        result = api.explore(kernel_of(case), time_s=time_s, seed=seed, runs=runs, on_event=listen)
+    except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
+        raise SkippedError(str(error)) from None
     return None if result.best is None else result.best.decisions
 
 
@@ -71,10 +77,9 @@ def build(case: Case, best: Path, folder: Path) -> Product:
     """The code that the record gives today, as a library in `folder`; raises `SkippedError`."""
     kernel = kernel_of(case)
     try:
-        code = api.emit(best)
-    except (api.ChangedError, DiagnosticError) as error:
-        raise SkippedError(str(error)) from None
-    library = build_library(code, folder / f"{len(list(folder.iterdir()))}.so")
+        library = build_library(api.emit(best), folder / f"{len(list(folder.iterdir()))}.so")
+    except (api.ChangedError, DiagnosticError, BuildError) as error:
+        raise SkippedError(f"{best}: {error}") from None
     tensors = kernel.backbone.tensors
     outputs = [at for at, tensor in enumerate(tensors) if tensor.is_output]
     if len(outputs) != 1:

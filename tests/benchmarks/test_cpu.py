@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -166,6 +167,41 @@ def test_without_a_right_result_of_ours_there_is_nothing_to_compare() -> None:
     case = BY_NAME["matmul-1024"]
     contest = Contest(Work(1, 1), (Contender("numpy", "", "", _turns(1)),), {PRODUCT: "its result is wrong"})
     assert report(case, contest) is None
+
+
+def test_records_are_those_of_the_kernel_in_its_sizes_by_seed_or_run(tmp_path: Path) -> None:
+    case = BY_NAME["matmul-small"]
+    kernel = product.kernel_of(case)
+    about = {"name": kernel.name, "path": str(kernel.path), "text": kernel.text}
+    others = {
+        "kernel": {**about, "sizes": dict(kernel.sizes)},
+        "space": {"path": "", "digest": ""},
+        "target": "cpu",
+        "device": {},
+        "code": {"digest": None, "generator": "", "compiler": "", "flags": ()},
+        "decisions": (),
+        "time_ns": 1,
+        "time_ci_ns": (1, 1),
+        "samples": 1,
+        "bound_ns": 0,
+        "verified": True,
+    }
+    of_another_size = {**others, "kernel": {**about, "sizes": {"m": 8, "n": 8, "k": 8}}}
+    for folder, content in (
+        ("a/seed-0/first", others),
+        ("a/seed-1/second", others),
+        ("b/seed-1/third", others),
+        ("alone", others),
+        ("small", of_another_size),
+        ("broken", {}),
+    ):
+        path = tmp_path / folder / "best.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"schema": 1, **content}))
+    found = product.records(case, tmp_path)
+    assert set(found) == {"seed-0", "seed-1", "b/seed-1/third", "alone"}
+    with pytest.raises(product.SkippedError, match=r"best\.json"):
+        product.build(case, found["alone"], tmp_path)
 
 
 def test_a_kernel_that_does_not_exist_is_a_reason_to_skip_a_case() -> None:
