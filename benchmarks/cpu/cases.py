@@ -1,6 +1,6 @@
 """The kernels of the comparison, and what is aimed at for each.
 
-Data only: a case names a kernel file, a problem of `problems.py`, and the sizes of both.
+Data only: a case names a kernel file and a problem of `problems.py`, which is to have the sizes of the file.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ class Case:
     """Stem of its file in `kernels/library`."""
     problem: str
     sizes: Mapping[str, int]
-    """Of the kernel file and of the problem alike."""
+    """Of the problem."""
     aims: tuple[Aim, ...]
     limit_share: float = 0.0
     """The least share of the physical limit that is aimed at; 0: none is."""
+    kernel_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Of the kernel file, over its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +47,29 @@ class _Sized:
     def __call__(self, name: str, **sizes: int) -> Case:
         return Case(name, self.kernel, self.problem, sizes, self.aims, self.limit_share)
 
-
-def _cube(n: int) -> dict[str, int]:
-    return {"m": n, "n": n, "k": n}
+    def cube(self, n: int) -> Case:
+        """A product of square matrices, whose kernel files call their sizes as the problem does."""
+        sizes = {"m": n, "n": n, "k": n}
+        return Case(
+            f"{self.problem}-{n}", self.kernel, self.problem, sizes, self.aims, self.limit_share, sizes
+        )
 
 
 _AXPY = _Sized("axpy", "axpy", (Aim(1.4, ("c", "numba", "torch")),), 0.9)
 _SMALL = _Sized("matmul_small", "matmul", (Aim(1.1, ("tvm",)), Aim(1.5, ("torch",))))
 _MATMUL = _Sized("matmul", "matmul", (Aim(1.05, ("numpy", "torch")),))
-_RELU = _Sized("matmul_relu", "matmul_relu", (Aim(1.0, ("torch",)),))
+_RELU = _Sized("matmul_bias_relu", "matmul_bias_relu", (Aim(1.0, ("torch",)),))
 _STRIDED = _Sized("matmul_strided", "matmul_strided", (Aim(1.2, ("torch",)),))
 _BATCHED = _Sized("batched_matmul", "batched_matmul", (Aim(1.3, ("torch",)),))
-_CONV = _Sized("conv2d", "conv2d", (Aim(1.0, ("torch",)),))
+_CONV = _Sized("conv2d_nhwc", "conv2d", (Aim(1.0, ("torch",)),))
 _ROWS = {"m": 4096, "n": 1024}
 
 CASES = (
     _AXPY("axpy", n=2**26),
     _SMALL("matmul-small", m=256, n=256, k=32),
-    *(_MATMUL(f"matmul-{n}", **_cube(n)) for n in (1024, 1000, 1023, 2048)),
-    _RELU("matmul-relu", **_cube(1024)),
-    _STRIDED("matmul-strided", **_cube(1024)),
+    *map(_MATMUL.cube, (1024, 1000, 1023, 2048)),
+    _RELU("matmul-relu", m=1024, n=1024, k=1024),
+    _STRIDED("matmul-strided", m=1024, n=1024, k=1024),
     _BATCHED("batched-matmul", b=512, m=32, n=32, k=64),
     _Sized("matvec", "matvec", (Aim(1.0),))("matvec", m=4096, k=4096),
     _Sized("gesummv", "gesummv", (Aim(1.1),))("gesummv", m=4096, k=4096),

@@ -115,18 +115,22 @@ def _axpy(random: _Random, n: int) -> Problem:
     return Problem((x, y), (alpha,), expected, 2, 2 * n)
 
 
-def _product(a: Array, b: Array, scalars: tuple[float, ...] = (), *, relu: bool = False) -> Problem:
+def _product(a: Array, b: Array) -> Problem:
     terms = a.shape[-1]
     wide = np.matmul(*_wide(a, b))
-    return Problem((a, b), scalars, np.maximum(wide, 0) if relu else wide, terms, 2 * terms * wide.size)
+    return Problem((a, b), (), wide, terms, 2 * terms * wide.size)
 
 
 def _matmul(random: _Random, m: int, n: int, k: int) -> Problem:
     return _product(random(m, k), random(k, n))
 
 
-def _matmul_relu(random: _Random, m: int, n: int, k: int) -> Problem:
-    return _product(random(m, k), random(k, n), relu=True)
+def _matmul_bias_relu(random: _Random, m: int, n: int, k: int) -> Problem:
+    """A bias for each column."""
+    a, b, bias = random(m, k), random(k, n), random(n)
+    product = _product(a, b)
+    expected = np.maximum(product.expected + bias, 0)
+    return Problem((a, b, bias), (), expected, k + 1, product.flops + 2 * m * n)
 
 
 def _matmul_strided(random: _Random, m: int, n: int, k: int) -> Problem:
@@ -154,11 +158,10 @@ def _doitgen(random: _Random, r: int, q: int, p: int) -> Problem:
 
 
 def _conv2d(random: _Random, h: int, w: int, c: int, f: int) -> Problem:
-    """One image in NHWC, padded by one on all sides; 3 x 3 weights in HWIO."""
-    image, weights = random(1, h + 2, w + 2, c), random(3, 3, c, f)
-    image[:, [0, -1]] = 0
-    image[:, :, [0, -1]] = 0
+    """One image in NHWC, with zeros around it; 3 x 3 weights in HWIO."""
+    image, weights = random(1, h, w, c), random(3, 3, c, f)
     wide, kernel = _wide(image, weights)
+    wide = np.pad(wide, ((0, 0), (1, 1), (1, 1), (0, 0)))
     expected = sum(wide[:, i : i + h, j : j + w] @ kernel[i, j] for i in range(3) for j in range(3))
     return Problem((image, weights), (), np.asarray(expected), 9 * c, 18 * h * w * c * f)
 
@@ -185,7 +188,7 @@ LAYER_NORM_EPSILON = 1e-5
 _MAKERS: Mapping[str, Callable[..., Problem]] = {
     "axpy": _axpy,
     "matmul": _matmul,
-    "matmul_relu": _matmul_relu,
+    "matmul_bias_relu": _matmul_bias_relu,
     "matmul_strided": _matmul_strided,
     "batched_matmul": _batched_matmul,
     "matvec": _matvec,

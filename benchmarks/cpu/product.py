@@ -34,7 +34,7 @@ def kernel_of(case: Case) -> KernelFile:
     if not path.exists():
         raise SkippedError(f"there is no kernels/library/{path.name}")
     try:
-        return load_kernel(path, case.sizes)
+        return load_kernel(path, case.kernel_sizes)
     except (SizeOverrideError, DiagnosticError) as error:
         raise SkippedError(f"kernels/library/{path.name}: {error}") from None
 

@@ -38,11 +38,12 @@ def _matmul(problem: Problem, c: Array) -> _Runs:
     return {"": lambda: np.matmul(a, b, out=c)}
 
 
-def _matmul_relu(problem: Problem, c: Array) -> _Runs:
-    a, b = problem.inputs
+def _matmul_bias_relu(problem: Problem, c: Array) -> _Runs:
+    a, b, bias = problem.inputs
 
     def run() -> None:
         np.matmul(a, b, out=c)
+        np.add(c, bias, out=c)
         np.maximum(c, 0, out=c)
 
     return {"": run}
@@ -94,7 +95,7 @@ def _layer_norm(problem: Problem, y: Array) -> _Runs:
 _MAKERS: Mapping[str, Callable[[Problem, Array], _Runs]] = {
     "axpy": _axpy,
     "matmul": _matmul,
-    "matmul_relu": _matmul_relu,
+    "matmul_bias_relu": _matmul_bias_relu,
     "matmul_strided": _matmul_strided,
     "batched_matmul": _matmul,
     "matvec": _matmul,

@@ -48,10 +48,10 @@ def _matmul(a, b, c):
 
 
 @_compiled
-def _matmul_relu(a, b, c):
+def _matmul_bias_relu(a, b, bias, c):
     for i in prange(a.shape[0]):
         for j in range(b.shape[1]):
-            c[i, j] = ZERO
+            c[i, j] = bias[j]
         for p in range(a.shape[1]):
             for j in range(b.shape[1]):
                 c[i, j] += a[i, p] * b[p, j]
@@ -120,7 +120,7 @@ def _layer_norm(x, gain, bias, y):
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "axpy": _axpy,
     "matmul": _matmul,
-    "matmul_relu": _matmul_relu,
+    "matmul_bias_relu": _matmul_bias_relu,
     "matmul_strided": _matmul,
     "batched_matmul": _batched_matmul,
     "matvec": _matvec,

@@ -17,7 +17,7 @@ void peer(In x, In y, Out z, float alpha)
 }
 #endif
 
-#if defined MATMUL || defined MATMUL_RELU || defined MATMUL_STRIDED
+#if defined MATMUL || defined MATMUL_STRIDED
 #ifdef MATMUL_STRIDED
 #define AT(i, p) A[((i) * K + (p)) * 32]
 #else
@@ -29,9 +29,18 @@ void peer(In A, In B, Out C)
     {
         EACH(j, N) C[i * N + j] = 0;
         EACH(p, K) EACH(j, N) C[i * N + j] += AT(i, p) * B[p * N + j];
-#ifdef MATMUL_RELU
-        EACH(j, N) C[i * N + j] = C[i * N + j] > 0 ? C[i * N + j] : 0;
+    }
+}
 #endif
+
+#ifdef MATMUL_BIAS_RELU
+void peer(In A, In B, In bias, Out C)
+{
+    PARALLEL EACH(i, M)
+    {
+        EACH(j, N) C[i * N + j] = bias[j];
+        EACH(p, K) EACH(j, N) C[i * N + j] += A[i * K + p] * B[p * N + j];
+        EACH(j, N) C[i * N + j] = C[i * N + j] > 0 ? C[i * N + j] : 0;
     }
 }
 #endif
@@ -92,8 +101,14 @@ void peer(In image, In weights, Out result)
     PARALLEL EACH(y, H) EACH(x, W)
     {
         EACH(f, F) result[(y * W + x) * F + f] = 0;
-        EACH(i, 3) EACH(j, 3) EACH(c, C) EACH(f, F)
-            result[(y * W + x) * F + f] += image[((y + i) * (W + 2) + x + j) * C + c] * weights[((i * 3 + j) * C + c) * F + f];
+        EACH(i, 3) EACH(j, 3)
+        {
+            const int64_t v = y + i - 1, u = x + j - 1;
+            if (v < 0 || v >= H || u < 0 || u >= W)
+                continue;
+            EACH(c, C) EACH(f, F)
+                result[(y * W + x) * F + f] += image[(v * W + u) * C + c] * weights[((i * 3 + j) * C + c) * F + f];
+        }
     }
 }
 #endif

@@ -38,8 +38,8 @@ def _matmul(c: Tensor, a: Tensor, b: Tensor) -> _Runs:
     return {"": lambda: torch.matmul(a, b, out=c)}
 
 
-def _matmul_relu(c: Tensor, a: Tensor, b: Tensor) -> _Runs:
-    return {"": lambda: torch.mm(a, b, out=c).relu_()}
+def _matmul_bias_relu(c: Tensor, a: Tensor, b: Tensor, bias: Tensor) -> _Runs:
+    return {"": lambda: torch.addmm(bias, a, b, out=c).relu_()}
 
 
 def _gesummv(y: Tensor, a: Tensor, b: Tensor, x: Tensor, alpha: float, beta: float) -> _Runs:
@@ -55,8 +55,8 @@ def _softmax(y: Tensor, x: Tensor) -> _Runs:
 
 
 def _conv2d(image: Tensor, weights: Tensor) -> _Runs:
-    """The image is in NHWC with its padding; torch pads by itself and counts channels first."""
-    first = image[:, 1:-1, 1:-1].permute(0, 3, 1, 2)
+    """The image is in NHWC; torch counts channels first, wherever they lie."""
+    first = image.permute(0, 3, 1, 2)
     filters = weights.permute(3, 2, 0, 1)
     nhwc = [t.contiguous(memory_format=torch.channels_last) for t in (first, filters)]
     nchw = [t.contiguous() for t in (first, filters)]
@@ -73,7 +73,7 @@ def _layer_norm(x: Tensor, gain: Tensor, bias: Tensor) -> _Runs:
 _WRITING: Mapping[str, Callable[..., _Runs]] = {
     "axpy": _axpy,
     "matmul": _matmul,
-    "matmul_relu": _matmul_relu,
+    "matmul_bias_relu": _matmul_bias_relu,
     "matmul_strided": _matmul,
     "batched_matmul": _matmul,
     "matvec": _matmul,

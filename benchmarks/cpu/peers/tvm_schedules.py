@@ -116,7 +116,7 @@ def _placeholders(problem: Problem) -> list[Any]:
 
 def _product(problem: Problem) -> list[Any]:
     """Over the last index of the first and the last but one of the second; leading indices are shared."""
-    a, b = _placeholders(problem)
+    a, b, *_ = _placeholders(problem)
     p = te.reduce_axis((0, a.shape[-1]), name="p")
     shared = len(b.shape) - 2 if len(b.shape) > 2 else 0
 
@@ -128,9 +128,10 @@ def _product(problem: Problem) -> list[Any]:
     return [a, b, te.compute(problem.expected.shape, element, name="result")]
 
 
-def _relu(problem: Problem) -> list[Any]:
+def _matmul_bias_relu(problem: Problem) -> list[Any]:
     a, b, c = _product(problem)
-    return [a, b, topi.nn.relu(c)]
+    bias = _placeholders(problem)[-1]
+    return [a, b, bias, topi.nn.relu(topi.add(c, bias))]
 
 
 def _gesummv(problem: Problem) -> list[Any]:
@@ -148,13 +149,14 @@ def _gesummv(problem: Problem) -> list[Any]:
 
 def _conv2d(problem: Problem) -> list[Any]:
     image, weights = _placeholders(problem)
+    padded = topi.nn.pad(image, (0, 1, 1, 0))
     i, j, c = (te.reduce_axis((0, n), name=f"r{n}") for n in (3, 3, weights.shape[2]))
     return [
         image,
         weights,
         te.compute(
             problem.expected.shape,
-            lambda n, y, x, f: te.sum(image[n, y + i, x + j, c] * weights[i, j, c, f], axis=[i, j, c]),
+            lambda n, y, x, f: te.sum(padded[n, y + i, x + j, c] * weights[i, j, c, f], axis=[i, j, c]),
             name="result",
         ),
     ]
@@ -162,7 +164,7 @@ def _conv2d(problem: Problem) -> list[Any]:
 
 _COMPUTATIONS: Mapping[str, Callable[[Problem], list[Any]]] = {
     "matmul": _product,
-    "matmul_relu": _relu,
+    "matmul_bias_relu": _matmul_bias_relu,
     "batched_matmul": _product,
     "matvec": _product,
     "doitgen": _product,
