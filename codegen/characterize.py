@@ -113,7 +113,7 @@ def faster(device: CpuDevice, other: CpuDevice) -> CpuDevice:
     arithmetic = {(r.dtype, r.lanes, r.unit): r for r in other.arithmetic}
     accesses = {(a.kind, a.dtype, a.nbytes): a for a in other.accesses}
     latencies = {(c.dtype, c.op): c for c in other.latencies}
-    memory = {(level.name, level.capacity_bytes): level for level in other.memory}
+    memory = {level.name: level for level in other.memory}
     return device.model_copy(
         update={
             "arithmetic": tuple(
@@ -130,10 +130,7 @@ def faster(device: CpuDevice, other: CpuDevice) -> CpuDevice:
             ),
             "window": max(device.window, other.window) if device.window and other.window else None,
             "start_ns": min(device.start_ns, other.start_ns) if device.start_ns and other.start_ns else None,
-            "memory": tuple(
-                _faster_level(level, memory.get((level.name, level.capacity_bytes), level))
-                for level in device.memory
-            ),
+            "memory": tuple(_faster_level(level, memory.get(level.name, level)) for level in device.memory),
         }
     )
 
@@ -179,8 +176,10 @@ def _times(device: CpuDevice, factor: float) -> CpuDevice:
 
 
 def _faster_level(level: MemoryLevel, other: MemoryLevel) -> MemoryLevel:
+    """And the larger one: how much of a shared cache others leave changes from one moment to the next."""
+    figures = (*_LEVEL_RATES, "capacity_bytes", "core_bytes")
     return level.model_copy(
-        update={r: max(getattr(level, r) or 0.0, getattr(other, r) or 0.0) or None for r in _LEVEL_RATES}
+        update={name: max(getattr(level, name) or 0, getattr(other, name) or 0) or None for name in figures}
     )
 
 

@@ -7,6 +7,7 @@ samples and raised by a margin: a bound must hold for runs at moments that nobod
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import subprocess
@@ -36,15 +37,21 @@ WINDOW_MARGIN = 1.5
 """Of what a core looks beyond, which was measured with one kind of instruction."""
 
 _TIMEOUT_S = 60.0
-_CORE_ROUNDS = 4
+_CORE_ROUNDS = 3
 _MEMORY_ROUNDS = 1
 """Of one pass, so that one disturbance does not spoil them all; more while a round is better by _RISE."""
 
-_MOST_MEMORY_ROUNDS = 3
+_MOST_MEMORY_ROUNDS = 2
 _MEMORY_S = 3.0
 _RISE = 1.05
 
 _LARGEST_BYTES = 1 << 30
+_STEP = 0.7
+"""A cache is full where a working set has less than this of the best rate of smaller ones."""
+
+_SMALL_SETS = (2, 4, 8)
+"""Times the caches inside a level."""
+
 _RUN = """
 import ctypes, sys
 arguments = [text.encode() for text in sys.argv[1:]]
@@ -168,13 +175,66 @@ def measure_memory(
         is_settled = number >= _MEMORY_ROUNDS and not has_risen(before, best)
         if is_settled or time.monotonic() > deadline:
             break
-    return levels(caches, best[: len(single)], best[-len(together) :])
+    count = sum(map(len, single))
+    one, every = shared_out(single, best[:count]), shared_out(together, best[-sum(map(len, together)) :])
+    return levels(shortened(caches, one, every), one.best, every.best)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The best rates of the levels, and the size at which the outermost cache turned out to be full.
+
+    None: it is as large as the system says.
+    """
+
+    best: tuple[Bandwidth, ...]
+    full_bytes: int | None
+
+
+def shared_out(sets: Sequence[Sequence[int]], rates: Sequence[Bandwidth]) -> Sharing:
+    """From the rates of all sets, in order. Sets that the outermost cache does not keep belong to memory."""
+    of_size = dict(zip((nbytes for group in sets for nbytes in group), rates, strict=True))
+    groups = [list(group) for group in sets]
+    full_bytes: int | None = None
+    if len(groups) > 1:
+        *_, outermost, memory = groups
+        fit = fitting([of_size[nbytes].read for nbytes in outermost])
+        if fit < len(outermost):
+            full_bytes = outermost[fit]
+            memory += outermost[fit + 1 :]  # What is larger is not kept.
+            del outermost[fit:]
+    best = (functools.reduce(best_of, (of_size[nbytes] for nbytes in group)) for group in groups)
+    return Sharing(tuple(best), full_bytes)
+
+
+def fitting(rates: Sequence[float]) -> int:
+    """How many of the rates of growing sets come before the first that is clearly slower."""
+    for position in range(1, len(rates)):
+        if rates[position] < _STEP * max(rates[:position]):
+            return position
+    return len(rates)
+
+
+def shortened(caches: Sequence[Cache], one: Sharing, every: Sharing) -> tuple[Cache, ...]:
+    """The caches, the outermost of them as large as it turned out to be for one thread and for all."""
+    if not caches:
+        return ()
+    *inner, outermost = caches
+    of_all = every.full_bytes or outermost.all_cpus_bytes
+    of_one = one.full_bytes or outermost.one_cpu_bytes
+    if outermost.one_cpu_bytes == outermost.all_cpus_bytes:
+        of_one = of_all = max(of_one, of_all)  # It stays one that is shared.
+    return (*inner, Cache(outermost.name, of_one, of_all))
 
 
 def better(a: Sequence[Bandwidth], b: Sequence[Bandwidth]) -> list[Bandwidth]:
     """The better of each two; `a` may still be empty."""
     pairs = zip(a or b, b, strict=True)
-    return [Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed), max(x.plain, y.plain)) for x, y in pairs]
+    return [best_of(x, y) for x, y in pairs]
+
+
+def best_of(x: Bandwidth, y: Bandwidth) -> Bandwidth:
+    return Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed), max(x.plain, y.plain))
 
 
 def has_risen(before: Sequence[Bandwidth], after: Sequence[Bandwidth]) -> bool:
@@ -188,12 +248,15 @@ def working_sets(capacities: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """For each cache, and for memory behind them, the sizes in bytes to measure there.
 
     A set does not fit into the caches inside. Where they keep part of it all the same, they make the level
-    faster, never slower.
+    faster, never slower. Small sets belong to it: a virtual machine may be said to have more of a cache than
+    others leave it, and then only they fit.
     """
     sets: list[tuple[int, ...]] = []
     inner = 0
     for capacity in capacities:
-        sets.append(tuple(int(1.2 * inner + share * capacity) for share in (0.25, 0.5, 0.75)))
+        small = (times * inner for times in _SMALL_SETS if inner and times * inner < 0.25 * capacity)
+        large = (1.2 * inner + share * capacity for share in (0.25, 0.5, 0.75))
+        sets.append(tuple(int(nbytes) for nbytes in (*small, *large)))
         inner += capacity
     most = max(min(_LARGEST_BYTES, _memory_bytes() // 4), 1 << 20)
     return (*sets, (min(4 * inner, most),))
@@ -238,7 +301,7 @@ def _bandwidths(
     sets: Sequence[Sequence[int]],
     folder: Path,
 ) -> list[Bandwidth]:
-    """For each group of working sets, the best of its sizes."""
+    """For each working set of each group, in order."""
     sizes = [nbytes for group in sets for nbytes in group]
     arguments = [",".join(map(str, cpus)), *map(str, sizes)]
     measured: dict[tuple[str, int], float] = {}
@@ -246,8 +309,9 @@ def _bandwidths(
         kind, _, nbytes, rate = line.split()
         measured[kind, int(nbytes)] = float(rate)
     return [
-        Bandwidth(*(max(measured[kind, nbytes] for nbytes in group) for kind in ("read", "mixed", "plain")))
+        Bandwidth(*(measured[kind, nbytes] for kind in ("read", "mixed", "plain")))
         for group in sets
+        for nbytes in group
     ]
 
 
@@ -283,11 +347,11 @@ def probed_caches(
 
 
 def steps(sizes: Sequence[int], rates: Sequence[float], cpus: int) -> tuple[Cache, ...]:
-    """A level ends where less than 0.7 of its best rate is left."""
+    """A level ends where less than _STEP of its best rate is left."""
     found: list[Cache] = []
     best = 0.0
     for nbytes, rate in zip(sizes, rates, strict=True):
-        if best and rate < 0.7 * best:
+        if best and rate < _STEP * best:
             found.append(Cache(f"L{len(found) + 1}", nbytes, nbytes * cpus))
             best = rate
         best = max(best, rate)

@@ -9,7 +9,11 @@
  *
  * `read` counts loads, `mixed` loads and stores, each at the best of several mixtures and counting the bytes
  * that the program names. Stores are tried through the caches and around them; `plain` is `mixed` without the
- * latter. Best of many samples. */
+ * latter.
+ *
+ * A thread goes through its share piece by piece and times each: its best piece while all threads are at work
+ * counts, and rates of threads add up. So a thread that others displace for a while, which no machine that is
+ * shared can help, spoils a piece and not the sample. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -25,6 +29,7 @@
 #endif
 
 enum { MAX_THREADS = 1024, MIN_SAMPLES = 2, MAX_SAMPLES = 200, SAMPLE_BYTES = 1 << 20, LINE = 64 };
+enum { PIECE_BYTES = 256 << 10, MAX_PIECES = 1 << 13 };
 static const double BUDGET_NS = 10e6; /* for one pattern at one size */
 
 typedef int32_t Vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -119,14 +124,16 @@ typedef struct {
   _Alignas(128) int cpu;
   size_t arena_bytes;
   Vector *arena;
-  double start_ns, end_ns;
+  size_t at; /* the next piece: samples go on where the last one ended, so that nothing is still in a cache */
+  int pieces;
+  double marks_ns[MAX_PIECES + 1]; /* before the first piece, and after each */
 } Worker;
 static Worker workers[MAX_THREADS];
 
 /* What all workers do between two meetings. Atomic, although the barrier orders it: compilers move plain
  * loads across a call of a function that does not change the variable. */
 static _Atomic(Pattern *) pattern; /* null: end */
-static atomic_size_t share_vectors, passes;
+static atomic_size_t share_vectors, piece_vectors, piece_passes, piece_count;
 
 static void take_place(Worker *me) {
   cpu_set_t set;
@@ -144,12 +151,17 @@ static void take_place(Worker *me) {
   memset(me->arena, 1, me->arena_bytes);
 }
 
+/* A share that is smaller than a piece is gone through several times in each. */
 static void sample(Worker *me) {
   Pattern *run = pattern;
-  size_t vectors = share_vectors, count = passes;
-  me->start_ns = now_ns();
-  for (size_t p = 0; p < count; p++) run(me->arena, vectors);
-  me->end_ns = now_ns();
+  size_t vectors = share_vectors, of_piece = piece_vectors, again = piece_passes;
+  me->pieces = 0;
+  for (size_t left = piece_count; left > 0; left--) {
+    me->marks_ns[me->pieces] = now_ns();
+    for (size_t p = 0; p < again; p++) run(me->arena + me->at, of_piece);
+    me->marks_ns[++me->pieces] = now_ns();
+    me->at = me->at + 2 * of_piece <= vectors ? me->at + of_piece : 0;
+  }
 }
 
 static void *work(void *argument) {
@@ -162,23 +174,40 @@ static void *work(void *argument) {
   }
 }
 
+/* The best rate of a thread, in bytes per ns, of the pieces between two moments; 0 without any. */
+static double best_piece(const Worker *w, double from_ns, double to_ns, double nbytes) {
+  double best = 0;
+  for (int p = 0; p < w->pieces; p++) {
+    double start = w->marks_ns[p], end = w->marks_ns[p + 1];
+    if (start >= from_ns && end <= to_ns && nbytes / (end - start) > best) best = nbytes / (end - start);
+  }
+  return best;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* The best rate of `run` over all threads, in bytes per ns. */
 static double best_rate(Pattern *run, size_t share_bytes) {
   pattern = run;
   share_vectors = share_bytes / sizeof(Vector) / 48 * 48;
-  size_t moved = share_vectors * sizeof(Vector);
-  passes = moved >= SAMPLE_BYTES ? 1 : SAMPLE_BYTES / moved;
+  piece_vectors = least(share_vectors, PIECE_BYTES / sizeof(Vector) / 48 * 48);
+  size_t piece_bytes = piece_vectors * sizeof(Vector), share = share_vectors * sizeof(Vector);
+  piece_passes = piece_bytes >= PIECE_BYTES / 2 ? 1 : PIECE_BYTES / piece_bytes;
+  double nbytes = (double)(piece_bytes * piece_passes);
+  piece_count = least(MAX_PIECES, (share > SAMPLE_BYTES ? share : SAMPLE_BYTES) / (piece_bytes * piece_passes) + 1);
+  for (int t = 0; t < threads; t++) workers[t].at = 0;
   double best = 0, began = now_ns();
   for (int taken = 0; taken < MAX_SAMPLES; taken++) {
     meet();
     sample(&workers[0]);
     meet();
-    double start = workers[0].start_ns, end = workers[0].end_ns;
-    for (int t = 1; t < threads; t++) {
-      if (workers[t].start_ns < start) start = workers[t].start_ns;
-      if (workers[t].end_ns > end) end = workers[t].end_ns;
+    double from = 0, to = 1e300, rate = 0;
+    for (int t = 0; t < threads; t++) {
+      const Worker *w = &workers[t];
+      if (w->marks_ns[0] > from) from = w->marks_ns[0];
+      if (w->marks_ns[w->pieces] < to) to = w->marks_ns[w->pieces];
     }
-    double rate = (double)(moved * passes * (size_t)threads) / (end - start);
+    for (int t = 0; t < threads; t++) rate += best_piece(&workers[t], from, to, nbytes);
     /* The first sample of a size brings it into the caches. */
     if (taken > 0 && rate > best) best = rate;
     if (taken >= MIN_SAMPLES && now_ns() - began > BUDGET_NS) break;

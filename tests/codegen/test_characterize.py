@@ -139,6 +139,8 @@ def test_working_sets_do_not_fit_into_the_caches_inside() -> None:
     capacities = [48 << 10, 1 << 20, 32 << 20]
     sets = peaks.working_sets(capacities)
     assert len(sets) == 4
+    # Some sets fit into a small part of a cache that others may have filled.
+    assert min(sets[2]) <= 2 * ((48 << 10) + (1 << 20))
     inner = 0
     for group, capacity in zip(sets, [*capacities, None], strict=True):
         assert all(nbytes > inner for nbytes in group)
@@ -160,6 +162,21 @@ def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_
     assert dram.mixed_per_ns_all == pytest.approx(70 * peaks.SHARED_MARGIN)
     assert dram.plain_per_ns_all == pytest.approx(65 * peaks.SHARED_MARGIN)
     assert (l1.core_bytes, l2.core_bytes, dram.core_bytes) == (1 << 15, 1 << 20, None)
+
+
+def test_a_shared_cache_is_as_large_as_others_leave_it() -> None:
+    cache = Cache("L3", 480 << 20, 480 << 20)
+    sets = ((1 << 14,), (4 << 20, 16 << 20, 120 << 20, 360 << 20), (1 << 30,))
+    rates = [Bandwidth(r, r, r) for r in (400, 40, 38, 25, 21, 19)]
+    one = peaks.shared_out(sets, rates)
+    assert [b.read for b in one.best] == [400, 40, 21], "larger sets come from memory"
+    every = peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (800, 80, 78, 60, 40, 39)])
+    assert (one.full_bytes, every.full_bytes) == (120 << 20, 360 << 20)
+    inner = Cache("L1", 1 << 15, 1 << 16)
+    assert peaks.shortened((inner, cache), one, every) == (inner, Cache("L3", 360 << 20, 360 << 20))
+    as_said = peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (400, 40, 38, 37, 36, 19)])
+    assert as_said.full_bytes is None
+    assert peaks.shortened((inner, cache), as_said, as_said) == (inner, cache)
 
 
 def test_rounds_are_repeated_while_they_get_better() -> None:

@@ -1,0 +1,90 @@
+"""What the bound of a candidate costs: microseconds of processor time, one by one and all children at once.
+
+    python -m benchmarks.bound_speed [KERNEL.yaml ..] [--descents 20] [--seed 0]
+
+Candidates are those of random descents, in the space's own order; the children of each are bounded in one
+call. Beside it: what the reference in Python costs, and what propagating a child does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from spacedsl.api.problem import pose
+from spacedsl.codegen.characterize import local_device
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.orderings import select_ordering
+
+_LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
+_REFERENCE = 20
+"""Candidates that the reference bounds: it is slow."""
+
+
+def families(path: Path, descents: int, seed: int) -> tuple[CpuBound, list[list[Candidate]], int, float]:
+    """A bound, the valid children of each candidate on random descents, statements, us for each child."""
+    device = local_device(progress=lambda activity: print(activity, file=sys.stderr))
+    kernel = load_kernel(path, {})
+    problem = pose(kernel, kernel.space, device, lambda event: None)
+    ordering, random = select_ordering(problem.instance, problem.space), np.random.default_rng(seed)
+    found: list[list[Candidate]] = []
+    tried, propagating_s = 0, 0.0
+    for _ in range(descents):
+        candidate: Candidate | None = problem.root
+        while candidate is not None and (branching := ordering.next(candidate)) is not None:
+            began = time.process_time()
+            children = [problem.instance.restrict(candidate, branching.variable, m) for m in branching.masks]
+            propagating_s += time.process_time() - began
+            tried += len(children)
+            valid = [child for child in children if child is not None]
+            found.append(valid)
+            candidate = valid[int(random.integers(len(valid)))] if valid else None
+    bound = CpuBound(problem.instance, device)
+    return bound, found, len(kernel.backbone.statements), 1e6 * propagating_s / tried
+
+
+def microseconds(run: Callable[[], None], candidates: int) -> float:
+    """The least of several runs, for each candidate."""
+    best = float("inf")
+    for _ in range(5):
+        began = time.process_time()
+        run()
+        best = min(best, time.process_time() - began)
+    return 1e6 * best / candidates
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.bound_speed", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(_LIBRARY.glob("*.yaml")))
+    parser.add_argument("--descents", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    print(f"{'kernel':16} {'statements':>10} {'single':>7} {'batch':>7} {'reference':>9} {'propagation':>11}")
+    for path in options.kernels:
+        bound, found, statements, propagation_us = families(path, options.descents, options.seed)
+        if bound.native is None:
+            print(f"{path.stem:16} no compiled code: {bound.no_native}")
+            continue
+        every = [candidate for children in found for candidate in children]
+        some = every[:: max(1, len(every) // _REFERENCE)][:_REFERENCE]
+        single = microseconds(lambda: [bound(c) for c in every] and None, len(every))  # noqa: B023
+        batch = microseconds(lambda: [bound.of_all(c) for c in found] and None, len(every))  # noqa: B023
+        slow = microseconds(lambda: [bound.terms_ns(c) for c in some] and None, len(some))  # noqa: B023
+        print(
+            f"{path.stem:16} {statements:10} {single:7.1f} {batch:7.1f} {slow:9.0f} {propagation_us:11.1f}",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
