@@ -157,6 +157,8 @@ class _Words(dict[str, str]):
                 return _INLINE
             case "copies":
                 return ", ".join(["x"] * lanes)
+            case "stream":
+                return _stream(lanes * dtype.nbytes)
             case "square":
                 return ", ".join(f"__builtin_sqrt{self['f']}(x[{lane}])" for lane in range(lanes))
             case "exp":
@@ -168,6 +170,22 @@ class _Words(dict[str, str]):
             case "others":
                 return f", {c_number(neutral(Combine(operator), dtype), dtype)}" * (lanes - 1)
         raise KeyError(word)
+
+
+_STREAMS = {
+    16: ("__SSE__", "__builtin_ia32_movntps"),
+    32: ("__AVX__", "__builtin_ia32_movntps256"),
+    64: ("__AVX512F__", "__builtin_ia32_movntps512"),
+}
+"""By bytes of a vector: what gcc defines where it has the instruction, and its function."""
+
+
+def _stream(nbytes: int) -> str:
+    if nbytes not in _STREAMS:
+        return ""
+    feature, function = _STREAMS[nbytes]
+    floats = f"typedef float floats __attribute__((vector_size({nbytes})));"
+    return f"#elif defined({feature})\n  {floats}\n  {function}((float *)to, (floats)x);\n"
 
 
 _PAIRS = {

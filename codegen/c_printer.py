@@ -36,6 +36,7 @@ from spacedsl.codegen.program import (
     Number,
     ParallelLoop,
     ParameterValue,
+    Partial,
     Program,
     Register,
     Statement,
@@ -45,7 +46,7 @@ from spacedsl.codegen.program import (
     operands,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import Combine, DType, Parameter, Tensor, neutral
 
 _POOL = Path(__file__).parent / "runtime" / "pool.h"
 
@@ -83,8 +84,11 @@ def print_c(program: Program, threads: int) -> str:
         parts.append(_INLINED)
     parts += [vector_type(t) for t in features.vectors]
     parts += functions(features.functions)
+    if _streams(program.body):
+        parts.append(_FENCE)
     if features.parallel_loops:
         parts.append(_arguments_type(program))
+    parts += [_partial_type(loop) for loop in features.parallel_loops if loop.combined]
     parts += [_chunk_function(program, loop) for loop in features.parallel_loops]
     parts.append(_entry(program))
     return "\n\n".join(parts) + "\n"
@@ -105,6 +109,9 @@ class _Features:
     def of(cls, program: Program) -> _Features:
         vectors: dict[Type, None] = {}
         functions: dict[tuple[Type, str], None] = {}
+        for statement in _statements(program.body):
+            if isinstance(statement, Store) and statement.is_streamed:
+                functions[type_of(statement.value), "stream"] = None
         for expression in _expressions(program.body):
             kind = type_of(expression)
             if kind.lanes > 1:
@@ -112,8 +119,11 @@ class _Features:
             called = _function(expression)
             if called is not None:
                 functions[called] = None
-        loops = tuple(s for s in _statements(program.body) if isinstance(s, ParallelLoop))
-        return cls(tuple(vectors), tuple(functions), loops)
+        for loop in _parallel_loops(program):
+            for partial in loop.combined:
+                if partial.combine in (Combine.MAX, Combine.MIN):
+                    functions[partial.register.type, partial.combine.value] = None
+        return cls(tuple(vectors), tuple(functions), _parallel_loops(program))
 
 
 def _function(expression: Expression) -> tuple[Type, str] | None:
@@ -177,7 +187,7 @@ def _banner(
 
 _ASSUMPTIONS = (
     "Every pointer is aligned to its element type; nothing more is assumed. No output overlaps another "
-    "tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread."
+    "tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread -Wno-psabi."
 )
 
 _THREADS = (
@@ -201,7 +211,36 @@ def _pointer(tensor: Tensor) -> str:
 def _arguments_type(program: Program) -> str:
     fields = [f"  {_pointer(t).replace('*restrict ', '*')};" for t in program.tensors]
     fields += [f"  {p.dtype.c_name} {c_name(p.name)};" for p in program.parameters]
+    if any(loop.combined for loop in _parallel_loops(program)):
+        fields.append("  void *partial;")
     return "\n".join(["struct arguments {", *fields, "};"])
+
+
+def _parallel_loops(program: Program) -> tuple[ParallelLoop, ...]:
+    return tuple(s for s in _statements(program.body) if isinstance(s, ParallelLoop))
+
+
+def _partial_type(loop: ParallelLoop) -> str:
+    """The partial results of one thread, on cache lines of their own."""
+    fields = [f"  {_c_type(p.register.type)} {c_name(p.register.name)};" for p in loop.combined]
+    return "\n".join([f"struct {_partial_name(loop)} {{", *fields, "} __attribute__((aligned(64)));"])
+
+
+def _partial_name(loop: ParallelLoop) -> str:
+    return f"pool_partial_{loop.variable}"
+
+
+_FENCE = """\
+/* What went around the caches is seen by other threads once the thread that stored it has passed this. */
+static inline void pool_fence(void) {
+#if defined(__SSE__)
+  __builtin_ia32_sfence();
+#endif
+}"""
+
+
+def _streams(body: Sequence[Statement]) -> bool:
+    return any(isinstance(s, Store) and s.is_streamed for s in _statements(body))
 
 
 # ---- Functions -----------------------------------------------------------------------------------------
@@ -218,16 +257,54 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         for p in program.parameters
         if p.name in used
     ]
-    variable = c_name(loop.variable)
+    for partial in loop.combined:
+        register, kind = c_name(partial.register.name), partial.register.type
+        first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
+        value = first if kind.lanes == 1 else f"{{{', '.join([first] * kind.lanes)}}}"
+        fetch.append(f"  {_c_type(kind)} {register} = {value};")
+    variable, partials = c_name(loop.variable), _partial_name(loop)
     return "\n".join([
-        f"static void {_chunk_name(loop)}(const void *arguments, int64_t begin, int64_t end) {{",
+        f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",
         "  const struct arguments *in = arguments;",
         *fetch,
         f"  for (int64_t {variable} = begin; {variable} < end; ++{variable}) {{",
-        *_block(program, loop.body, {}, 2),
+        *_block(program, loop.body, {p.register.name: p.register.type for p in loop.combined}, 2),
         "  }",
+        *([f"  struct {partials} *partial = (struct {partials} *)in->partial + thread;"]
+          if loop.combined else ["  (void)thread;"]),
+        *(f"  partial->{c_name(p.register.name)} = {c_name(p.register.name)};" for p in loop.combined),
+        *(["  pool_fence();"] if _streams(loop.body) else []),
         "}",
     ])  # fmt: skip
+
+
+def _run_chunks(program: Program, loop: ParallelLoop, margin: str) -> list[str]:
+    """The call that runs a parallel loop; what its threads have found is combined afterwards."""
+    names = [c_name(t.name) for t in program.tensors] + [c_name(p.name) for p in program.parameters]
+    lines = [f"{margin}{{"]
+    if loop.combined:
+        lines.append(f"{margin}  struct {_partial_name(loop)} partial[POOL_THREADS];")
+        names.append("partial")
+    lines.append(f"{margin}  struct arguments in = {{{', '.join(names)}}};")
+    run = f"pool_run({_chunk_name(loop)}, &in, {loop.extent});"
+    lines.append(f"{margin}  {'int threads = ' if loop.combined else ''}{run}")
+    if loop.combined:
+        lines.append(f"{margin}  for (int thread = 0; thread < threads; ++thread) {{")
+        lines += [f"{margin}    {_combined(partial)}" for partial in loop.combined]
+        lines.append(f"{margin}  }}")
+    return [*lines, f"{margin}}}"]
+
+
+def _combined(partial: Partial) -> str:
+    register = c_name(partial.register.name)
+    own = f"partial[thread].{register}"
+    match partial.combine:
+        case Combine.SUM:
+            return f"{register} += {own};"
+        case Combine.PROD:
+            return f"{register} *= {own};"
+        case Combine.MAX | Combine.MIN:
+            return f"{register} = {partial.register.type}_{partial.combine}({register}, {own});"
 
 
 def _chunk_name(loop: ParallelLoop) -> str:
@@ -239,8 +316,14 @@ def _entry(program: Program) -> str:
     return "\n".join([
         f"{prototype(program.name, program.tensors, program.parameters)} {{",
         *_block(program, program.body, {}, 1),
+        *(["  pool_fence();"] if any(_is_streamed(s) for s in program.body) else []),
         "}",
     ])  # fmt: skip
+
+
+def _is_streamed(statement: Statement) -> bool:
+    """Whether the calling thread itself streams there: threads of parallel loops see to it themselves."""
+    return not isinstance(statement, ParallelLoop) and _streams([statement])
 
 
 def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type], depth: int) -> list[str]:
@@ -253,6 +336,15 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                 declare = "" if register.name in visible else f"{_c_type(register.type)} "
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {_print(value)};")
+            case Store(tensor, index, value, True):
+                kind = type_of(value)
+                cast = (
+                    ""
+                    if kind.dtype.c_name == arithmetic_type(kind.dtype)
+                    else f"({arithmetic_type(kind.dtype)} *)"
+                )
+                place = _element(tensor, index, Type(kind.dtype), "store")
+                lines.append(f"{margin}{kind}_stream({cast}&{place}, {_print(value)});")
             case Store(tensor, index, value):
                 lines.append(f"{margin}{_element(tensor, index, type_of(value), 'store')} = {_print(value)};")
             case Loop(variable, extent, inner):
@@ -260,16 +352,8 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                 lines.append(f"{margin}for (int64_t {v} = 0; {v} < {extent}; ++{v}) {{")
                 lines += _block(program, inner, dict(visible), depth + 1)
                 lines.append(f"{margin}}}")
-            case ParallelLoop(_, extent, _):
-                names = [c_name(t.name) for t in program.tensors] + [
-                    c_name(p.name) for p in program.parameters
-                ]
-                lines += [
-                    f"{margin}{{",
-                    f"{margin}  struct arguments in = {{{', '.join(names)}}};",
-                    f"{margin}  pool_run({_chunk_name(statement)}, &in, {extent});",
-                    f"{margin}}}",
-                ]
+            case ParallelLoop():
+                lines += _run_chunks(program, statement, margin)
     return lines
 
 

@@ -34,6 +34,7 @@ from spacedsl.codegen.program import (
     Number,
     ParallelLoop,
     ParameterValue,
+    Partial,
     Program,
     Register,
     Statement,
@@ -131,8 +132,20 @@ class _Lowering:
         variable = self.name(f"{node.dims[0].index}{node.dims[0].level}")
         body = self.block(node.body, _enter(place, node, variable))
         if node.kind == "PARALLEL":
-            return (ParallelLoop(variable, node.size, body),)
+            return (ParallelLoop(variable, node.size, body, self.combined(node)),)
         return (Loop(variable, node.size, body),)
+
+    def combined(self, node: Fused) -> tuple[Partial, ...]:
+        """The accumulators into which all iterations of a parallel dimension combine their values."""
+        found: list[Partial] = []
+        for reduction in self.kernel.reductions:
+            if not set(node.dims) & set(reduction.reduced_dims):
+                continue
+            combine, start = _combine(reduction), _accumulator(reduction).initialiser
+            kind = Type(start.dtype, self.partial_lanes.get(start) or self.lanes(start))
+            names = [name for (maker, _), name in self.registers.items() if maker is start]
+            found += [Partial(Register(name, kind), combine) for name in names]
+        return tuple(found)
 
     def name(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -151,7 +164,8 @@ class _Lowering:
                 raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
-            return Store(_access(instruction).tensor.name, self.index(instruction, place), value)
+            is_streamed = self.implementation.is_streamed(instruction)
+            return Store(_access(instruction).tensor.name, self.index(instruction, place), value, is_streamed)
         unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.partial_lanes:

@@ -26,7 +26,7 @@ _RESERVED = """
     noexcept not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast
     template this throw try typeid typename using virtual wchar_t xor xor_eq
 
-    in begin end arguments pool int32_t int64_t uint32_t kill_dependency NULL CSIGNAL
+    in begin end arguments pool thread partial int32_t int64_t uint32_t kill_dependency NULL CSIGNAL
 """
 """Of C11; of later ones, and of GNU C; of C++; of the generated file and the headers that it includes."""
 

@@ -36,12 +36,23 @@ class Implementation(Protocol):
 
     def size(self, dim: Dimension) -> int: ...
 
+    def is_streamed(self, store: Instruction) -> bool:
+        """Whether what is stored goes around the caches."""
+        ...
+
 
 _VALUES = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
     "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
+    "caching": ("CACHED", "STREAMED"),
 }
 """Values for which there is code. A space may do without some of them."""
+
+_NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
+"""Choices without which there is no code, and how many objects each is about."""
+
+_OPTIONAL = {"caching": 1}
+"""What a space need not decide."""
 
 
 def check_decisions(space: Space, source: Source) -> None:
@@ -50,8 +61,10 @@ def check_decisions(space: Space, source: Source) -> None:
     `source` is the text of the space: where something is missing.
     """
     report: list[Diagnostic] = []
-    for name, arity in (("size", 1), ("dim_kind", 1), ("order", 2)):
+    for name, arity in (_NEEDED | _OPTIONAL).items():
         choice = space.choices.get(name)
+        if choice is None and name in _OPTIONAL:
+            continue
         kind = EnumChoice if name in _VALUES else IntegerChoice
         if not isinstance(choice, kind) or len(choice.params) != arity:
             span = choice.span if choice is not None else Span(source, 0, min(1, len(source.text)))
@@ -85,6 +98,10 @@ class CandidateImplementation:
         if dim not in self._kinds:
             self._kinds[dim] = str(self.candidate.value("dim_kind", dim))
         return self._kinds[dim]
+
+    def is_streamed(self, store: Instruction) -> bool:
+        has_choice = "caching" in self.candidate.instance.space.choices
+        return has_choice and self.candidate.value("caching", store) == "STREAMED"
 
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:

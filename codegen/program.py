@@ -4,8 +4,8 @@ In: built by `lower.py`, or by hand in tests. Out: checked by `verify.py`, print
 Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body
-    Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body)
-               | Assign(register, value) | Store(tensor, index, value)
+    Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined)
+               | Assign(register, value) | Store(tensor, index, value, is_streamed)
     Expression = Register | Load(tensor, index, type) | Number | ParameterValue
                | Broadcast | FirstLane | LaneReduction
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
@@ -14,7 +14,9 @@ Nothing is decided or optimised here.
 
 A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
 assignment where it is visible replaces its value. A parallel loop's iterations share no registers with
-each other or with their surroundings. Vectors are `lanes` neighbours in memory.
+each other or with their surroundings, but for those that are `combined`: threads begin with what is neutral,
+and what they end with is combined with the register outside, in an order of its own. A store that is
+streamed goes around the caches. Vectors are `lanes` neighbours in memory.
 """
 
 from __future__ import annotations
@@ -173,6 +175,7 @@ class Store:
     tensor: str
     index: Index
     value: Expression
+    is_streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +188,21 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """A register with a value before a parallel loop, of which each thread has one of its own inside."""
+
+    register: Register
+    combine: Combine
+
+
+@dataclass(frozen=True, slots=True)
 class ParallelLoop:
     """A loop whose iterations are shared out among threads in contiguous chunks."""
 
     variable: str
     extent: int
     body: tuple[Statement, ...]
+    combined: tuple[Partial, ...] = ()
 
 
 Statement = Loop | ParallelLoop | Assign | Store

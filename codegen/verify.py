@@ -90,7 +90,7 @@ class _Scope:
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
         extents = {**self.extents, loop.variable: loop.extent}
         if isinstance(loop, ParallelLoop):
-            return _Scope(extents, {}, loop.variable)
+            return _Scope(extents, {p.register.name: p.register.type for p in loop.combined}, loop.variable)
         return _Scope(extents, dict(self.registers), self.parallel)
 
 
@@ -111,10 +111,15 @@ class _Checker:
                     raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
                 if isinstance(statement, ParallelLoop) and scope.extents:
                     raise VerificationError(f"parallel loop {statement.variable} is not outermost")
+                if isinstance(statement, ParallelLoop):
+                    for partial in statement.combined:
+                        self.expression(partial.register, scope)
                 self.block(statement.body, scope.inside(statement))
             case Assign(register, value):
                 self.assign(register, value, scope)
-            case Store(tensor, index, value):
+            case Store(tensor, index, value, is_streamed):
+                if is_streamed and type_of(value).lanes == 1:
+                    raise VerificationError(f"a single element of {tensor} is streamed")
                 self.store(tensor, index, value, scope)
 
     def assign(self, register: Register, value: Expression, scope: _Scope) -> None:

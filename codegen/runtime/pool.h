@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-typedef void pool_body(const void *arguments, int64_t begin, int64_t end);
+typedef void pool_body(const void *arguments, int thread, int64_t begin, int64_t end);
 
 enum { POOL_SPINS = 20000 };
 
@@ -57,7 +57,7 @@ static void pool_wake(atomic_uint *word) {
 static void pool_chunk(int thread) {
   int64_t begin = pool.extent * thread / pool.threads;
   int64_t end = pool.extent * (thread + 1) / pool.threads;
-  if (begin < end) pool.body(pool.arguments, begin, end);
+  pool.body(pool.arguments, thread, begin, end);
 }
 
 static void pool_pin(int thread) {
@@ -106,7 +106,8 @@ static int pool_pin_caller(cpu_set_t *before) {
   return 1;
 }
 
-static void pool_run(pool_body *body, const void *arguments, int64_t extent) {
+/* Runs `body` once for each thread, on a chunk that may be empty; returns how many there are. */
+static int pool_run(pool_body *body, const void *arguments, int64_t extent) {
   pthread_mutex_lock(&pool.callers);
   if (!pool.threads) pool_start();
   pool.body = body;
@@ -119,7 +120,9 @@ static void pool_run(pool_body *body, const void *arguments, int64_t extent) {
   for (unsigned left; (left = atomic_load_explicit(&pool.pending, memory_order_acquire)) != 0;)
     pool_wait(&pool.pending, left);
   if (is_pinned) sched_setaffinity(0, sizeof before, &before);
+  int threads = pool.threads;
   pthread_mutex_unlock(&pool.callers);
+  return threads;
 }
 
 __attribute__((destructor)) static void pool_end(void) {

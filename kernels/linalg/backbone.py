@@ -135,7 +135,8 @@ class Dimension:
     possible_sizes: tuple[int, ...]
     is_reduction: bool
     is_vectorizable: bool
-    """Innermost level only: whether the instruction's own access is contiguous along it, or is arithmetic."""
+    """Innermost level only: whether the instruction's own access is contiguous along it, or is arithmetic (a
+    reduction's order of terms is free)."""
     item_bytes: int
     instruction: Instruction
     inner_levels: tuple[Dimension, ...] = ()
@@ -205,8 +206,9 @@ class Access:
 
 
 @exposed(
-    "id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers"
-)
+    "id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers",
+    "item_bytes",
+)  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
     """A scalar operation in its own nest. The builder fills in the relations."""
@@ -228,6 +230,10 @@ class Instruction:
     initialisers: tuple[Instruction, ...] = ()
     readers: tuple[Instruction, ...] = ()
     """Loads, later in the computation, of what this store writes."""
+
+    @property
+    def item_bytes(self) -> int:
+        return self.dtype.nbytes
 
     @property
     def combine(self) -> Combine | None:
@@ -252,7 +258,7 @@ class UnevenSize:
     value: int
 
 
-@exposed("name", "statements", "instructions", "loads", "singular", "reductions", "dimensions",
+@exposed("name", "statements", "instructions", "loads", "stores", "singular", "reductions", "dimensions",
          "logical_dims", "uneven_sizes")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
@@ -267,6 +273,7 @@ class Kernel:
     uneven_sizes: tuple[UnevenSize, ...]
     statements: tuple[Instruction | Dimension, ...] = field(init=False)
     loads: tuple[Instruction, ...] = field(init=False)
+    stores: tuple[Instruction, ...] = field(init=False)
     singular: tuple[Instruction, ...] = field(init=False)
     """The instructions that are not loads."""
     reductions: tuple[Instruction, ...] = field(init=False)
@@ -277,5 +284,6 @@ class Kernel:
 
         fix("statements", (*self.instructions, *self.dimensions))
         fix("loads", tuple(i for i in self.instructions if i.op is Op.LOAD))
+        fix("stores", tuple(i for i in self.instructions if i.op is Op.STORE))
         fix("singular", tuple(i for i in self.instructions if i.op is not Op.LOAD))
         fix("reductions", tuple(i for i in self.instructions if i.reduced_dims))

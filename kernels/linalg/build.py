@@ -283,7 +283,7 @@ class _Builder:
                 group=self.first_group[index] + level,
                 possible_sizes=sizes,
                 is_reduction=is_reduction,
-                is_vectorizable=level == len(levels) - 1 and not is_reduction and not has_access,
+                is_vectorizable=level == len(levels) - 1 and not has_access,
                 item_bytes=instruction.dtype.nbytes,
                 instruction=instruction,
             )

@@ -120,6 +120,8 @@ class Reduction:
             lanes = 1 if vector is None else view.freedoms[vector].lanes
             is_reduced = vector is not None and vector.is_reduction
             terms = self.terms / lanes if is_reduced else self.terms
+            # Threads can share the terms of one sum.
+            terms /= view.threads(self.instruction.reduced_dims)
             yield Shape(
                 self.sums if is_reduced else self.sums / lanes,
                 terms if terms > LONGEST_UNROLLED else 0.0,

@@ -75,17 +75,24 @@ class _Interpreter:
             match statement:
                 case Assign(register, value):
                     registers[register.name] = self.value(value, loops, registers)
-                case Store(tensor, index, value):
+                case Store(tensor, index, value, _):
                     at = self.at(index, loops)
                     for lane, number in enumerate(self.value(value, loops, registers)):
                         self.memory[tensor][at + lane] = number
                 case Loop(variable, extent, inner):
                     for i in range(extent):
                         self.block(inner, {**loops, variable: i}, registers)
-                case ParallelLoop(variable, extent, inner):
+                case ParallelLoop(variable, extent, inner, combined):
                     # Any order will do: the last iteration first shows a dependence between iterations.
                     for i in reversed(range(extent)):
-                        self.block(inner, {**loops, variable: i}, {})
+                        own = {
+                            p.register.name: [_NEUTRAL[p.combine]] * p.register.type.lanes for p in combined
+                        }
+                        self.block(inner, {**loops, variable: i}, own)
+                        for partial in combined:
+                            name = partial.register.name
+                            pairs = zip(registers[name], own[name], strict=True)
+                            registers[name] = [_COMBINE[partial.combine](list(pair)) for pair in pairs]
 
     def at(self, index: Index, loops: Mapping[str, int]) -> int:
         at = index.constant + sum(loops[v] * stride for v, stride in index.terms)

@@ -35,6 +35,19 @@ compute:
 tiling: {tiling}
 """
 
+_DOT = """
+kernel: dot
+backbone: linalg
+sizes: {{n: {n}}}
+tensors:
+  x: {{dtype: {dtype}, shape: [n]}}
+  y: {{dtype: {dtype}, shape: [n]}}
+  s: {{dtype: {dtype}, shape: [], output: true}}
+compute:
+  - s = sum[p](x[p] * y[p])
+tiling: {tiling}
+"""
+
 
 def parse(text: str) -> KernelFile:
     return check_kernel(Source("kernel.yaml", text), Path("kernel.yaml"), {})
@@ -46,3 +59,7 @@ def matmul(m: int, n: int, k: int, tiling: str = "{i: [], j: [], p: []}", dtype:
 
 def axpy(n: int, tiling: str = "{i: []}") -> KernelFile:
     return parse(_AXPY.format(n=n, tiling=tiling))
+
+
+def dot(n: int, tiling: str = "{p: []}", dtype: str = "f32") -> KernelFile:
+    return parse(_DOT.format(n=n, tiling=tiling, dtype=dtype))

@@ -51,3 +51,16 @@ AXPY_VECTOR = """
         i2 V 16
           store_z
 """
+
+DOT_PARALLEL = """
+    init
+    p0 P {p0}
+      p1 L {p1}
+        p2 V 8
+          load_x
+        p2 V 8
+          load_y
+        p2 V 8
+          fma
+    store_s
+"""

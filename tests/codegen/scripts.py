@@ -2,7 +2,8 @@
 
 Each line is an instruction's name, or dimensions and how they are implemented, around the lines indented
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
-4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL.
+4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL. `store_C streamed` is a store around
+the caches.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Script:
     paths: dict[Statement, Path]
     kinds: dict[Dimension, str]
     sizes: dict[Dimension, int]
+    streamed: set[Instruction]
 
     def order(self, lhs: Statement, rhs: Statement) -> str:
         a, b = self.paths[lhs], self.paths[rhs]
@@ -41,12 +43,15 @@ class Script:
     def size(self, dim: Dimension) -> int:
         return self.sizes[dim]
 
+    def is_streamed(self, store: Instruction) -> bool:
+        return store in self.streamed
+
 
 def script(kernel: Kernel, text: str) -> Script:
     """The implementation that a script describes; every statement of the kernel must occur in it."""
     lines = [line for line in textwrap.dedent(text).splitlines() if line.strip()]
     instructions = {i.name: i for i in kernel.instructions}
-    result = Script({}, {}, {})
+    result = Script({}, {}, {}, set())
     _block(lines, (), instructions, result)
     missing = [s for s in kernel.statements if s not in result.paths]
     assert not missing, f"the script lacks {missing}"
@@ -62,8 +67,10 @@ def _block(
     for position, (start, end) in enumerate(zip(heads, [*heads[1:], len(lines)], strict=True)):
         here = (*path, position)
         words = lines[start].split()
-        if len(words) == 1:
+        if len(words) < 3:
             instruction = instructions[words[0]]
+            if words[1:] == ["streamed"]:
+                result.streamed.add(instruction)
             result.paths[instruction] = here
             inside.append(instruction)
             continue

@@ -21,8 +21,8 @@ from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import random_candidate, space_of
-from tests.codegen.kernels import axpy, matmul, parse
-from tests.codegen.listings import AXPY_VECTOR, MATMUL_SCALAR, MATMUL_TILED
+from tests.codegen.kernels import axpy, dot, matmul, parse
+from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, MATMUL_SCALAR, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case
 from tests.codegen.scripts import script
 
@@ -45,9 +45,22 @@ def scalar() -> tuple[KernelFile, Program]:
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
+def streamed() -> tuple[KernelFile, Program]:
+    kernel = axpy(480, "{i: [[10], [16]]}")
+    text = AXPY_VECTOR.format(i0=3, i1=10).replace("store_z", "store_z streamed")
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
+
+
+def summed() -> tuple[KernelFile, Program]:
+    kernel = dot(480, "{p: [[20], [8]]}")
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, DOT_PARALLEL.format(p0=3, p1=20))))
+
+
 PROGRAMS: dict[str, Callable[[], tuple[KernelFile, Program]]] = {
     "matmul_tiled": tiled,
     "axpy_vector": vectorised,
+    "axpy_streamed": streamed,
+    "dot_parallel": summed,
     "matmul_scalar": scalar,
 }
 

@@ -25,7 +25,7 @@ def test_random_candidates_are_right(name: str, tmp_path: Path) -> None:
     instance, case = space_of(kernel), integer_case(kernel)
     random = np.random.default_rng(11)
     for number in range(8):
-        preferred = {"dim_kind": ("VECTOR", "UNROLL")[number % 2]} if number % 4 else None
+        preferred = {"dim_kind": ("VECTOR", "UNROLL", "PARALLEL")[number % 3]} if number % 4 else None
         candidate = random_candidate(instance, random, preferred)
         assert candidate is not None and candidate.is_complete
         program = verify(lower(kernel.backbone, CandidateImplementation(candidate)))

@@ -10,8 +10,8 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import LoweringError, Statement
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.kernel_file import KernelFile
-from tests.codegen.kernels import axpy, matmul, parse
-from tests.codegen.listings import AXPY_VECTOR, MATMUL_SCALAR, MATMUL_TILED
+from tests.codegen.kernels import axpy, dot, matmul, parse
+from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, MATMUL_SCALAR, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import Script, script
 
@@ -83,6 +83,16 @@ def test_a_load_that_is_repeated_in_a_foreign_loop_is_right(tmp_path: Path) -> N
     assert_right(kernel, text, tmp_path)
 
 
+def test_a_vector_that_is_streamed_around_the_caches_is_right(tmp_path: Path) -> None:
+    text = AXPY_VECTOR.format(i0=3, i1=10).replace("store_z", "store_z streamed")
+    assert_right(axpy(480, "{i: [[10], [16]]}"), text, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+def test_the_accumulators_of_all_threads_are_added_up(dtype: str, tmp_path: Path) -> None:
+    assert_right(dot(480, "{p: [[20], [8]]}", dtype), DOT_PARALLEL.format(p0=3, p1=20), tmp_path)
+
+
 def test_a_vectorised_reduction_keeps_a_partial_sum_for_each_lane(tmp_path: Path) -> None:
     kernel = parse("""
 kernel: matvec
@@ -142,7 +152,9 @@ def _changed(kernel: KernelFile, decided: Script, pair: tuple[str, str], value: 
                 return value
             return inverse[value] if (lhs, rhs) == (b, a) else decided.order(lhs, rhs)
 
-    return None if decided.order(a, b) == value else Changed(decided.paths, decided.kinds, decided.sizes)
+    if decided.order(a, b) == value:
+        return None
+    return Changed(decided.paths, decided.kinds, decided.sizes, decided.streamed)
 
 
 @pytest.mark.parametrize("value", ["BEFORE", "AFTER", "INNER", "OUTER", "MERGED"])

@@ -58,6 +58,18 @@ compute:
   - y[i] = sum[p](A[i, p] * x[p]) * sum[q](x[q])
 tiling: {i: [], p: [[2]], q: [[3]]}
 """,
+    "dot": """
+kernel: dot
+backbone: linalg
+sizes: {n: 24}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f32, shape: [n]}
+  s: {dtype: f32, shape: [], output: true}
+compute:
+  - s = sum[p](x[p] * y[p])
+tiling: {p: [[2, 3], [2, 4]]}
+""",
     "gram": """
 kernel: gram
 backbone: linalg

@@ -83,7 +83,16 @@ def test_twins_share_group_and_inner_levels_follow() -> None:
 
 def test_only_innermost_contiguous_dimensions_can_be_vectors() -> None:
     vectors = {d.name for d in check(ONCE).backbone.dimensions if d.is_vectorizable}
-    assert vectors == {"load_A.p1", "load_B.j1", "init.i1", "init.j1", "fma.i1", "fma.j1", "store_C.j1"}
+    assert vectors == {
+        "load_A.p1",
+        "load_B.j1",
+        "init.i1",
+        "init.j1",
+        "fma.i1",
+        "fma.j1",
+        "fma.p1",
+        "store_C.j1",
+    }
 
 
 def test_sizes_are_the_factors_that_divide_and_the_quotients_that_remain() -> None:

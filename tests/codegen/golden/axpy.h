@@ -7,7 +7,7 @@
  *   alpha: parameter, f32
  *
  * Every pointer is aligned to its element type; nothing more is assumed. No output overlaps
- * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread.
+ * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread -Wno-psabi.
  *
  * Parallel loops, where there are any, are shared out among the calling thread and threads of the
  * implementation's own: together at most one for each CPU that the calling thread may use at the

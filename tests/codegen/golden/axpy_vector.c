@@ -7,7 +7,7 @@
  *   alpha: parameter, f32
  *
  * Every pointer is aligned to its element type; nothing more is assumed. No output overlaps
- * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread.
+ * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread -Wno-psabi.
  *
  * Parallel loops, where there are any, are shared out among the calling thread and threads of the
  * implementation's own: together at most one for each CPU that the calling thread may use at the
@@ -34,7 +34,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-typedef void pool_body(const void *arguments, int64_t begin, int64_t end);
+typedef void pool_body(const void *arguments, int thread, int64_t begin, int64_t end);
 
 enum { POOL_SPINS = 20000 };
 
@@ -79,7 +79,7 @@ static void pool_wake(atomic_uint *word) {
 static void pool_chunk(int thread) {
   int64_t begin = pool.extent * thread / pool.threads;
   int64_t end = pool.extent * (thread + 1) / pool.threads;
-  if (begin < end) pool.body(pool.arguments, begin, end);
+  pool.body(pool.arguments, thread, begin, end);
 }
 
 static void pool_pin(int thread) {
@@ -128,7 +128,8 @@ static int pool_pin_caller(cpu_set_t *before) {
   return 1;
 }
 
-static void pool_run(pool_body *body, const void *arguments, int64_t extent) {
+/* Runs `body` once for each thread, on a chunk that may be empty; returns how many there are. */
+static int pool_run(pool_body *body, const void *arguments, int64_t extent) {
   pthread_mutex_lock(&pool.callers);
   if (!pool.threads) pool_start();
   pool.body = body;
@@ -141,7 +142,9 @@ static void pool_run(pool_body *body, const void *arguments, int64_t extent) {
   for (unsigned left; (left = atomic_load_explicit(&pool.pending, memory_order_acquire)) != 0;)
     pool_wait(&pool.pending, left);
   if (is_pinned) sched_setaffinity(0, sizeof before, &before);
+  int threads = pool.threads;
   pthread_mutex_unlock(&pool.callers);
+  return threads;
 }
 
 __attribute__((destructor)) static void pool_end(void) {
@@ -168,7 +171,7 @@ struct arguments {
   float alpha;
 };
 
-static void pool_loop_i0(const void *arguments, int64_t begin, int64_t end) {
+static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64_t end) {
   const struct arguments *in = arguments;
   const float *restrict x = in->x;
   const float *restrict y = in->y;
@@ -182,6 +185,7 @@ static void pool_loop_i0(const void *arguments, int64_t begin, int64_t end) {
       *(f32x16_unaligned *)&z[i0 * 160 + i1 * 16] = fma;
     }
   }
+  (void)thread;
 }
 
 void axpy(const float *restrict x, const float *restrict y, float *restrict z, float alpha) {

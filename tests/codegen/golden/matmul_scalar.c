@@ -6,7 +6,7 @@
  *   C: output, f32, shape [5, 7], strides [7, 1] elements
  *
  * Every pointer is aligned to its element type; nothing more is assumed. No output overlaps
- * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread.
+ * another tensor. Build with -O2 -march=native -std=c11 -ffp-contract=fast -pthread -Wno-psabi.
  */
 
 #include <stdint.h>
