@@ -379,17 +379,19 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
     }
     if (inner != everything)
       for (int b = 0; b < n->borders.count; b++) own[1] = greater(own[1], crossing[b]);
+    /* A set from which no order goes on is passed by none. */
     double beyond[2] = {INFINITY, INFINITY};
+    if (inner == everything) beyond[0] = beyond[1] = 0;
     for (int w = 0; w < cut->ways.count; w++) {
       const int dim = m->pool[cut->ways.at + 2 * w], to = m->pool[cut->ways.at + 2 * w + 1];
       if (inner & ~l.inside[dim] || everything & ~inner & ~(1u << dim) & ~l.outside[dim]) continue;
       if (!has_registers(&l, inner, dim)) continue;
       for (int k = 0; k < 2; k++) beyond[k] = lesser(beyond[k], best[k][to]);
     }
-    for (int k = 0; k < 2; k++) best[k][position] = beyond[k] == INFINITY ? own[k] : greater(own[k], beyond[k]);
+    for (int k = 0; k < 2; k++) best[k][position] = greater(own[k], beyond[k]);
   }
-  *loads_ns = best[0][0];
-  *bytes_ns = best[1][0];
+  *loads_ns = best[0][0] == INFINITY ? 0 : best[0][0];
+  *bytes_ns = best[1][0] == INFINITY ? 0 : best[1][0];
 }
 
 /* ---- All terms -------------------------------------------------------------------------------------- */

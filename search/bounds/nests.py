@@ -300,6 +300,7 @@ class Pressure:
 
 
 NOTHING = Pressure(0.0, 0, "", 0.0, 0.0)
+NEVER = Pressure(math.inf, 0, "", 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +337,11 @@ class NestView:
                 for dim, to in cut.outwards
                 if may_follow(cut.inner, dim, nest.all_dims, around) and self._has_registers(cut.inner, dim)
             ]
-            beyond = min(ways, key=lambda p: p.time_ns, default=NOTHING)
+            # A set from which no order goes on is passed by none.
+            end = NOTHING if cut.inner == nest.all_dims else NEVER
+            beyond = min(ways, key=lambda p: p.time_ns, default=end)
             best[position] = max(own, beyond, key=lambda p: p.time_ns)
-        return best[0]
+        return NOTHING if best[0] is NEVER else best[0]
 
     def _has_registers(self, inner: int, dim: int) -> bool:
         """Whether the copies of accumulators inside a reduced dimension can still be as many as needed."""
