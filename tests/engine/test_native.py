@@ -151,6 +151,27 @@ require 2 * other() <= volume()
 
 
 @needs_compiler
+def test_a_product_beyond_all_words_has_parts_that_are_as_large() -> None:
+    text = f"""
+choice integer size($x in Things): "$x.sizes" end
+choice enum kind($x in Things): value A: value B: end
+choice counter volume($x in Things):
+  forall $y in Near($x): mul size($y) when: kind($y) is A
+end
+choice counter all(): forall $x in Things: mul volume($x) when: end
+choice counter least(): forall $x in Things: sum {2**62} when: end
+require all() > least()
+"""
+    nodes = things(3, sizes=(1, 3, 2**40, 2**63 - 1))
+    for node in nodes:
+        node.near = tuple(nodes)
+    here = both(world(text, Things(nodes)).instance)
+    for descent in range(20):
+        here.descend(random.Random(descent))
+    assert here.compared > 30
+
+
+@needs_compiler
 def test_ordered_enums_and_maps_have_the_same_vectors() -> None:
     text = """
 choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end

@@ -26,11 +26,13 @@ static inline Wide multiply(Wide a, Wide b)
     return product;
 }
 
-/* Rounding down; the divisor is positive. */
+/* Rounding down; the divisor is positive. What has saturated may be any larger number: so may its parts. */
 static inline Wide divide(Wide a, Wide b)
 {
     if (a >= 0 && is_short(a) && is_short(b))
         return (Word)a / (Word)b;
+    if (UNLIKELY(a == WIDEST || a == -WIDEST))
+        return a;
     return a >= 0 ? a / b : -(-a / b) - (-a % b != 0);
 }
 
