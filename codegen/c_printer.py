@@ -48,6 +48,7 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.kernels.linalg.backbone import Combine, DType, Parameter, Tensor, neutral
 
+_SCRATCH = Path(__file__).parent / "runtime" / "scratch.h"
 _POOL = Path(__file__).parent / "runtime" / "pool.h"
 
 
@@ -75,11 +76,13 @@ def print_c(program: Program, threads: int) -> str:
     features = _Features.of(program)
     has_threads = bool(features.parallel_loops)
     parts = [_banner(program.name, program.tensors, program.parameters, has_threads=has_threads)]
+    needs_system = features.parallel_loops or program.scratch
+    parts.append("#define _GNU_SOURCE\n#include <stdint.h>" if needs_system else "#include <stdint.h>")
     if features.parallel_loops:
-        parts.append(f"#define _GNU_SOURCE\n#define POOL_THREADS {threads}\n#include <stdint.h>")
-        parts.append(_POOL.read_text(encoding="utf-8").rstrip())
-    else:
-        parts.append("#include <stdint.h>")
+        parts.append(f"#define POOL_THREADS {threads}\n{_POOL.read_text(encoding='utf-8').rstrip()}")
+    if program.scratch:
+        text = _SCRATCH.read_text(encoding="utf-8").rstrip()
+        parts.append(f"#define SCRATCH_ARRAYS {len(program.scratch)}\n{text}")
     if features.vectors:
         parts.append(_INLINED)
     parts += [vector_type(t) for t in features.vectors]
@@ -209,7 +212,7 @@ def _pointer(tensor: Tensor) -> str:
 
 
 def _arguments_type(program: Program) -> str:
-    fields = [f"  {_pointer(t).replace('*restrict ', '*')};" for t in program.tensors]
+    fields = [f"  {_pointer(t).replace('*restrict ', '*')};" for t in _tensors(program)]
     fields += [f"  {p.dtype.c_name} {c_name(p.name)};" for p in program.parameters]
     if any(loop.combined for loop in _parallel_loops(program)):
         fields.append("  void *partial;")
@@ -251,7 +254,7 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load)}
     used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store)}
     used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
-    fetch = [f"  {_pointer(t)} = in->{c_name(t.name)};" for t in program.tensors if t.name in used]
+    fetch = [f"  {_pointer(t)} = in->{c_name(t.name)};" for t in _tensors(program) if t.name in used]
     fetch += [
         f"  {p.dtype.c_name} {c_name(p.name)} = in->{c_name(p.name)};"
         for p in program.parameters
@@ -280,7 +283,7 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
 
 def _run_chunks(program: Program, loop: ParallelLoop, margin: str) -> list[str]:
     """The call that runs a parallel loop; what its threads have found is combined afterwards."""
-    names = [c_name(t.name) for t in program.tensors] + [c_name(p.name) for p in program.parameters]
+    names = [c_name(t.name) for t in _tensors(program)] + [c_name(p.name) for p in program.parameters]
     lines = [f"{margin}{{"]
     if loop.combined:
         lines.append(f"{margin}  struct {_partial_name(loop)} partial[POOL_THREADS];")
@@ -315,8 +318,10 @@ def _chunk_name(loop: ParallelLoop) -> str:
 def _entry(program: Program) -> str:
     return "\n".join([
         f"{prototype(program.name, program.tensors, program.parameters)} {{",
+        *_scratch_pointers(program),
         *_block(program, program.body, {}, 1),
         *(["  pool_fence();"] if any(_is_streamed(s) for s in program.body) else []),
+        *(["  pthread_mutex_unlock(&scratch_callers);"] if program.scratch else []),
         "}",
     ])  # fmt: skip
 
@@ -324,6 +329,22 @@ def _entry(program: Program) -> str:
 def _is_streamed(statement: Statement) -> bool:
     """Whether the calling thread itself streams there: threads of parallel loops see to it themselves."""
     return not isinstance(statement, ParallelLoop) and _streams([statement])
+
+
+def _scratch_pointers(program: Program) -> list[str]:
+    """Where the memory of the implementation's own lies, of which one call at a time makes use."""
+    if not program.scratch:
+        return []
+    lines = ["  pthread_mutex_lock(&scratch_callers);"]
+    for number, tensor in enumerate(s.tensor for s in program.scratch):
+        nbytes = tensor.span * tensor.dtype.nbytes
+        lines.append(f"  {_pointer(tensor)} = scratch_array({number}, {nbytes});")
+    return lines
+
+
+def _tensors(program: Program) -> tuple[Tensor, ...]:
+    """Arguments and memory of the program's own."""
+    return (*program.tensors, *(s.tensor for s in program.scratch))
 
 
 def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type], depth: int) -> list[str]:

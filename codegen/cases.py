@@ -148,7 +148,7 @@ def _tolerances(kernel: KernelFile, results: Mapping[str, Array], spreads: Sprea
         return {name: relative * max(float(v.max()), -float(v.min())) for name, v in results.items()}
     precision = {
         t.name: 0.0 if t.dtype is DType.I32 else float(np.finfo(NUMPY_TYPE[t.dtype]).eps)
-        for t in kernel.backbone.tensors
+        for t in (*kernel.backbone.tensors, *kernel.computation.intermediates)
         if t.is_output
     }
     errors = rounding_errors(kernel, spreads, precision)

@@ -24,7 +24,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
-from spacedsl.codegen.memory import check_memory, flush_bytes
+from spacedsl.codegen.memory import check_memory, flush_bytes, scratch_bytes
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
@@ -204,5 +204,5 @@ class CpuEvaluator:
             seed=self.options.seed,
             harness=harness_library(self.kernel.backbone, find_compiler(), folder),
             flush_bytes=flush_bytes(self.kernel, self.device),
-            memory_headroom_bytes=self.options.memory_headroom_bytes,
+            memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
         )

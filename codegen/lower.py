@@ -60,7 +60,8 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
     tree = nest(kernel, implementation)
     lowering = _Lowering(kernel, implementation)
-    return Program(kernel.name, kernel.tensors, kernel.parameters, lowering.block(tree, {}))
+    body = lowering.block(tree, {})
+    return Program(kernel.name, kernel.tensors, kernel.parameters, body, kernel.scratch)
 
 
 Place = Mapping[Dimension, str | int]
@@ -80,7 +81,8 @@ class _Lowering:
     """For the same, how their lanes are combined."""
 
     def __post_init__(self) -> None:
-        self.names = {t.name for t in self.kernel.tensors} | {p.name for p in self.kernel.parameters}
+        self.names = {t.name for t in self.kernel.tensors} | {s.tensor.name for s in self.kernel.scratch}
+        self.names |= {p.name for p in self.kernel.parameters}
         self.partial_lanes, self.partial_combine = {}, {}
         for reduction in self.kernel.reductions:
             vector = self.vector_dim(reduction)

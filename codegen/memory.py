@@ -59,7 +59,13 @@ def needed_bytes(kernel: KernelFile, device: CpuDevice) -> int:
     one_case = sum(mapped_bytes(tensor_bytes(t)) for t in tensors)
     outputs = sum(mapped_bytes(tensor_bytes(t)) for t in tensors if t.is_output)
     flush = flush_bytes(kernel, device)
-    return most_calls(kernel.backbone) * one_case + outputs + (mapped_bytes(flush) if flush else 0)
+    scratch = scratch_bytes(kernel)
+    return most_calls(kernel.backbone) * one_case + outputs + scratch + (mapped_bytes(flush) if flush else 0)
+
+
+def scratch_bytes(kernel: KernelFile) -> int:
+    """Of what an implementation allocates for itself, with room for its alignment."""
+    return sum(mapped_bytes(tensor_bytes(s.tensor)) + (2 << 20) for s in kernel.backbone.scratch)
 
 
 def flush_bytes(kernel: KernelFile, device: CpuDevice) -> int:

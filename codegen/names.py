@@ -32,7 +32,7 @@ _RESERVED = """
 
 _WORDS = frozenset(_RESERVED.split())
 
-_FAMILIES = (_PREFIX, "pool_", "f32", "f64", "i32", "atomic_", "pthread_", "sched_")
+_FAMILIES = (_PREFIX, "pool_", "f32", "f64", "i32", "scratch_", "atomic_", "pthread_", "sched_")
 """Beginnings of names that the generated file and its headers declare."""
 
 _MACRO = re.compile("[A-Z][A-Z0-9]*_")

@@ -3,7 +3,7 @@
 In: built by `lower.py`, or by hand in tests. Out: checked by `verify.py`, printed by `c_printer.py`.
 Nothing is decided or optimised here.
 
-    Program    = name, tensors, parameters, body
+    Program    = name, tensors, parameters, body, scratch
     Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
     Expression = Register | Load(tensor, index, type) | Number | ParameterValue
@@ -17,13 +17,14 @@ assignment where it is visible replaces its value. A parallel loop's iterations 
 each other or with their surroundings, but for those that are `combined`: threads begin with what is neutral,
 and what they end with is combined with the register outside, in an order of its own. A store that is
 streamed goes around the caches. Vectors are `lanes` neighbours in memory.
+`scratch` is memory that belongs to the program and keeps its values between calls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spacedsl.kernels.linalg.backbone import Combine, DType, Op, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import Combine, DType, Op, Parameter, Scratch, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,7 @@ class Program:
     tensors: tuple[Tensor, ...]
     parameters: tuple[Parameter, ...]
     body: tuple[Statement, ...]
+    scratch: tuple[Scratch, ...] = ()
 
 
 def operands(expression: Expression) -> tuple[Expression, ...]:

@@ -51,7 +51,7 @@ def verify(program: Program) -> Program:
     _check_names(program)
     checker = _Checker(program)
     checker.block(program.body, _Scope())
-    for tensor in program.tensors:
+    for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
         written = checker.writes[tensor.name]
         if tensor.is_output and written < tensor.elements:
             raise VerificationError(
@@ -64,6 +64,7 @@ def _check_names(program: Program) -> None:
     """Tensors, parameters and loops are told apart by name alone."""
     taken: set[str] = set()
     arguments = [t.name for t in program.tensors] + [p.name for p in program.parameters]
+    arguments += [s.tensor.name for s in program.scratch]
     for name in (*arguments, *_loop_variables(program.body)):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")
@@ -96,7 +97,8 @@ class _Scope:
 
 class _Checker:
     def __init__(self, program: Program) -> None:
-        self.tensors: dict[str, Tensor] = {t.name: t for t in program.tensors}
+        own = (s.tensor for s in program.scratch)
+        self.tensors: dict[str, Tensor] = {t.name: t for t in (*program.tensors, *own)}
         self.parameters = {p.name: p for p in program.parameters}
         self.writes = dict.fromkeys(self.tensors, 0)
 

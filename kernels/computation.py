@@ -8,7 +8,7 @@ know how a computation is implemented.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from spacedsl.kernels.expression import (
     FUNCTIONS,
     INTEGER_FUNCTIONS,
     REDUCERS,
+    Affine,
     Assignment,
     Binary,
     Call,
@@ -27,6 +28,7 @@ from spacedsl.kernels.expression import (
     Negation,
     Read,
     Reduction,
+    affine,
     walk,
 )
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
@@ -46,33 +48,59 @@ class Declarations:
 
 
 @dataclass(frozen=True, slots=True)
+class Padding:
+    """An input that is read outside of its shape, as a copy with zeros around it."""
+
+    tensor: Tensor
+    padded: Tensor
+    indices: tuple[str, ...]
+    """Over the elements of the input."""
+
+
+@dataclass(frozen=True, slots=True)
 class Computation:
-    """Checked assignments, in order, and the extent of each index in order of first appearance."""
+    """Checked assignments, in order, and the extent of each index in order of first appearance.
+
+    The indices of paddings come last.
+    """
 
     assignments: tuple[Assignment, ...]
     extents: Mapping[str, int]
+    intermediates: tuple[Tensor, ...] = ()
+    """Tensors that are assigned to and not declared."""
+    paddings: tuple[Padding, ...] = ()
 
     @property
     def free_indices(self) -> frozenset[str]:
         """The indices that stand on the left of some assignment."""
-        return frozenset(i for a in self.assignments for i in a.target.indices)
+        copied = (i for padding in self.paddings for i in padding.indices)
+        return frozenset((*copied, *(i for a in self.assignments for i in a.target.indices)))
 
 
 def resolve(
     assignments: Sequence[Assignment], declared: Declarations
 ) -> tuple[Computation, tuple[Diagnostic, ...]]:
     """Checks the assignments; the computation means something only where there is no diagnostic."""
-    checker = _Checker(declared)
+    checker = _Checker(declared, {a.target.tensor for a in assignments})
     resolved = tuple(checker.assignment(a) for a in assignments)
+    checker.bounds()
     checker.unused()
-    return Computation(resolved, checker.extents), tuple(checker.report.problems)
+    paddings = checker.paddings(resolved)
+    intermediates = tuple(checker.intermediates.values())
+    return Computation(resolved, checker.extents, intermediates, paddings), tuple(checker.report.problems)
 
 
 class _Checker:
     """Walks the lines in order; knows what has been written and read so far."""
 
-    def __init__(self, declared: Declarations) -> None:
+    def __init__(self, declared: Declarations, assigned: Set[str]) -> None:
         self.declared = declared
+        self.assigned = assigned
+        self.tensors = dict(declared.tensors)
+        self.spans = dict(declared.spans)
+        self.intermediates: dict[str, Tensor] = {}
+        self.affine: list[tuple[Tensor, int, Affine, Span]] = []
+        """Subscripts that are no index alone: tensor, dimension, meaning, place."""
         self.report = Report()
         self.extents: dict[str, int] = {}
         self.inferred_at: dict[str, Span] = {}
@@ -83,26 +111,26 @@ class _Checker:
         target = self._target(line.target)
         scope = {s.name: s.span for s in target.subscripts if isinstance(s, Name)}
         value = self._expression(line.value, scope)
-        tensor = self.declared.tensors.get(target.tensor)
+        tensor = self.tensors.get(target.tensor) or self._intermediate(target, value)
         if tensor is not None:
             self._dtypes(tensor, value)
             self.written.setdefault(tensor.name, target.name_span)
         return Assignment(target, value, line.span)
 
     def _target(self, target: Read) -> Read:
-        tensor = self.declared.tensors.get(target.tensor)
+        tensor = self.tensors.get(target.tensor)
         if tensor is None:
-            self._unknown_tensor(target)
-        elif not tensor.is_output:
-            message = f"`{tensor.name}` is assigned to but is no output"
-            declared = (self.declared.spans[tensor.name], "declared here")
-            self.report.error(
-                "KF026", message, target.name_span, "add `output: true` to its declaration", declared
-            )
+            self._is_declared_as_other(Name(target.tensor, target.name_span), "assigned to")
         elif tensor.name in self.written:
             first = (self.written[tensor.name], "assigned to here first")
             message = f"not supported yet: `{tensor.name}` is assigned to twice"
             self.report.error("KF008", message, target.name_span, None, first)
+        elif not tensor.is_output:
+            message = f"`{tensor.name}` is assigned to but is no output"
+            declared = (self.spans[tensor.name], "declared here")
+            self.report.error(
+                "KF026", message, target.name_span, "add `output: true` to its declaration", declared
+            )
         seen: dict[str, Span] = {}
         for subscript in target.subscripts:
             if isinstance(subscript, Name):
@@ -110,23 +138,59 @@ class _Checker:
                     message = f"not supported yet: `{subscript.name}` twice on the left writes a diagonal"
                     self.report.error("KF008", message, subscript.span)
                 seen[subscript.name] = subscript.span
-        self._subscripts(target, tensor)
-        return target
+            else:
+                message = "not supported yet: on the left, a subscript that is not an index alone"
+                self.report.error("KF008", message, subscript.span)
+        return self._subscripts(target, tensor)
 
-    def _subscripts(self, read: Read, tensor: Tensor | None) -> None:
-        """Checks the form, number and extents of subscripts; infers the extents of new indices."""
+    def _intermediate(self, target: Read, value: Expression) -> Tensor | None:
+        """A tensor that is not declared: its extents are those of its indices, its dtype that of the line."""
+        names = [s for s in target.subscripts if isinstance(s, Name)]
+        for index in names:
+            if index.name not in self.extents:
+                message = f"the extent of index `{index.name}` of `{target.tensor}` cannot be inferred"
+                hint = "the index stands alone in no subscript of this line or of those before it"
+                self.report.error("KF034", message, index.span, hint)
+                return None
+        if len(names) < len(target.subscripts) or target.tensor in (
+            *self.declared.sizes,
+            *self.declared.parameters,
+        ):
+            return None
+        shape = tuple(self.extents[i.name] for i in names)
+        strides = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+        tensor = Tensor(target.tensor, self._dtype(value), shape, strides, is_output=True)
+        self.tensors[tensor.name] = self.intermediates[tensor.name] = tensor
+        self.spans[tensor.name] = target.name_span
+        return tensor
+
+    def _dtype(self, value: Expression) -> DType:
+        """Of the first tensor or parameter; without any, that of the first output."""
+        for node in walk(value):
+            if isinstance(node, Read) and node.tensor in self.tensors:
+                return self.tensors[node.tensor].dtype
+            if isinstance(node, Name) and node.name in self.declared.parameters:
+                return self.declared.parameters[node.name].dtype
+        return next((t.dtype for t in self.declared.tensors.values() if t.is_output), DType.F32)
+
+    def _subscripts(self, read: Read, tensor: Tensor | None) -> Read:
+        """Checks the form, number and extents of subscripts; infers the extents of new indices.
+
+        In the result, sizes are numbers.
+        """
+        resolved: list[Expression] = []
         if tensor is not None and len(read.subscripts) != len(tensor.shape):
             message = (
                 f"`{tensor.name}` has {_count(len(tensor.shape), 'dimension')}, not {len(read.subscripts)}"
             )
-            declared = (self.declared.spans[tensor.name], "declared here")
+            declared = (self.spans[tensor.name], "declared here")
             hint = None if read.subscripts else f"elements are written `{tensor.name}[..]`"
             self.report.error("KF022", message, read.span, hint, declared)
             tensor = None
         for position, subscript in enumerate(read.subscripts):
+            resolved.append(subscript)
             if not isinstance(subscript, Name):
-                message = "not supported yet: a subscript that is not an index alone"
-                self.report.error("KF008", message, subscript.span)
+                resolved[-1] = self._affine(subscript, tensor, position)
                 continue
             if self._is_declared_as_other(subscript):
                 continue
@@ -141,16 +205,83 @@ class _Checker:
                     f"`{tensor.name}` has {extent}"
                 )
                 self.report.error("KF023", message, subscript.span, None, (first, f"{known} here"))
+        return Read(read.tensor, tuple(resolved), read.span, read.name_span)
 
-    def _is_declared_as_other(self, index: Name) -> bool:
+    def _affine(self, subscript: Expression, tensor: Tensor | None, position: int) -> Expression:
+        """A subscript with numbers for sizes; whether it stays inside of the tensor is checked in the end."""
+        resolved = self._with_sizes(subscript)
+        form = affine(resolved)
+        if form is None:
+            message = "a subscript is a sum of indices, each times a whole number, and of whole numbers"
+            self.report.error("KF033", message, subscript.span, "sizes count as numbers")
+            return Constant(0, subscript.span)
+        for node in walk(resolved):
+            if isinstance(node, Name):
+                self._is_declared_as_other(node)
+        if tensor is not None:
+            self.affine.append((tensor, position, form, subscript.span))
+        return resolved
+
+    def _with_sizes(self, node: Expression) -> Expression:
+        match node:
+            case Name(name=name, span=span) if name in self.declared.sizes:
+                return Constant(self.declared.sizes[name], span)
+            case Negation(operand=operand, span=span):
+                return Negation(self._with_sizes(operand), span)
+            case Binary(operator=operator, left=left, right=right, span=span):
+                return Binary(operator, self._with_sizes(left), self._with_sizes(right), span)
+            case _:
+                return node
+
+    def bounds(self) -> None:
+        """No subscript leaves its tensor, with the zeros around it."""
+        for tensor, position, form, span in self.affine:
+            unknown = [index for index, _ in form.terms if index not in self.extents]
+            if unknown:
+                message = f"the extent of index `{unknown[0]}` cannot be inferred"
+                self.report.error("KF034", message, span, "it stands alone in no subscript")
+                continue
+            steps = [number * (self.extents[index] - 1) for index, number in form.terms]
+            low = form.constant + sum(min(s, 0) for s in steps)
+            high = form.constant + sum(max(s, 0) for s in steps)
+            pad = tensor.pad[position] if tensor.pad else 0
+            last = tensor.shape[position] - 1
+            if low < -pad or high > last + pad:
+                message = (
+                    f"dimension {position + 1} of `{tensor.name}` is read from {low} to {high}, "
+                    f"and goes from {-pad} to {last + pad}"
+                )
+                hint = "zeros around a tensor are asked for by `pad:` in its declaration"
+                self.report.error("KF035", message, span, hint)
+
+    def paddings(self, assignments: Sequence[Assignment]) -> tuple[Padding, ...]:
+        """The inputs that are read as padded; gives extents to the indices of their copies."""
+        found: dict[str, Padding] = {}
+        names = {*self.tensors, *self.declared.sizes, *self.declared.parameters, *self.extents}
+        for read in (n for a in assignments for n in walk(a.value) if isinstance(n, Read)):
+            tensor = self.tensors.get(read.tensor)
+            if tensor is None or not tensor.pad or read.is_bare or tensor.name in found:
+                continue
+            shape = tuple(n + 2 * p for n, p in zip(tensor.shape, tensor.pad, strict=True))
+            strides = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+            padded = Tensor(
+                _fresh(f"{tensor.name}_padded", names), tensor.dtype, shape, strides, is_output=True
+            )
+            indices = tuple(_fresh(f"{tensor.name}_{n}", names) for n in range(len(shape)))
+            self.extents.update(zip(indices, tensor.shape, strict=True))
+            found[tensor.name] = Padding(tensor, padded, indices)
+        return tuple(found.values())
+
+    def _is_declared_as_other(self, index: Name, role: str = "an index") -> bool:
         for kind, names in (
             ("a size", self.declared.sizes),
-            ("a tensor", self.declared.tensors),
+            ("a tensor", self.tensors),
             ("a parameter", self.declared.parameters),
         ):
             if index.name in names:
-                message = f"`{index.name}` is {kind} and cannot be an index as well"
-                self.report.error("KF011", message, index.span, "give the index a name of its own")
+                message = f"`{index.name}` is {kind} and cannot be {role} as well"
+                hint = "give the index a name of its own" if role == "an index" else None
+                self.report.error("KF011", message, index.span, hint)
                 return True
         return False
 
@@ -180,7 +311,7 @@ class _Checker:
                 hint += f", or takes {_count(known, 'argument')}: `{name}(a, b)`"
             self.report.error("KF020", f"`{name}` without indices", span, hint)
             return node
-        if name in self.declared.tensors:
+        if name in self.tensors:
             hint = f"elements stand in brackets: `{name}[..]`"
             self.report.error("KF020", f"`{name}` is a tensor", span, hint)
             return node
@@ -197,7 +328,7 @@ class _Checker:
             return node
         if node.name in self.declared.sizes:
             return Constant(self.declared.sizes[node.name], node.span)
-        if node.name in self.declared.tensors:
+        if node.name in self.tensors:
             return self._read(Read(node.name, (), node.span, node.span), scope)
         if node.name in scope:
             self.report.error("KF008", f"not supported yet: the index `{node.name}` as a value", node.span)
@@ -208,8 +339,11 @@ class _Checker:
         return node
 
     def _read(self, read: Read, scope: Mapping[str, Span]) -> Read:
-        tensor = self.declared.tensors.get(read.tensor)
-        if tensor is None:
+        tensor = self.tensors.get(read.tensor)
+        if tensor is None and read.tensor in self.assigned:
+            message = f"`{read.tensor}` is read before it is written"
+            self.report.error("KF027", message, read.name_span, "lines run in order")
+        elif tensor is None:
             self._unknown_tensor(read)
         else:
             self.used.add(tensor.name)
@@ -217,13 +351,11 @@ class _Checker:
                 message = f"`{tensor.name}` is read before it is written"
                 hint = "an output has no value before the kernel runs"
                 self.report.error("KF027", message, read.name_span, hint)
-        self._subscripts(read, tensor)
-        for subscript in read.subscripts:
-            if isinstance(subscript, Name) and subscript.name not in scope:
-                message = f"index `{subscript.name}` is neither on the left nor summed over here"
-                self.report.error(
-                    "KF024", message, subscript.span, f"for example `sum[{subscript.name}](..)`"
-                )
+        read = self._subscripts(read, tensor)
+        for index in (n for s in read.subscripts for n in walk(s)):
+            if isinstance(index, Name) and index.name not in scope:
+                message = f"index `{index.name}` is neither on the left nor summed over here"
+                self.report.error("KF024", message, index.span, f"for example `sum[{index.name}](..)`")
         return read
 
     def _reduction(self, node: Reduction, scope: Mapping[str, Span]) -> Reduction:
@@ -240,9 +372,8 @@ class _Checker:
                 own[bound.name] = bound.span
             inner[bound.name] = bound.span
         body = self._expression(node.body, inner)
-        read = {
-            s.name for n in walk(body) if isinstance(n, Read) for s in n.subscripts if isinstance(s, Name)
-        }
+        reads = (n for n in walk(body) if isinstance(n, Read))
+        read = {n.name for r in reads for s in r.subscripts for n in walk(s) if isinstance(n, Name)}
         for name, span in own.items():
             if name not in read:
                 self.report.error(
@@ -251,7 +382,7 @@ class _Checker:
         return Reduction(node.operator, node.bound, body, node.span)
 
     def _unknown_tensor(self, read: Read) -> None:
-        hint = closest(read.tensor, self.declared.tensors)
+        hint = closest(read.tensor, self.tensors)
         self.report.error("KF021", f"unknown tensor `{read.tensor}`", read.name_span, hint)
 
     def _dtypes(self, target: Tensor, value: Expression) -> None:
@@ -259,8 +390,8 @@ class _Checker:
         dtype = target.dtype
         for node in walk(value):
             match node:
-                case Read(tensor=name) if name in self.declared.tensors:
-                    other = self.declared.tensors[name].dtype
+                case Read(tensor=name) if name in self.tensors:
+                    other = self.tensors[name].dtype
                     self._same_dtype(node.span, name, other, target)
                 case Name(name=name) if name in self.declared.parameters:
                     self._same_dtype(node.span, name, self.declared.parameters[name].dtype, target)
@@ -287,15 +418,29 @@ class _Checker:
     def unused(self) -> None:
         """What is declared and plays no part; after other mistakes, an input may only seem to play none."""
         is_sound = not self.report.problems
+        for tensor in self.intermediates.values():
+            if is_sound and tensor.name not in self.used:
+                outputs = [t.name for t in self.declared.tensors.values() if t.is_output]
+                hint = closest(tensor.name, outputs) or "results are declared, with `output: true`"
+                message = f"intermediate `{tensor.name}` is never read"
+                self.report.error("KF028", message, self.spans[tensor.name], hint)
         for tensor in self.declared.tensors.values():
-            span = self.declared.spans[tensor.name]
+            span = self.spans[tensor.name]
             if tensor.is_output and tensor.name not in self.written:
                 self.report.error("KF027", f"output `{tensor.name}` is never written", span)
             elif is_sound and not tensor.is_output and tensor.name not in self.used:
                 self.report.error("KF028", f"tensor `{tensor.name}` is never read", span)
         for name in self.declared.parameters:
             if is_sound and name not in self.used:
-                self.report.error("KF028", f"parameter `{name}` is never used", self.declared.spans[name])
+                self.report.error("KF028", f"parameter `{name}` is never used", self.spans[name])
+
+
+def _fresh(wanted: str, names: set[str]) -> str:
+    """A name that is not taken, and now is."""
+    while wanted in names:
+        wanted += "_"
+    names.add(wanted)
+    return wanted
 
 
 def _fits(number: float, dtype: DType) -> bool:

@@ -107,7 +107,10 @@ class _Reader:
         strides = self.strides(name, entry, tuple(shape))
         if strides is None:
             return None
-        tensor = Tensor(name, _DTYPES[entry.dtype], tuple(shape), strides, entry.output)
+        pad = self.pad(name, entry, len(shape))
+        if pad is None:
+            return None
+        tensor = Tensor(name, _DTYPES[entry.dtype], tuple(shape), strides, entry.output, pad)
         if max(tensor.span, tensor.elements) > MOST_ELEMENTS:
             span = self.document.key("tensors", name)
             self.report.error("KF013", f"`{name}` has more than 2**40 elements", span)
@@ -139,6 +142,30 @@ class _Reader:
                 self.report.error("KF016", message, span, f"at least {reach}")
             reach += max(0, extent - 1) * stride
         return strides
+
+    def pad(self, name: str, entry: TensorEntry, rank: int) -> tuple[int, ...] | None:
+        """The zeros around each dimension; empty for none."""
+        if entry.pad is None:
+            return ()
+        span = self.document.value("tensors", name, "pad")
+        if entry.output:
+            self.report.error("KF017", f"`{name}` is an output: only inputs are padded", span)
+            return None
+        if len(entry.pad) != rank:
+            self.report.error("KF017", f"`{name}` has {rank} extents but {len(entry.pad)} paddings", span)
+            return None
+        found: list[int] = []
+        for position, given in enumerate(entry.pad):
+            place = ("tensors", name, "pad", position)
+            zeros = self.extent(given, *place)
+            if zeros is None:
+                return None
+            if zeros < 0:
+                message = f"a padding must be at least 0, not {zeros}"
+                self.report.error("KF017", message, self.document.value(*place))
+                return None
+            found.append(zeros)
+        return tuple(found) if any(found) else ()
 
     def extent(self, entry: int | str, *place: str | int) -> int | None:
         """A number, a size, or arithmetic with them; None with an error reported."""

@@ -52,6 +52,14 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class Affine:
+    """A constant plus a sum of indices, each times a number that is not 0."""
+
+    constant: int
+    terms: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """An element of a tensor; on the left of an assignment, the element that is written."""
 
@@ -61,9 +69,19 @@ class Read:
     name_span: Span
 
     @property
+    def positions(self) -> tuple[Affine, ...]:
+        """The subscripts of a checked computation, in which every name is an index."""
+        return tuple(cast("Affine", affine(s)) for s in self.subscripts)
+
+    @property
     def indices(self) -> tuple[str, ...]:
-        """The index of each subscript; all subscripts of a checked computation are bare."""
-        return tuple(cast("Name", s).name for s in self.subscripts)
+        """The indices of a checked computation that the subscripts depend on, each once."""
+        return tuple(dict.fromkeys(index for p in self.positions for index, _ in p.terms))
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether every subscript is an index alone."""
+        return all(isinstance(s, Name) for s in self.subscripts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +151,39 @@ def walk(node: Expression) -> Iterator[Expression]:
         top = pending.pop()
         yield top
         pending.extend(reversed(children(top)))
+
+
+def affine(node: Expression) -> Affine | None:
+    """What an expression of whole numbers and indices adds up to; None where it is not affine."""
+    match node:
+        case Constant(value=int(value)):
+            return Affine(value)
+        case Name(name=name):
+            return Affine(0, ((name, 1),))
+        case Negation(operand=operand):
+            inner = affine(operand)
+            return None if inner is None else _scaled(inner, -1)
+        case Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
+            a, b = affine(left), affine(right)
+            if a is None or b is None:
+                return None
+            if operator == "*":
+                return _scaled(a, b.constant) if not b.terms else None if a.terms else _scaled(b, a.constant)
+            return _total(a, b if operator == "+" else _scaled(b, -1))
+        case _:
+            return None
+
+
+def _scaled(form: Affine, factor: int) -> Affine:
+    terms = tuple((index, factor * number) for index, number in form.terms if factor)
+    return Affine(factor * form.constant, terms)
+
+
+def _total(a: Affine, b: Affine) -> Affine:
+    terms = dict(a.terms)
+    for index, number in b.terms:
+        terms[index] = terms.get(index, 0) + number
+    return Affine(a.constant + b.constant, tuple((i, n) for i, n in terms.items() if n))
 
 
 def parse_assignment(text: PlacedText) -> Assignment:

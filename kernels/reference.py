@@ -111,16 +111,17 @@ def _evaluate(
         if not tensor.is_output:
             given = inputs[tensor.name]
             values[tensor.name] = given if given.shape == tensor.shape else view(tensor, given)
-    dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}
-    outputs: dict[str, Array] = {}
+            if tensor.pad:
+                values[_padded(tensor.name)] = np.pad(values[tensor.name], [(p, p) for p in tensor.pad])
+    intermediates = kernel.computation.intermediates
+    tensors = {t.name: t for t in (*kernel.backbone.tensors, *intermediates)}
     for line in kernel.computation.assignments:
         evaluator = _Evaluator(
-            values, parameters, kernel.computation.extents, dtypes[line.target.tensor], watch, is_magnitude
+            values, parameters, kernel.computation.extents, tensors, line.target.tensor, watch, is_magnitude
         )
-        outputs[line.target.tensor] = values[line.target.tensor] = evaluator.assignment(
-            line, into.get(line.target.tensor)
-        )
-    return outputs
+        name = line.target.tensor
+        values[name] = evaluator.assignment(line, into.get(name))
+    return {t.name: values[t.name] for t in kernel.backbone.tensors if t.is_output}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +144,16 @@ class _Evaluator:
         values: Mapping[str, Array],
         parameters: Mapping[str, float],
         extents: Mapping[str, int],
-        dtype: DType,
+        tensors: Mapping[str, Tensor],
+        target: str,
         watch: Watch | None,
         is_magnitude: bool,
     ) -> None:
         self.values = values
         self.parameters = parameters
         self.extents = extents
-        self.type = np.int64 if dtype is DType.I32 else np.float64
+        self.tensors = tensors
+        self.type = np.int64 if tensors[target].dtype is DType.I32 else np.float64
         self.watch = watch
         self.is_magnitude = is_magnitude
 
@@ -215,14 +218,21 @@ class _Evaluator:
         return _Labelled(np.asarray(value, self.type), ())
 
     def read(self, node: Read, ranges: Ranges) -> _Labelled:
-        array = self.values[node.tensor]
-        parts = tuple(ranges.get(i, slice(None)) for i in node.indices)
-        array = array[parts] if parts else array
-        indices = tuple(dict.fromkeys(node.indices))
-        if len(indices) < len(node.indices):
-            axes = [indices.index(i) for i in node.indices]
-            array = np.einsum(array, axes, list(range(len(indices))))
-        return _Labelled(array.astype(self.type), indices)
+        """The elements at the values of the indices: a view that starts at the first one, copied."""
+        pad = self.tensors[node.tensor].pad
+        array = self.values[_padded(node.tensor) if pad else node.tensor]
+        indices = node.indices
+        strides = dict.fromkeys(indices, 0)
+        corner: list[slice] = []
+        for axis, position in enumerate(node.positions):
+            start = position.constant + (pad[axis] if pad else 0)
+            for index, number in position.terms:
+                strides[index] += number * array.strides[axis]
+                start += number * (ranges[index].start if index in ranges else 0)
+            corner.append(slice(start, start + 1))
+        shape = tuple(self.length(i, ranges) for i in indices)
+        elements = as_strided(array[tuple(corner)], shape, tuple(strides.values()))
+        return _Labelled(elements.astype(self.type), indices)
 
     def binary(self, operator: str, left: _Labelled, right: _Labelled) -> _Labelled:
         indices = tuple(dict.fromkeys((*left.indices, *right.indices)))
@@ -338,6 +348,11 @@ _CALL: Mapping[str, Callable[..., Array]] = {
     "max": np.maximum,
     "min": np.minimum,
 }
+
+
+def _padded(tensor: str) -> str:
+    """Where the evaluation keeps an input with its zeros; no tensor is called so."""
+    return f"{tensor} with zeros"
 
 
 def _factors(node: Expression) -> list[Expression]:

@@ -42,6 +42,8 @@ class TensorEntry(_Entry):
     """Elements between neighbours along each dimension; packed row by row when absent."""
     output: StrictBool = False
     """Whether the kernel writes it."""
+    pad: list[Extent] | None = None
+    """Of an input: how many zeros are read before and after the elements of each dimension."""
 
 
 class DecisionEntry(_Entry):

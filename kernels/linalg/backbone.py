@@ -47,6 +47,9 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     is_output: bool
+    """Whether the kernel writes it."""
+    pad: tuple[int, ...] = ()
+    """Zeros that are read before and after the elements of each dimension; empty for none."""
 
     @property
     def span(self) -> int:
@@ -60,6 +63,15 @@ class Tensor:
         for n in self.shape:
             count *= n
         return count
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory of the implementation's own: an intermediate tensor, or an input with zeros around it."""
+
+    tensor: Tensor
+    is_zeroed: bool
+    """Whether what is never written is 0 and read as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +274,10 @@ class UnevenSize:
          "logical_dims", "uneven_sizes")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """The backbone of one kernel. `statements`: instructions, then dimensions; ids are positions there."""
+    """The backbone of one kernel. `tensors` are its arguments.
+
+    `statements`: instructions, then dimensions; ids are positions there.
+    """
 
     name: str
     tensors: tuple[Tensor, ...]
@@ -271,6 +286,7 @@ class Kernel:
     dimensions: tuple[Dimension, ...]
     logical_dims: tuple[LogicalDim, ...]
     uneven_sizes: tuple[UnevenSize, ...]
+    scratch: tuple[Scratch, ...] = ()
     statements: tuple[Instruction | Dimension, ...] = field(init=False)
     loads: tuple[Instruction, ...] = field(init=False)
     stores: tuple[Instruction, ...] = field(init=False)

@@ -15,8 +15,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
-from spacedsl.kernels.computation import Computation
+from spacedsl.kernels.computation import Computation, Padding
 from spacedsl.kernels.expression import (
+    Affine,
     Assignment,
     Binary,
     Call,
@@ -41,6 +42,7 @@ from spacedsl.kernels.linalg.backbone import (
     Operand,
     Parameter,
     ParameterValue,
+    Scratch,
     Tensor,
     UnevenSize,
     Value,
@@ -51,7 +53,7 @@ from spacedsl.kernels.linalg.tiling import Levels
 Made = Number | ParameterValue | Instruction
 """What an expression became."""
 
-Loads = dict[tuple[str, tuple[str, ...]], Instruction]
+Loads = dict[tuple[str, tuple[Affine, ...]], Instruction]
 """The loads of one scope. Reads in different sums or lines are separate loads: their loops may differ."""
 
 _OPS = {"+": Op.ADD, "-": Op.SUB, "*": Op.MUL, "/": Op.DIV}
@@ -73,7 +75,13 @@ def build(
     tilings: Mapping[str, Levels],
 ) -> Kernel:
     """The backbone; `tilings` has the possible sizes of each index whose extent is not 1."""
-    builder = _Builder(computation, tensors, parameters, tilings)
+    scratch = (
+        *(Scratch(padding.padded, is_zeroed=True) for padding in computation.paddings),
+        *(Scratch(tensor, is_zeroed=False) for tensor in computation.intermediates),
+    )
+    builder = _Builder(computation, (*tensors, *(s.tensor for s in scratch)), parameters, tilings)
+    for padding in computation.paddings:
+        builder.padding(padding)
     for line in computation.assignments:
         builder.assignment(line)
     instructions = tuple(builder.instructions)
@@ -89,6 +97,7 @@ def build(
         dimensions=dimensions,
         logical_dims=tuple(logical for i in instructions for logical in i.logical_dims),
         uneven_sizes=tuple(UnevenSize(f"uneven_{s}", s) for s in uneven),
+        scratch=scratch,
     )
 
 
@@ -114,15 +123,28 @@ class _Builder:
         self.instructions: list[Instruction] = []
         self.names: set[str] = set()
         self.stores: dict[str, Instruction] = {}
+        self.padded: dict[str, Tensor] = {}
         self.mapped: list[tuple[Dimension, Dimension]] = []
 
     def assignment(self, line: Assignment) -> None:
         tensor = self.tensors[line.target.tensor]
         value = self.value(line.value, tensor.dtype, {})
         store = self.instruction(Op.STORE, tensor.dtype, line.target.indices, name=f"store_{tensor.name}")
-        self.place(store, tensor, line.target.indices)
+        self.place(store, tensor, line.target.positions)
         store.operands = (self.operand(value, store),)
         self.stores[tensor.name] = store
+
+    def padding(self, padding: Padding) -> None:
+        """The input becomes a copy with zeros around it, which nobody writes."""
+        tensor, padded = padding.tensor, padding.padded
+        own = tuple(Affine(0, ((index, 1),)) for index in padding.indices)
+        load = self.instruction(Op.LOAD, tensor.dtype, padding.indices, name=f"load_{tensor.name}")
+        self.place(load, tensor, own)
+        store = self.instruction(Op.STORE, padded.dtype, padding.indices, name=f"store_{padded.name}")
+        self.place(store, padded, own, tensor.pad)
+        store.operands = (self.operand(load, store),)
+        self.stores[padded.name] = store
+        self.padded[tensor.name] = padded
 
     def value(self, node: Expression, dtype: DType, loads: Loads) -> Made:
         match node:
@@ -157,15 +179,18 @@ class _Builder:
         return self.compute(Op(name), dtype, *made)
 
     def load(self, read: Read, loads: Loads) -> Instruction:
-        known = loads.get((read.tensor, read.indices))
+        known = loads.get((read.tensor, read.positions))
         if known is not None:
             return known
         tensor = self.tensors[read.tensor]
+        pad: tuple[int, ...] = ()
+        if tensor.name in self.padded and not read.is_bare:
+            tensor, pad = self.padded[tensor.name], tensor.pad
         load = self.instruction(Op.LOAD, tensor.dtype, read.indices, name=f"load_{tensor.name}")
-        self.place(load, tensor, read.indices)
+        self.place(load, tensor, read.positions, pad)
         if tensor.name in self.stores:
             self.stores[tensor.name].readers += (load,)
-        loads[read.tensor, read.indices] = load
+        loads[read.tensor, read.positions] = load
         return load
 
     def binary(self, node: Binary, dtype: DType, loads: Loads) -> Made:
@@ -293,13 +318,18 @@ class _Builder:
             dim.inner_levels = dims[dim.level + 1 :]
         return LogicalDim(f"{instruction.name}.{index}", index, self.extents[index], dims)
 
-    def place(self, instruction: Instruction, tensor: Tensor, subscripts: Sequence[str]) -> None:
+    def place(
+        self, instruction: Instruction, tensor: Tensor, positions: Sequence[Affine], pad: Sequence[int] = ()
+    ) -> None:
         """Gives a load or store its address; an index in several subscripts moves along all of them."""
-        strides = tuple(
-            (logical, sum(s for i, s in zip(subscripts, tensor.strides, strict=True) if i == logical.index))
-            for logical in instruction.logical_dims
-        )
-        instruction.access = Access(tensor, 0, strides)
+        steps: dict[str, int] = {}
+        offset = sum(p * s for p, s in zip(pad, tensor.strides, strict=True)) if pad else 0
+        for position, stride in zip(positions, tensor.strides, strict=True):
+            offset += position.constant * stride
+            for index, number in position.terms:
+                steps[index] = steps.get(index, 0) + number * stride
+        strides = tuple((logical, steps[logical.index]) for logical in instruction.logical_dims)
+        instruction.access = Access(tensor, offset, strides)
         for logical, stride in strides:
             logical.dims[-1].is_vectorizable = stride == 1
 

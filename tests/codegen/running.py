@@ -34,6 +34,7 @@ def interpreted_difference(kernel: KernelFile, program: Program, case: Case) -> 
     memory = {name: buffer.tolist() for name, buffer in case.inputs.items()}
     outputs = [t for t in kernel.backbone.tensors if t.is_output]
     memory |= {t.name: [float("nan")] * t.span for t in outputs}
+    memory |= {s.tensor.name: [0.0 if s.is_zeroed else float("nan")] * s.tensor.span for s in program.scratch}
     interpret(program, memory, case.parameters)
     return "".join(
         first_difference(

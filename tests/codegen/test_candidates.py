@@ -56,7 +56,9 @@ RULES = {
     ),
     "what is read from memory has been written": (
         "two lines",
-        """require forall $inst in Instructions:
+        """require forall $inst in Instructions: forall $reader in Readers($inst):
+  order($inst, $reader) is BEFORE
+require forall $inst in Instructions:
         forall $reader in Readers($inst):
         forall $dim in OwnDims($inst):
   order($dim, $reader) is BEFORE

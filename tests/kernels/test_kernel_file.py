@@ -90,7 +90,45 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         changed(("sum[p](", "max(")),
         [("KF020", 9, 15, "`max` without indices")],
     ),
-    "a shifted subscript": (changed(("A[i, p]", "A[i + 1, p]")), [("KF008", 9, 24, "an index alone")]),
+    "a shifted subscript": (changed(("A[i, p]", "A[i + 1, p]")), [("KF035", 9, 24, "from 1 to 64")]),
+    "a subscript that is not affine": (
+        changed(("A[i, p]", "A[i * p, p]")),
+        [("KF033", 9, 24, "a sum of indices")],
+    ),
+    "a subscript with a tensor": (changed(("A[i, p]", "A[A[i, p], p]")), [("KF033", 9, 24, "a sum of")]),
+    "a subscript that leaves the tensor": (
+        changed(("A[i, p]", "A[2 * i - 1, p]")),
+        [("KF035", 9, 24, "dimension 1 of `A` is read from -1 to 125, and goes from 0 to 63")],
+    ),
+    "an index without an extent": (
+        changed(("B[p, j]", "sum[q](B[p + q, j])")),
+        [("KF034", 9, 41, "`q` cannot be inferred")],
+    ),
+    "an intermediate without extents": (
+        changed((COMPUTE, "T[h] = 2\n  - " + COMPUTE)),
+        [("KF034", 9, 7, "index `h` of `T`")],
+    ),
+    "an intermediate that is not read": (
+        changed((COMPUTE, "T[i] = sum[p](A[i, p])\n  - " + COMPUTE)),
+        [("KF028", 9, 5, "intermediate `T` is never read")],
+    ),
+    "an intermediate read too early": (
+        changed((COMPUTE, COMPUTE.replace("A[i, p]", "T[i, p]") + "\n  - T[i, p] = A[i, p]")),
+        [("KF027", 9, 22, "`T` is read before it is written")],
+    ),
+    "a size that is assigned to": (
+        changed((COMPUTE, "n = 2\n  - " + COMPUTE)),
+        [("KF011", 9, 5, "`n` is a size and cannot be assigned to as well")],
+    ),
+    "a padded output": (
+        changed(("output: true", "output: true, pad: [1, 1]")),
+        [("KF017", 7, 53, "`C` is an output")],
+    ),
+    "too few paddings": (changed(("[m, k]}", "[m, k], pad: [1]}")), [("KF017", 5, 39, "2 extents but 1")]),
+    "a negative padding": (
+        changed(("[m, k]}", "[m, k], pad: [0, -1]}")),
+        [("KF017", 5, 43, "at least 0, not -1")],
+    ),
     "division of integers": (changed(I32, ("] * B", "] / B")), [("KF008", 9, 22, "division of i32")]),
     "an index as a value": (changed(("sum[p]", "i * sum[p]")), [("KF008", 9, 15, "`i` as a value")]),
     "mixed dtypes": (changed(("A: {dtype: f32", "A: {dtype: f64")), [("KF008", 9, 22, "`A` is f64")]),

@@ -16,9 +16,9 @@
  */
 
 #define _GNU_SOURCE
-#define POOL_THREADS 2
 #include <stdint.h>
 
+#define POOL_THREADS 2
 /* A pool of pinned threads that share out the iterations of one loop in contiguous chunks.
  *
  * Worker i is pinned to CPU i of the affinity mask that the first caller has, spins for a moment between loops

@@ -1,0 +1,48 @@
+"""Generated code of the whole library against NumPy written by hand, on small sizes of all kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.lower import lower
+from spacedsl.codegen.native import build_function
+from spacedsl.codegen.nest import CandidateImplementation
+from spacedsl.codegen.verify import verify
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.kernels.reference import view
+from tests.codegen.candidates import random_candidate, space_of
+from tests.codegen.running import compiled_difference
+from tests.kernels.library_formulas import DIRECT, swept_sizes
+from tests.kernels.samples import LIBRARY
+
+
+@pytest.mark.parametrize("name", DIRECT)
+@pytest.mark.parametrize(("smallest", "step"), [(1, 0), (7, 0), (4, 4)], ids=["ones", "primes", "even"])
+def test_generated_code_computes_what_numpy_does(name: str, smallest: int, step: int, tmp_path: Path) -> None:
+    path = LIBRARY / f"{name}.yaml"
+    kernel = load_kernel(path, swept_sizes(load_kernel(path).sizes, smallest, step))
+    instance, random = space_of(kernel), np.random.default_rng(smallest)
+    candidate = None
+    for _ in range(8):
+        candidate = candidate or random_candidate(instance, random, {"dim_kind": "VECTOR"})
+    assert candidate is not None
+    program = verify(lower(kernel.backbone, CandidateImplementation(candidate)))
+    case = next(make_cases(kernel, np.random.default_rng(5)))
+    assert compiled_difference(kernel, program, case, tmp_path) == ""
+    inputs = {t.name: view(t, case.inputs[t.name]) for t in kernel.backbone.tensors if not t.is_output}
+    found = build_function(kernel.backbone, print_c(program, 2))(*inputs.values(), *case.parameters.values())
+    wide = {n: a.astype(np.int64 if a.dtype == np.int32 else np.float64) for n, a in inputs.items()}
+    expected = DIRECT[name](wide, case.parameters)
+    outputs = [t for t in kernel.backbone.tensors if t.is_output]
+    for tensor, array, wanted in zip(
+        outputs,
+        found if isinstance(found, tuple) else (found,),
+        expected if isinstance(expected, tuple) else (expected,),
+        strict=True,
+    ):
+        np.testing.assert_allclose(array, wanted, rtol=0, atol=2 * case.tolerances[tensor.name])
