@@ -32,7 +32,10 @@ from spacedsl.search.bounds.certain import (
 )
 from spacedsl.search.bounds.domains import View, is_always, order_bits
 from spacedsl.search.bounds.rates import read_rate
-from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, WINDOW, kept_values
+from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, kept_values
+
+EARLY_LOADS = 256
+"""More loads than any processor has under way (today's have 72 to 192): what they touch was there before."""
 
 MOST_CUTS = 4096
 """Sets of innermost dimensions of one nest that are looked at; a nest with more of them is left out."""
@@ -197,7 +200,7 @@ def _borders(device: CpuDevice, is_private: bool, registers: int) -> tuple[Borde
     may be read from the private cache of another core. Loads that the processor has begun early, before the
     segment, belong to what was there; and a register stands for all lines that its value lies in.
     """
-    early_bytes = registers * (device.vector_bytes + LINE_BYTES) + WINDOW * LINE_BYTES
+    early_bytes = registers * (device.vector_bytes + LINE_BYTES) + EARLY_LOADS * LINE_BYTES
     found: list[Border] = []
     for position, level in enumerate(device.memory[1:], 1):
         inside = device.memory[:position]

@@ -243,9 +243,12 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
     evaluator = CpuEvaluator(problem.kernel, problem.device)
     files = RunFiles(store.folder, about, problem.kernel)
     keeper = _Keeper(problem, evaluator, files, on_event)
+    bound = CpuBound(problem.instance, problem.device)
+    if bound.no_native is not None:
+        on_event(Warned(f"the reference computes bounds, some hundred times slower: {bound.no_native}"))
     search = Search(
         problem.instance,
-        bound=CpuBound(problem.instance, problem.device),
+        bound=bound,
         evaluator=evaluator,
         ordering=select_ordering(problem.instance, problem.space, about.ordering),
         policy=POLICIES[about.policy](),

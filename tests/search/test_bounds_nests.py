@@ -18,7 +18,6 @@ from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds import nests
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.bounds.reductions import WINDOW
 from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
 
@@ -109,7 +108,7 @@ def order(bound: CpuBound) -> LoopOrder:
 @pytest.fixture
 def no_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that begins no load early and has no registers: every line counts."""
-    monkeypatch.setattr(nests, "WINDOW", 0)
+    monkeypatch.setattr(nests, "EARLY_LOADS", 0)
     monkeypatch.setattr(nests, "kept_values", lambda device: 0)
 
 
@@ -165,7 +164,7 @@ def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) 
     private, shared = with_caches(4096, 8192), DEVICE
     instance = native(PLAIN)
     kept = [[b.kept_bytes for b in order(CpuBound(instance, d)).nest.borders] for d in (private, shared)]
-    early = 64 * (64 + 64) + WINDOW * 64
+    early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
     assert kept[0] == [4096 + early, 4096 + 8192 + early]
     assert kept[1] == [2**16 + early, 2**16 + 2**20 + early]
 
@@ -175,7 +174,7 @@ def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tm
     instance = instance_under(tmp_path, PLAIN, (rule, ""))
     device = with_caches(4096, 8192)
     borders = order(CpuBound(instance, device)).nest.borders
-    early = 64 * (64 + 64) + WINDOW * 64
+    early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
     assert [b.kept_bytes for b in borders] == [2 * 4096 + early, 2 * (4096 + 8192) + early]
 
 
@@ -249,7 +248,7 @@ TIGHT = with_caches(512, 2048)
 def test_no_term_falls_whatever_is_decided_first(
     text: str, ordering: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nests, "WINDOW", 0)
+    monkeypatch.setattr(nests, "EARLY_LOADS", 0)
     instance = native(text)
     bound = CpuBound(instance, TIGHT)
     assert bound.native is not None, bound.no_native
@@ -290,8 +289,8 @@ def test_a_certain_bad_order_is_explained_by_what_it_reads_again() -> None:
     candidate = matmul_in_order(instance, "i0", "j0", "p0")
     explained = {term.resource: term for term in bound.explain(candidate)}
     term = explained["loop order of fma"]
-    assert term.bound_ns == pytest.approx(1024 * (4_198_400 - 368_640) / 20)
+    assert term.bound_ns == pytest.approx(1024 * (4_198_400 - 319_488) / 20)
     assert term.detail == (
         "even in the best order left, the loops fma.j0, fma.p0 run 1,024 times inside the others and touch "
-        "4,198,400 bytes each time, of which the caches inside DRAM keep at most 368,640"
+        "4,198,400 bytes each time, of which the caches inside DRAM keep at most 319,488"
     )
