@@ -97,7 +97,7 @@ def test_the_caller_runs_apart_from_the_workers_and_may_then_run_where_it_could(
     text = print_c(program, 2).replace(
         "  pool_chunk(0);\n", "  caller_cpu = sched_getcpu();\n  pool_chunk(0);\n"
     )
-    text = text.replace("static void pool_run", "static int caller_cpu;\nstatic void pool_run")
+    text = text.replace("static int pool_run", "static int caller_cpu;\nstatic int pool_run")
     (tmp_path / "main.c").write_text(text + _AFFINITY, encoding="utf-8")
     compiler = find_compiler()
     flags = [f for f in compiler.flags if f not in ("-shared", "-fPIC")]
