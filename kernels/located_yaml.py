@@ -84,9 +84,9 @@ def parse_document(source: Source, prefix: str) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         offset = min(mark.index, len(source.text)) if mark is not None else 0
-        raise _error(
-            prefix + "001", f"this is not YAML: {_words(error)}", Span(source, offset, offset + 1)
-        ) from None
+        hint = _SPACE_HINT if prefix == "KF" and source.name.endswith(".space") else None
+        message = f"this is not YAML: {_words(error)}"
+        raise _error(prefix + "001", message, Span(source, offset, offset + 1), hint) from None
     except ReaderError as error:
         span = Span(source, error.position, error.position + 1)
         message = "this is not YAML: a control character"
@@ -109,8 +109,11 @@ def _words(error: MarkedYAMLError) -> str:
     return re.sub(r"\('(<[^']+>)',\)", r"'\1'", words)
 
 
-def _error(code: str, message: str, span: Span) -> DiagnosticError:
-    return DiagnosticError([Diagnostic(code, message, span)])
+_SPACE_HINT = "this is a space: name a kernel file, in which `space:` may name this one"
+
+
+def _error(code: str, message: str, span: Span, hint: str | None = None) -> DiagnosticError:
+    return DiagnosticError([Diagnostic(code, message, span, hint)])
 
 
 class _Reader:

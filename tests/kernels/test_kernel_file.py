@@ -394,3 +394,12 @@ def test_spans_of_time_are_read(text: str | int, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "10", "m", "0s", 0, -1, "1m1h", float("inf"), float("nan")])
 def test_what_is_no_span_of_time_is_refused(text: str | float) -> None:
     assert duration_s(text) is None
+
+
+def test_a_space_in_the_place_of_a_kernel_file_is_told_from_broken_yaml() -> None:
+    text = "// what is decided\nset Things:\n  iterator = '$kernel.things'\nend\n"
+    with pytest.raises(DiagnosticError) as caught:
+        check_kernel(Source("rules.space", text), Path("rules.space"))
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "KF001"
+    assert problem.hint == "this is a space: name a kernel file, in which `space:` may name this one"
