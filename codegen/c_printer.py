@@ -14,39 +14,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spacedsl.codegen.c_expressions import c_type, called_function, element, print_expression
 from spacedsl.codegen.c_functions import arithmetic_type, c_number, functions, vector_type
 from spacedsl.codegen.names import c_name, entry_name
 from spacedsl.codegen.program import (
-    Add,
-    Apply,
     Assign,
-    Broadcast,
-    Div,
     Expression,
-    FirstLane,
-    Fma,
-    Index,
-    LaneReduction,
     Load,
     Loop,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Number,
     ParallelLoop,
     ParameterValue,
     Partial,
     Program,
-    Register,
     Statement,
     Store,
-    Sub,
     Type,
     operands,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import Combine, DType, Parameter, Tensor, neutral
+from spacedsl.kernels.linalg.backbone import Combine, Parameter, Tensor, neutral
 
 _SCRATCH = Path(__file__).parent / "runtime" / "scratch.h"
 _POOL = Path(__file__).parent / "runtime" / "pool.h"
@@ -119,7 +105,7 @@ class _Features:
             kind = type_of(expression)
             if kind.lanes > 1:
                 vectors[kind] = None
-            called = _function(expression)
+            called = called_function(expression)
             if called is not None:
                 functions[called] = None
         for loop in _parallel_loops(program):
@@ -127,25 +113,6 @@ class _Features:
                 if partial.combine in (Combine.MAX, Combine.MIN):
                     functions[partial.register.type, partial.combine.value] = None
         return cls(tuple(vectors), tuple(functions), _parallel_loops(program))
-
-
-def _function(expression: Expression) -> tuple[Type, str] | None:
-    """The function that an expression calls, and the type that it is for."""
-    match expression:
-        case Broadcast():
-            return type_of(expression), "broadcast"
-        case FirstLane(_, _, combine):
-            return type_of(expression), f"first_{combine}"
-        case LaneReduction(value, combine):
-            return type_of(value), f"lanes_{combine}"
-        case Max():
-            return type_of(expression), "max"
-        case Min():
-            return type_of(expression), "min"
-        case Apply(function, _):
-            return type_of(expression), function.value
-        case _:
-            return None
 
 
 def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -225,7 +192,7 @@ def _parallel_loops(program: Program) -> tuple[ParallelLoop, ...]:
 
 def _partial_type(loop: ParallelLoop) -> str:
     """The partial results of one thread, on cache lines of their own."""
-    fields = [f"  {_c_type(p.register.type)} {c_name(p.register.name)};" for p in loop.combined]
+    fields = [f"  {c_type(p.register.type)} {c_name(p.register.name)};" for p in loop.combined]
     return "\n".join([f"struct {_partial_name(loop)} {{", *fields, "} __attribute__((aligned(64)));"])
 
 
@@ -264,7 +231,7 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         register, kind = c_name(partial.register.name), partial.register.type
         first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
         value = first if kind.lanes == 1 else f"{{{', '.join([first] * kind.lanes)}}}"
-        fetch.append(f"  {_c_type(kind)} {register} = {value};")
+        fetch.append(f"  {c_type(kind)} {register} = {value};")
     variable, partials = c_name(loop.variable), _partial_name(loop)
     return "\n".join([
         f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",
@@ -354,9 +321,9 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
     for statement in body:
         match statement:
             case Assign(register, value):
-                declare = "" if register.name in visible else f"{_c_type(register.type)} "
+                declare = "" if register.name in visible else f"{c_type(register.type)} "
                 visible[register.name] = register.type
-                lines.append(f"{margin}{declare}{c_name(register.name)} = {_print(value)};")
+                lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
             case Store(tensor, index, value, True):
                 kind = type_of(value)
                 cast = (
@@ -364,10 +331,12 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                     if kind.dtype.c_name == arithmetic_type(kind.dtype)
                     else f"({arithmetic_type(kind.dtype)} *)"
                 )
-                place = _element(tensor, index, Type(kind.dtype), "store")
-                lines.append(f"{margin}{kind}_stream({cast}&{place}, {_print(value)});")
+                place = element(tensor, index, Type(kind.dtype), "store")
+                lines.append(f"{margin}{kind}_stream({cast}&{place}, {print_expression(value)});")
             case Store(tensor, index, value):
-                lines.append(f"{margin}{_element(tensor, index, type_of(value), 'store')} = {_print(value)};")
+                lines.append(
+                    f"{margin}{element(tensor, index, type_of(value), 'store')} = {print_expression(value)};"
+                )
             case Loop(variable, extent, inner):
                 v = c_name(variable)
                 lines.append(f"{margin}for (int64_t {v} = 0; {v} < {extent}; ++{v}) {{")
@@ -376,61 +345,3 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
             case ParallelLoop():
                 lines += _run_chunks(program, statement, margin)
     return lines
-
-
-# ---- Expressions ---------------------------------------------------------------------------------------
-
-
-def _print(expression: Expression) -> str:
-    called = _function(expression)
-    if called is not None:
-        kind, function = called
-        return f"{kind}_{function}({', '.join(map(_print, operands(expression)))})"
-    match expression:
-        case Register(name):
-            return c_name(name)
-        case ParameterValue(name, kind):
-            return _cast(c_name(name), kind)
-        case Load(tensor, index, kind):
-            return _cast(_element(tensor, index, kind, "load"), kind)
-        case Number(value, kind):
-            return c_number(value, kind.dtype)
-        case Fma(a, b, c):
-            return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
-        case Add(a, b):
-            return f"{_operand(a)} + {_operand(b)}"
-        case Sub(a, b):
-            return f"{_operand(a)} - {_operand(b)}"
-        case Mul(a, b):
-            return f"{_operand(a)} * {_operand(b)}"
-        case Div(a, b):
-            return f"{_operand(a)} / {_operand(b)}"
-        case Neg(a):
-            return f"-{_operand(a)}"
-    raise AssertionError(expression)
-
-
-def _operand(expression: Expression) -> str:
-    text = _print(expression)
-    compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
-    return f"({text})" if compound else text
-
-
-def _element(tensor: str, index: Index, kind: Type, access: str) -> str:
-    terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
-    if index.constant or not terms:
-        terms.append(str(index.constant))
-    element = f"{c_name(tensor)}[{' + '.join(terms)}]"
-    if kind.lanes == 1:
-        return element
-    const = "const " if access == "load" else ""
-    return f"*({const}{kind}_unaligned *)&{element}"
-
-
-def _cast(element: str, kind: Type) -> str:
-    """An element of memory, or an argument, in the type that arithmetic is done in."""
-    return f"(uint32_t){element}" if kind == Type(DType.I32) else element
-
-
-def _c_type(kind: Type) -> str:
-    return arithmetic_type(kind.dtype) if kind.lanes == 1 else str(kind)

@@ -1,0 +1,111 @@
+"""Expressions of a program tree as C: values of registers, of memory, and of calls.
+
+In: expressions of a verified `Program`. Out: C expressions, and which functions they call. Where a name is
+declared is for `c_printer.py`, what a function does for `c_functions.py`.
+"""
+
+from __future__ import annotations
+
+from spacedsl.codegen.c_functions import arithmetic_type, c_number
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.program import (
+    Add,
+    Apply,
+    Broadcast,
+    Div,
+    Expression,
+    FirstLane,
+    Fma,
+    Index,
+    LaneReduction,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Number,
+    ParameterValue,
+    Register,
+    Sub,
+    Type,
+    operands,
+    type_of,
+)
+from spacedsl.kernels.linalg.backbone import DType
+
+
+def called_function(expression: Expression) -> tuple[Type, str] | None:
+    """The function that an expression calls, and the type that it is for."""
+    match expression:
+        case Broadcast():
+            return type_of(expression), "broadcast"
+        case FirstLane(_, _, combine):
+            return type_of(expression), f"first_{combine}"
+        case LaneReduction(value, combine):
+            return type_of(value), f"lanes_{combine}"
+        case Max():
+            return type_of(expression), "max"
+        case Min():
+            return type_of(expression), "min"
+        case Apply(function, _):
+            return type_of(expression), function.value
+        case _:
+            return None
+
+
+def print_expression(expression: Expression) -> str:
+    """The text as the right side of an assignment: an operand of something else may need parentheses."""
+    called = called_function(expression)
+    if called is not None:
+        kind, function = called
+        return f"{kind}_{function}({', '.join(map(print_expression, operands(expression)))})"
+    match expression:
+        case Register(name):
+            return c_name(name)
+        case ParameterValue(name, kind):
+            return _cast(c_name(name), kind)
+        case Load(tensor, index, kind):
+            return _cast(element(tensor, index, kind, "load"), kind)
+        case Number(value, kind):
+            return c_number(value, kind.dtype)
+        case Fma(a, b, c):
+            return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
+        case Add(a, b):
+            return f"{_operand(a)} + {_operand(b)}"
+        case Sub(a, b):
+            return f"{_operand(a)} - {_operand(b)}"
+        case Mul(a, b):
+            return f"{_operand(a)} * {_operand(b)}"
+        case Div(a, b):
+            return f"{_operand(a)} / {_operand(b)}"
+        case Neg(a):
+            return f"-{_operand(a)}"
+    raise AssertionError(expression)
+
+
+def _operand(expression: Expression) -> str:
+    text = print_expression(expression)
+    compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
+    return f"({text})" if compound else text
+
+
+def element(tensor: str, index: Index, kind: Type, access: str) -> str:
+    """What lies there in memory; `access` is `load` or `store`. Vectors may begin at any element."""
+    terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
+    if index.constant or not terms:
+        terms.append(str(index.constant))
+    first = f"{c_name(tensor)}[{' + '.join(terms)}]"
+    if kind.lanes == 1:
+        return first
+    const = "const " if access == "load" else ""
+    return f"*({const}{kind}_unaligned *)&{first}"
+
+
+def _cast(element: str, kind: Type) -> str:
+    """An element of memory, or an argument, in the type that arithmetic is done in."""
+    return f"(uint32_t){element}" if kind == Type(DType.I32) else element
+
+
+def c_type(kind: Type) -> str:
+    """Of a register."""
+    return arithmetic_type(kind.dtype) if kind.lanes == 1 else str(kind)
