@@ -103,11 +103,14 @@ MUTANTS = (
     ),
     Mutant(
         *("a representative need not qualify", "spacedsl/compiler/clauses.py"),
-        *("Or((not_it, qualifies)),", ""),
+        *("Or((not_it, qualified)),", ""),
     ),
     Mutant(
         *("what does not qualify blocks", "spacedsl/compiler/clauses.py"),
-        *("(*blocking, (equivalent,))", "((equivalent,),)"),
+        *(
+            "(*(tuple(rename(d, renaming) for d in clause) for clause in condition), (equivalent,))",
+            "((equivalent,),)",
+        ),
     ),
     Mutant(
         *("the filter of a map's class is dropped", "spacedsl/compiler/clauses.py"),
