@@ -34,6 +34,8 @@ class SpaceStatistics:
     decisions_per_descent: float
     refutations_per_descent: float
     """Values that propagation contradicted on the way."""
+    dead_end_rate: float
+    """Of random walks that nothing repairs, as the paper counts them: that of `size`."""
     vector_bytes: int
     packed_bytes: int
     open_decisions: int
@@ -57,6 +59,7 @@ def measure_space(
         )
     rule = select_ordering(instance, problem.space, ordering)
     counts, spent_s = _descents(root, rule, seed, seconds)
+    size = measure_size(root, rule, seed, seconds)
     open_by_choice = Counter(v.choice for v in instance.variables if root.is_open(v))
     return SpaceStatistics(
         engine=instance.engine.value,
@@ -65,11 +68,12 @@ def measure_space(
         descents_per_s=counts.complete / spent_s,
         decisions_per_descent=counts.decisions / counts.descents,
         refutations_per_descent=counts.refutations / counts.descents,
+        dead_end_rate=size.dead_end_rate,
         vector_bytes=len(root.vector) * root.vector.itemsize,
         packed_bytes=Packing(root).size_bytes,
         open_decisions=sum(open_by_choice.values()),
         by_choice=dict(open_by_choice),
-        size=measure_size(root, rule, seed, seconds),
+        size=size,
     )
 
 

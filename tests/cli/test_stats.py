@@ -12,7 +12,8 @@ from tests.cli.running import run
 LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
 FIELDS = {
     "schema", "kernel", "engine", "no_native", "descents", "descents_per_s", "decisions_per_descent",
-    "refutations_per_descent", "vector_bytes", "packed_bytes", "open_decisions", "by_choice", "size",
+    "refutations_per_descent", "dead_end_rate", "vector_bytes", "packed_bytes", "open_decisions", "by_choice",
+    "size",
 }  # fmt: skip
 
 
@@ -41,6 +42,7 @@ def test_the_document_has_what_a_program_asks_for(engine: str) -> None:
     assert 0 < document["packed_bytes"] < document["vector_bytes"]
     size = document["size"]
     assert size["dead_end_ci"][0] <= size["dead_end_rate"] <= size["dead_end_ci"][1]
+    assert document["dead_end_rate"] == size["dead_end_rate"]
     assert {e["method"] for e in size["estimates"]} == {"knuth", "chen"}
     known = [e for e in size["estimates"] if e["relative_ci"] is not None]
     assert not known or size["best"] == min(known, key=lambda e: abs(e["skewness"]))["method"]
