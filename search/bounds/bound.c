@@ -123,8 +123,7 @@ static int threads(const View *v, List dims) {
   return (int)most;
 }
 
-static double speedup(const View *v, int instr) {
-  List dims = v->m->instrs[instr].dims;
+static double speedup(const View *v, List dims) {
   double most = 1;
   for (int i = 0; i < dims.count; i++) most = greater(most, v->dims[v->m->pool[dims.at + i]].speedup);
   return most;
@@ -149,7 +148,7 @@ static double sum_of_least(const View *v, List groups, int use) {
     double least = INFINITY;
     for (int o = 0; o < ops.count; o++) {
       const Op *op = &v->m->ops[ops.at + o];
-      least = lesser(least, op->iterations / (per_ns(v, op->instr, use) * speedup(v, op->instr)));
+      least = lesser(least, op->iterations / (per_ns(v, op->instr, use) * speedup(v, v->m->instrs[op->instr].dims)));
     }
     sum += least;
   }
@@ -201,6 +200,7 @@ static double loads_per_term(const View *v, const Reduction *r, int vector, doub
 static void reduce(const View *v, const Reduction *r, double *chain_ns, double *loads_ns) {
   const Model *m = v->m;
   const List dims = m->instrs[r->instr].dims;
+  const double speedup_of_sums = speedup(v, r->free), share = speedup(v, r->reduced);
   double latencies = INFINITY, loads = INFINITY;
   int is_certain = 0;
   for (int i = 0; i < dims.count; i++) is_certain |= v->dims[m->pool[dims.at + i]].is_vector;
@@ -212,15 +212,18 @@ static void reduce(const View *v, const Reduction *r, double *chain_ns, double *
     for (int k = 0; k < r->reduced.count; k++) is_reduced |= m->pool[r->reduced.at + k] == vector;
     const double side = f ? f->lanes : 1, most = accumulators(v, r, vector);
     const double sums = is_reduced ? r->sums : r->sums / side;
-    double terms = is_reduced ? r->terms / side : r->terms;
-    if (!(terms > m->longest_unrolled)) terms = 0;
-    latencies = lesser(latencies, sums * sum_steps(m, r, terms, most));
-    if (r->foreign.count && loads > 0)
-      loads = lesser(loads, sums * greater(0, terms - r->kept) * loads_per_term(v, r, vector, most));
+    /* Threads share the sums out, or the terms of each. */
+    for (int way = 0; way < (share > 1 ? 2 : 1); way++) {
+      double terms = is_reduced ? r->terms / side : r->terms, faster = way ? 1 : speedup_of_sums;
+      if (way) terms /= share;
+      if (!(terms > m->longest_unrolled)) terms = 0;
+      latencies = lesser(latencies, sums * sum_steps(m, r, terms, most) / faster);
+      if (r->foreign.count && loads > 0)
+        loads = lesser(loads, sums * greater(0, terms - r->kept) * loads_per_term(v, r, vector, most) / faster);
+    }
   }
-  const double faster = speedup(v, r->instr);
-  *chain_ns = r->latency_ns * latencies / faster;
-  *loads_ns = r->foreign.count ? loads / (r->load_rate * faster) : 0;
+  *chain_ns = r->latency_ns * latencies;
+  *loads_ns = r->foreign.count ? loads / r->load_rate : 0;
 }
 
 /* ---- Orders of loops -------------------------------------------------------------------------------- */
@@ -345,7 +348,7 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
       if (order & (uint64_t)m->inner_bits) l.outside[d] |= 1u << e;
     }
   }
-  const double widest = lanes(v, n->dims), faster = speedup(v, n->instr);
+  const double widest = lanes(v, n->dims), faster = speedup(v, n->dims);
   const int used = threads(v, n->dims);
   double operand_lanes[MOST_INDICES], touched_lines[MOST_INDICES];
   for (int o = 0; o < n->operands.count; o++)

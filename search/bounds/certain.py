@@ -19,6 +19,7 @@ from spacedsl.kernels.linalg.backbone import (
     DType,
     Instruction,
     Kernel,
+    LogicalDim,
     Number,
     Op,
     Operand,
@@ -116,16 +117,35 @@ def _iterations(instruction: Instruction) -> int:
     its loop. A sum of floating-point numbers, though, takes all its terms, equal or not.
     """
     reduced = {d.index for d in instruction.reduced_dims}
-    own = {logical.index for logical in instruction.logical_dims}
-    sets = [distinct_indices(load.access) for load in _loads(instruction) if load.access is not None]
-    varying = [{i for i in indices if i in own} for indices in sets]
-    if all(_is_injective(load.access) for load in _loads(instruction) if load.access is not None):
-        varying = [set().union(*varying)]
+    varying = varying_indices(instruction)
     if instruction.dtype is DType.I32:
         # The first term is no addition; equal terms are a product.
-        return max((_extent(instruction, v - reduced) * max(_extent(instruction, v & reduced) - 1, 0)
-                    for v in varying), default=0)  # fmt: skip
-    return max((_extent(instruction, v | reduced) for v in varying), default=_extent(instruction, reduced))
+        return _extent(instruction, varying - reduced) * max(_extent(instruction, varying & reduced) - 1, 0)
+    return _extent(instruction, varying | reduced)
+
+
+def varying_indices(instruction: Instruction) -> set[str]:
+    """Indices of a nest, no two of whose iterations read the same addresses.
+
+    Where different values of all indices of an operand lead to different elements, its address tells these
+    indices. What they add to the addresses of the others is then known as well, and no longer matters there.
+    The rest of one more operand tells the indices that `distinct_indices` keeps, where others stay the same.
+    """
+    own = {logical.index for logical in instruction.logical_dims}
+    rest = [
+        [(logical, stride) for logical, stride in load.access.strides if logical.index in own and stride]
+        for load in _loads(instruction)
+        if load.access is not None
+    ]
+    told: set[str] = set()
+    while True:
+        rest = [[pair for pair in strides if pair[0].index not in told] for strides in rest]
+        kept = [set(_distinct(strides)) for strides in rest]
+        clear = [k for k, strides in zip(kept, rest, strict=True) if k and len(k) == len(strides)]
+        if not clear:
+            extents = {logical.index: logical.extent for logical in instruction.logical_dims}
+            return told.union(max(kept, key=lambda k: math.prod(extents[i] for i in k), default=()))
+        told |= clear[0]
 
 
 def _loads(instruction: Instruction) -> tuple[Instruction, ...]:
@@ -228,18 +248,17 @@ def takes_arithmetic(store: Instruction) -> bool:
 
 def distinct_indices(access: Access) -> tuple[str, ...]:
     """Indices of an access whose values all lead to different elements, those of small strides first."""
+    return _distinct(access.strides)
+
+
+def _distinct(strides: Iterable[tuple[LogicalDim, int]]) -> tuple[str, ...]:
     kept: list[str] = []
     reach = 0
-    for logical, stride in sorted(access.strides, key=lambda pair: (abs(pair[1]), pair[0].index)):
+    for logical, stride in sorted(strides, key=lambda pair: (abs(pair[1]), pair[0].index)):
         if abs(stride) > reach:
             kept.append(logical.index)
             reach += (logical.extent - 1) * abs(stride)
     return tuple(kept)
-
-
-def _is_injective(access: Access) -> bool:
-    """Whether only indices that do not matter were left out of `distinct_indices`."""
-    return len(distinct_indices(access)) == sum(stride != 0 for _, stride in access.strides)
 
 
 def distinct_elements(access: Access) -> int:

@@ -68,9 +68,9 @@ class View:
     """Of the candidate, for those who know where domains lie."""
     order_bits: OrderBits
 
-    def speedup(self, instruction: Instruction) -> float:
+    def speedup(self, dims: Iterable[Dimension]) -> float:
         """By threads. One dimension of a nest is parallel; work outside of it is done by all threads."""
-        return max((self.freedoms[d].speedup for d in instruction.dims), default=1.0)
+        return max((self.freedoms[d].speedup for d in dims), default=1.0)
 
     def elements_per_ns(self, instruction: Instruction, use: Use) -> float:
         """Most iterations that one thread completes in a ns."""
@@ -110,7 +110,7 @@ class View:
     def time_ns(self, alternatives: Sequence[Operation], use: Use) -> float:
         """Of those operations of which one is certain."""
         return min(
-            o.iterations / (self.elements_per_ns(o.instruction, use) * self.speedup(o.instruction))
+            o.iterations / (self.elements_per_ns(o.instruction, use) * self.speedup(o.instruction.dims))
             for o in alternatives
         )
 

@@ -256,7 +256,8 @@ class _Tables:
         if reduction in self._reductions:
             return self._reductions[reduction]
         instruction = reduction.instruction
-        tabled = sorted({reduction.terms / lanes for lanes in self._lanes(instruction.reduced_dims)})
+        lanes, shares = self._lanes(instruction.reduced_dims), self._shares(instruction.reduced_dims)
+        tabled = sorted({reduction.terms / n / share for n in lanes for share in shares})
         tables = [
             (terms, *least_steps(terms, self.rates.device.window or WINDOW))
             for terms in map(float, tabled)
@@ -286,6 +287,11 @@ class _Tables:
         """That a vector along one of the dimensions can have, whatever is decided."""
         sizes = {place.dimension: place.universe for place in self.domains.places}
         return {1, *(size for dim in dims for size in sizes[dim])}
+
+    def _shares(self, dims: Iterable[Dimension]) -> set[float]:
+        """The same of the most speedups that threads can have which share one of the dimensions out."""
+        sizes = {place.dimension: place.universe for place in self.domains.places}
+        return {1.0, *(self.domains.sharing(size)[1] for dim in dims for size in sizes[dim])}
 
     def _nest(self, nest: Nest) -> None:
         count = len(nest.dims)

@@ -366,7 +366,7 @@ class NestView:
             missing = loads - nest.kept_loads
             if math.prod(sizes) / widest < LONGEST_UNROLLED:
                 missing = 0.0
-            time_ns = segments * max(0.0, missing) / (rate * view.speedup(nest.instruction))
+            time_ns = segments * max(0.0, missing) / (rate * view.speedup(nest.dims))
             if time_ns < least.time_ns:
                 least = Pressure(time_ns, inner, "loads", segments, loads)
         return least

@@ -48,6 +48,8 @@ class Shape:
     """Most unrolled copies."""
     copies: tuple[int, ...]
     """For each load, most unrolled copies that share it."""
+    speedup: float
+    """By threads that share the sums out; 1 where they share the terms of each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +94,10 @@ class Reduction:
         """Accumulations of one sum follow each other; only so many sums are under way at a time."""
         window = view.rates.device.window or WINDOW
         steps = (
-            shape.sums * sum_steps(shape.terms, shape.accumulators, window) for shape in self.shapes(view)
+            shape.sums * sum_steps(shape.terms, shape.accumulators, window) / shape.speedup
+            for shape in self.shapes(view)
         )
-        return self.latency_ns(view.rates) * min(steps) / view.speedup(self.instruction)
+        return self.latency_ns(view.rates) * min(steps)
 
     def latency_ns(self, rates: Rates) -> float:
         """From one term to the next."""
@@ -109,25 +112,27 @@ class Reduction:
             shape.sums
             * max(0.0, shape.terms - kept)
             * loads_per_term(shape.copies, shape.accumulators, are_disjoint=self.are_disjoint)
+            / shape.speedup
             for shape in self.shapes(view)
         )
         rate = max(view.rates.most_instructions("load", load.dtype) for load in self.loads)
-        return loads / (rate * view.speedup(self.instruction))
+        return loads / rate
 
     def shapes(self, view: View) -> Iterator[Shape]:
-        """One for each dimension that can be the vector: none of its iterations are copies then."""
+        """One for each dimension that can be the vector: none of its iterations are copies then.
+
+        Two where threads can share the terms of one sum: that is instead of sharing the sums out.
+        """
+        speedup, share = view.speedup(self.instruction.free_dims), view.speedup(self.instruction.reduced_dims)
         for vector in view.vectors(self.instruction.dims):
             lanes = 1 if vector is None else view.freedoms[vector].lanes
             is_reduced = vector is not None and vector.is_reduction
+            sums = self.sums if is_reduced else self.sums / lanes
             terms = self.terms / lanes if is_reduced else self.terms
-            # Threads can share the terms of one sum.
-            terms /= view.threads(self.instruction.reduced_dims)
-            yield Shape(
-                self.sums if is_reduced else self.sums / lanes,
-                terms if terms > LONGEST_UNROLLED else 0.0,
-                view.accumulators(self.instruction, vector),
-                tuple(view.copies(d for d in dims if d is not vector) for dims in self.foreign_dims),
-            )
+            accumulators = view.accumulators(self.instruction, vector)
+            copies = tuple(view.copies(d for d in dims if d is not vector) for dims in self.foreign_dims)
+            for own, faster in {(float(terms), speedup), (terms / share, 1.0 if share > 1 else speedup)}:
+                yield Shape(sums, own if own > LONGEST_UNROLLED else 0.0, accumulators, copies, faster)
 
 
 def reductions(

@@ -205,7 +205,7 @@ def _runs(view: View, operation: Operation, use: Use) -> str:
 
 
 def _sharing(view: View, instruction: Instruction) -> str:
-    speedup = view.speedup(instruction)
+    speedup = view.speedup(instruction.dims)
     return " in one thread" if speedup == 1 else f" in each of {speedup:.4g} threads"
 
 

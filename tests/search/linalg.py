@@ -44,6 +44,19 @@ compute:
 tiling: {i: [[1, 2, 4]], j: [[1, 2, 4], [1, 16]], p: []}
 """
 
+DOT = """
+kernel: dot
+backbone: linalg
+sizes: {n: 1048576}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f32, shape: [n]}
+  s: {dtype: f32, shape: [], output: true}
+compute:
+  - s = sum[p](x[p] * y[p])
+tiling: {p: [[16]]}
+"""
+
 DEVICE = CpuDevice(
     name="round",
     threads=2,

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacedsl.kernels.linalg.backbone import Access, DType, Kernel, LogicalDim, Tensor
+from spacedsl.kernels.linalg.backbone import (
+    Access,
+    DType,
+    Instruction,
+    Kernel,
+    LogicalDim,
+    Op,
+    Tensor,
+    Value,
+)
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
     distinct_elements,
@@ -17,6 +26,7 @@ from spacedsl.search.bounds.certain import (
     distinct_lines,
     footprints,
     operations,
+    varying_indices,
 )
 
 from .linalg import MATMUL, parse
@@ -144,6 +154,55 @@ def test_only_what_no_compiler_saves_is_counted(
     y: str, z: str, multiply: int, add: int, any_unit: int
 ) -> None:
     assert work(elementwise(y, z)) == {"multiply": multiply, "add": add, "any": any_unit}
+
+
+def test_a_convolution_needs_all_its_multiply_adds() -> None:
+    text = """
+kernel: convolution
+backbone: linalg
+sizes: {y: 5, f: 4, c: 3, taps: 3}
+tensors:
+  I: {dtype: f32, shape: [2 * y + taps, c]}
+  W: {dtype: f32, shape: [taps, c, f]}
+  R: {dtype: f32, shape: [y, f], output: true}
+compute:
+  - R[i, o] = sum[r, p](I[2 * i + r, p] * W[r, p, o])
+"""
+    assert work(parse(text).backbone)["multiply"] == 5 * 4 * 3 * 3
+
+
+several = st.lists(st.integers(2, 5), min_size=3, max_size=3).flatmap(
+    lambda extents: st.tuples(
+        st.just(extents),
+        st.lists(st.lists(st.integers(0, 12), min_size=3, max_size=3), min_size=1, max_size=3),
+    )
+)
+
+
+@given(several)
+def test_no_two_iterations_that_count_read_the_same_addresses(
+    pattern: tuple[list[int], list[list[int]]],
+) -> None:
+    extents, strides = pattern
+    loads = [
+        Instruction(0, "load", Op.LOAD, DType.F32, access=access(extents, each), consumers=())
+        for each in strides
+    ]
+    user = Instruction(
+        1,
+        "add",
+        Op.ADD,
+        DType.F32,
+        operands=tuple(Value(load, ()) for load in loads),
+        logical_dims=tuple(LogicalDim(f"add.{n}", str(n), extent) for n, extent in enumerate(extents)),
+    )
+    counted = varying_indices(user)
+    ranges = [range(n) if str(x) in counted else range(1) for x, n in enumerate(extents)]
+    read = [
+        tuple(sum(i * s for i, s in zip(index, each, strict=True)) for each in strides)
+        for index in itertools.product(*ranges)
+    ]
+    assert len(set(read)) == len(read)
 
 
 def test_integers_may_be_regrouped_so_that_only_accumulations_are_certain() -> None:

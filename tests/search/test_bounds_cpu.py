@@ -21,7 +21,7 @@ from spacedsl.search.bounds import reductions
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.reductions import WINDOW
 
-from .linalg import AXPY, DEVICE, MATMUL, decide, descent, instance_of, instance_under, root
+from .linalg import AXPY, DEVICE, DOT, MATMUL, decide, descent, instance_of, instance_under, root
 
 AXPY_BYTES = 4 * 2**20
 CACHED_BYTES = 2**16 + 2**20
@@ -45,6 +45,14 @@ def test_the_root_of_axpy_waits_for_what_the_caches_cannot_keep() -> None:
     assert found["load instructions"] == pytest.approx(2 * 2**20 / (16 * 2) / 2)
     assert found["store instructions"] == pytest.approx(2**20 / (16 * 1) / 2)
     assert bound(root(instance)) == max(found.values())
+
+
+def test_threads_that_share_the_terms_of_a_sum_wait_for_their_own_part() -> None:
+    instance = instance_of(DOT)
+    candidate = decide(instance, root(instance), "dim_kind", "fma.p0", "PARALLEL")
+    candidate = decide(instance, candidate, "dim_kind", "fma.p1", "LOOP")
+    found = terms(CpuBound(instance, DEVICE), candidate)
+    assert found["latency of fma"] == pytest.approx(2**19 - WINDOW)
 
 
 def test_without_parallel_and_vector_dimensions_one_thread_works_on_single_elements() -> None:

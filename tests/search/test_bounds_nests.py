@@ -22,7 +22,7 @@ from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
 
 from .cache import bytes_brought_in, register_lines
-from .linalg import AXPY, DEVICE, MATMUL, compiled, instance_under, parse, root
+from .linalg import AXPY, DEVICE, DOT, MATMUL, compiled, instance_under, parse, root
 
 SMALL = """
 kernel: product
@@ -263,7 +263,7 @@ def test_no_term_falls_whatever_is_decided_first(
             assert bound(candidate) == max(found)
 
 
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL])
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, DOT])
 @pytest.mark.parametrize("device", [DEVICE, TIGHT], ids=["round", "tight"])
 def test_compiled_code_computes_what_the_reference_does(text: str, device: CpuDevice) -> None:
     instance = native(text)
