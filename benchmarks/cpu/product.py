@@ -80,6 +80,11 @@ def build(case: Case, best: Path, folder: Path) -> Product:
         library = build_library(api.emit(best), folder / f"{len(list(folder.iterdir()))}.so")
     except (api.ChangedError, DiagnosticError, BuildError) as error:
         raise SkippedError(f"{best}: {error}") from None
+    return described(kernel, library)
+
+
+def described(kernel: KernelFile, library: Path) -> Product:
+    """What a side needs to know to call a library; raises `SkippedError` unless there is one output."""
     tensors = kernel.backbone.tensors
     outputs = [at for at, tensor in enumerate(tensors) if tensor.is_output]
     if len(outputs) != 1:

@@ -1,31 +1,58 @@
-"""Decision scripts: a complete implementation written as an indented loop nest, without the engine.
+"""Decision scripts: a complete implementation written as an indented loop nest.
 
-Each line is an instruction's name, or dimensions and how they are implemented, around the lines indented
+In: a text. Out: a `Script`, which lowering reads as it reads a candidate, without the engine; or the
+candidate that the same decisions make of a space (`decide`).
+
+Each line is an instruction's name, or a dimension and how it is implemented, around the lines indented
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
-4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL. `store_C streamed` is a store around
-the caches.
+4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL. A size `*` is what the other levels
+leave of the extent. `store_C streamed` is a store around the caches. `#` begins a comment.
 """
 
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
+from spacedsl.api.explaining import Answer
+from spacedsl.cli import explain
 from spacedsl.codegen.nest import Statement
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.explanation import explain_loss
+from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 
 _KINDS = {"L": "LOOP", "U": "UNROLL", "V": "VECTOR", "P": "PARALLEL"}
+_REST = "*"
 Path = tuple[int, ...]
+
+
+class RefusedError(Exception):
+    """A decision of a script that its space does not allow after those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    """Counted from 1, over all lines of the text."""
+    indent: int
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {' '.join(self.words)}"
 
 
 @dataclass(frozen=True)
 class Script:
     """An `Implementation` that reads a decision script."""
 
-    paths: dict[Statement, Path]
-    kinds: dict[Dimension, str]
-    sizes: dict[Dimension, int]
-    streamed: set[Instruction]
+    paths: dict[Statement, Path] = field(default_factory=dict)
+    kinds: dict[Dimension, str] = field(default_factory=dict)
+    sizes: dict[Dimension, int] = field(default_factory=dict)
+    streamed: set[Instruction] = field(default_factory=set)
+    lines: dict[Statement, str] = field(default_factory=dict)
+    """Where each statement stands, for messages."""
 
     def order(self, lhs: Statement, rhs: Statement) -> str:
         a, b = self.paths[lhs], self.paths[rhs]
@@ -46,43 +73,146 @@ class Script:
     def is_streamed(self, store: Instruction) -> bool:
         return store in self.streamed
 
+    def value(self, variable: Variable) -> str | int:
+        """What the script decides about a choice of `linalg.space`."""
+        match variable.choice, variable.objects:
+            case "size", (Dimension() as dim,):
+                return self.size(dim)
+            case "dim_kind", (Dimension() as dim,):
+                return self.kind(dim)
+            case "order", (Instruction() | Dimension() as lhs, Instruction() | Dimension() as rhs):
+                return self.order(lhs, rhs)
+            case "caching", (Instruction() as store,):
+                return "STREAMED" if self.is_streamed(store) else "CACHED"
+        raise RefusedError(f"scripts say nothing about {variable.choice}")
+
+
+# ---- Reading -------------------------------------------------------------------------------------------
+
 
 def script(kernel: Kernel, text: str) -> Script:
     """The implementation that a script describes; every statement of the kernel must occur in it."""
-    lines = [line for line in textwrap.dedent(text).splitlines() if line.strip()]
-    instructions = {i.name: i for i in kernel.instructions}
-    result = Script({}, {}, {}, set())
-    _block(lines, (), instructions, result)
+    lines = [
+        _Line(number, len(line) - len(line.lstrip()), tuple(line.split()))
+        for number, line in enumerate(_without_comments(text), 1)
+        if line.strip()
+    ]
+    result, rest = Script(), set[Dimension]()
+    _block(lines, (), {i.name: i for i in kernel.instructions}, result, rest)
     missing = [s for s in kernel.statements if s not in result.paths]
     assert not missing, f"the script lacks {missing}"
+    for logical in kernel.logical_dims:
+        _fill(logical.extent, [d for d in logical.dims if d in rest], logical.dims, result)
     return result
 
 
+def _without_comments(text: str) -> list[str]:
+    return [line.partition("#")[0].rstrip() for line in textwrap.dedent(text).splitlines()]
+
+
 def _block(
-    lines: list[str], path: Path, instructions: dict[str, Instruction], result: Script
+    lines: list[_Line],
+    path: Path,
+    instructions: dict[str, Instruction],
+    result: Script,
+    rest: set[Dimension],
 ) -> list[Instruction]:
     """Places the statements of one block; returns the instructions in it."""
     inside: list[Instruction] = []
-    heads = [n for n, line in enumerate(lines) if _indent(line) == _indent(lines[0])]
+    heads = [n for n, line in enumerate(lines) if line.indent == lines[0].indent]
     for position, (start, end) in enumerate(zip(heads, [*heads[1:], len(lines)], strict=True)):
-        here = (*path, position)
-        words = lines[start].split()
-        if len(words) < 3:
-            instruction = instructions[words[0]]
-            if words[1:] == ["streamed"]:
+        here, line = (*path, position), lines[start]
+        name, *words = line.words
+        if name in instructions:
+            instruction = instructions[name]
+            assert words in ([], ["streamed"]), f"{line}: what is {' '.join(words)}?"
+            if words:
                 result.streamed.add(instruction)
-            result.paths[instruction] = here
+            result.paths[instruction], result.lines[instruction] = here, str(line)
             inside.append(instruction)
             continue
-        nested = _block(lines[start + 1 : end], here, instructions, result)
-        name, kind, size = words
+        nested = _block(lines[start + 1 : end], here, instructions, result, rest)
         dims = [d for i in nested for d in i.dims if f"{d.index}{d.level}" == name]
-        assert dims, f"nothing below has the dimension {name}"
+        assert dims, f"{line}: nothing below has this dimension"
+        kind, size = words
         for dim in dims:
-            result.paths[dim], result.kinds[dim], result.sizes[dim] = here, _KINDS[kind], int(size)
+            result.paths[dim], result.kinds[dim], result.lines[dim] = here, _KINDS[kind], str(line)
+            if size == _REST:
+                rest.add(dim)
+            else:
+                result.sizes[dim] = int(size)
         inside += nested
     return inside
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _fill(extent: int, unsized: list[Dimension], dims: tuple[Dimension, ...], result: Script) -> None:
+    """Gives the one dimension without a size what the others leave."""
+    assert len(unsized) <= 1, f"of {unsized} only one can have the rest"
+    for dim in unsized:
+        inner = 1
+        for other in dims:
+            inner *= result.sizes.get(other, 1)
+        assert extent % inner == 0, f"{result.lines[dim]}: {extent} is no multiple of {inner}"
+        result.sizes[dim] = extent // inner
+
+
+# ---- Through a space -----------------------------------------------------------------------------------
+
+
+def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:
+    """The complete candidate after all decisions of a script; raises `RefusedError` with the reason."""
+    candidate, taken = root, list[Decision]()
+    for choice in instance.space.choices:
+        for variable in instance.variables_of(choice):
+            value = decided.value(variable)
+            if value in variable.universe:
+                restricted = instance.restrict(candidate, variable, 1 << variable.universe.index(value))
+            else:
+                restricted = None
+            decision = Decision(variable.choice, variable.names, (value,))
+            if restricted is None:
+                raise RefusedError("\n".join(_reasons(instance, decided, variable, taken, decision)))
+            candidate = restricted
+            taken.append(decision)
+    return candidate
+
+
+def _reasons(
+    instance: Instance, decided: Script, variable: Variable, taken: list[Decision], refused: Decision
+) -> Iterator[str]:
+    spelled = f"{refused.choice}({', '.join(refused.objects)}) = {refused.values[0]}"
+    yield f"the space refuses {spelled}"
+    for item in variable.objects:
+        yield f"  {item!r}: {decided.lines[item]}"  # type: ignore[index]
+    if refused.values[0] not in variable.universe:
+        yield f"  on offer is {variable.universe}"
+        return
+    chain = explain_loss(instance, _needed(instance, taken, refused), refused)
+    if chain is not None:
+        yield explain.text(Answer(f"it cannot be that {spelled}", holds=True, chain=chain))
+
+
+def _needed(instance: Instance, taken: Sequence[Decision], refused: Decision) -> list[Decision]:
+    """Decisions that suffice to refuse one, none of them in vain: explaining all takes minutes."""
+    root = instance.root()
+    assert root is not None
+
+    def are_refusing(decisions: Sequence[Decision]) -> bool:
+        candidate: Candidate | None = root
+        for decision in (*decisions, refused):
+            candidate = instance.decide(candidate, decision) if candidate is not None else None
+        return candidate is None
+
+    needed: list[Decision] = []
+    while not are_refusing(needed):
+        # The shortest beginning that suffices, with those already found, ends with one that is needed.
+        low, high = 1, len(taken)
+        while low < high:
+            middle = (low + high) // 2
+            if are_refusing([*needed, *taken[:middle]]):
+                high = middle
+            else:
+                low = middle + 1
+        needed.append(taken[low - 1])
+        taken = taken[: low - 1]
+    return needed

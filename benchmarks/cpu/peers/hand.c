@@ -1,0 +1,178 @@
+/* What somebody would write who knows the machine: vectors of 16 floats, tiles of registers, stores around the caches.
+ *
+ * The measure of what generated code can reach, and no peer. Compiled for one problem as textbook.c is; sizes are
+ * multiples of the tiles. */
+#include <immintrin.h>
+#include <math.h>
+#include <stdint.h>
+
+typedef const float *restrict In;
+typedef float *restrict Out;
+typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
+#define EACH(i, n) for (int64_t i = 0; i < (n); i++)
+#define UNROLLED(i, n) _Pragma("GCC unroll 64") for (int64_t i = 0; i < (n); i++)
+#define PARALLEL _Pragma("omp parallel for schedule(static)")
+#define AT(p) (*(const V *)(p))
+#define TO(p) (*(V *)(p))
+
+static inline float sum16(V x) { return _mm512_reduce_add_ps((__m512)x); }
+
+/* A tile of R rows by S vectors of a product over K; `a` has rows of LA elements, `b` of LB, `c` of LC. */
+#define TILE(R, S, K, a, LA, b, LB, c, LC)                                    \
+    do {                                                                      \
+        V acc[R][S] = {0};                                                    \
+        for (int64_t p = 0; p < (K); p += 4) {                                \
+            UNROLLED(u, 4) {                                                  \
+                V row[S];                                                     \
+                UNROLLED(s, S) row[s] = AT((b) + (p + u) * (LB) + 16 * s);    \
+                UNROLLED(r, R) UNROLLED(s, S)                                 \
+                    acc[r][s] += (a)[r * (LA) + p + u] * row[s];              \
+            }                                                                 \
+        }                                                                     \
+        UNROLLED(r, R) UNROLLED(s, S) TO((c) + r * (LC) + 16 * s) = acc[r][s];\
+    } while (0)
+
+#ifdef AXPY
+void peer(In x, In y, Out z, float alpha)
+{
+    PARALLEL EACH(i, N / 64)
+        UNROLLED(u, 4) _mm512_stream_ps(z + 64 * i + 16 * u, (__m512)(alpha * AT(x + 64 * i + 16 * u) + AT(y + 64 * i + 16 * u)));
+    _mm_sfence();
+}
+#endif
+
+#ifdef BATCHED_MATMUL
+void peer(In X, In Y, Out Z)
+{
+    PARALLEL EACH(t, B)
+        for (int64_t i = 0; i < M; i += 8)
+            for (int64_t j = 0; j < N; j += 32)
+                TILE(8, 2, K, X + (t * M + i) * K, K, Y + t * K * N + j, N, Z + (t * M + i) * N + j, N);
+}
+#endif
+
+#ifdef MATVEC
+void peer(In A, In x, Out y)
+{
+    PARALLEL EACH(i, M)
+    {
+        V acc[4] = {0};
+        for (int64_t p = 0; p < K; p += 64)
+            UNROLLED(u, 4) acc[u] += AT(A + i * K + p + 16 * u) * AT(x + p + 16 * u);
+        y[i] = sum16((acc[0] + acc[1]) + (acc[2] + acc[3]));
+    }
+}
+#endif
+
+#ifdef GESUMMV
+void peer(In A, In B, In x, Out y, float alpha, float beta)
+{
+    PARALLEL EACH(i, M)
+    {
+        V a[2] = {0}, b[2] = {0};
+        for (int64_t p = 0; p < K; p += 32)
+            UNROLLED(u, 2) {
+                a[u] += AT(A + i * K + p + 16 * u) * AT(x + p + 16 * u);
+                b[u] += AT(B + i * K + p + 16 * u) * AT(x + p + 16 * u);
+            }
+        y[i] = alpha * sum16(a[0] + a[1]) + beta * sum16(b[0] + b[1]);
+    }
+}
+#endif
+
+#ifdef DOITGEN
+/* The columns of C that a tile reads are copied: in their place they would fall into few sets of the cache. */
+void peer(In A, In C4, Out S)
+{
+#pragma omp parallel
+    for (int64_t j = 0; j < P; j += 64) {
+        float part[P * 64] __attribute__((aligned(64)));
+        EACH(p, P) UNROLLED(u, 4) TO(part + p * 64 + 16 * u) = AT(C4 + p * P + j + 16 * u);
+#pragma omp for schedule(static)
+        for (int64_t t = 0; t < R * Q; t += 4)
+            TILE(4, 4, P, A + t * P, P, part, 64, S + t * P + j, P);
+    }
+}
+#endif
+
+#ifdef CONV2D
+#define WIDE (W + 2)
+static float padded[(H + 2) * WIDE * C] __attribute__((aligned(64)));
+
+void peer(In image, In weights, Out result)
+{
+    PARALLEL EACH(y, H)
+        for (int64_t x = 0; x < W * C; x += 16)
+            TO(padded + ((y + 1) * WIDE + 1) * C + x) = AT(image + y * W * C + x);
+    PARALLEL EACH(y, H)
+        for (int64_t f = 0; f < F; f += 32)
+            for (int64_t x = 0; x < W; x += 14) {
+                V acc[14][2] = {0};
+                EACH(i, 3) EACH(j, 3) for (int64_t c = 0; c < C; c += 2) UNROLLED(u, 2)
+                {
+                    const float *from = padded + ((y + i) * WIDE + x + j) * C + c + u;
+                    const float *weight = weights + ((i * 3 + j) * C + c + u) * F + f;
+                    const V left = AT(weight), right = AT(weight + 16);
+                    UNROLLED(r, 14) acc[r][0] += from[r * C] * left, acc[r][1] += from[r * C] * right;
+                }
+                UNROLLED(r, 14) UNROLLED(s, 2) TO(result + (y * W + x + r) * F + f + 16 * s) = acc[r][s];
+            }
+}
+#endif
+
+#ifdef SOFTMAX
+static inline __m512 power(__m512 x)
+{
+    const __m512 n = _mm512_roundscale_ps(x * _mm512_set1_ps(0x1.715476p0f), _MM_FROUND_TO_NEAREST_INT);
+    const __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.62e4p-1f), x) - n * _mm512_set1_ps(0x1.7f7d1cp-20f);
+    __m512 e = _mm512_set1_ps(1.f / 5040);
+    const float terms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1, 1};
+    UNROLLED(t, 7) e = _mm512_fmadd_ps(e, r, _mm512_set1_ps(terms[t]));
+    return _mm512_scalef_ps(e, n);
+}
+
+void peer(In X, Out Y)
+{
+    PARALLEL EACH(i, M)
+    {
+        const float *x = X + i * N;
+        float *y = Y + i * N;
+        __m512 most[4], sum[4];
+        UNROLLED(u, 4) most[u] = _mm512_set1_ps(-INFINITY), sum[u] = _mm512_setzero_ps();
+        for (int64_t j = 0; j < N; j += 64)
+            UNROLLED(u, 4) most[u] = _mm512_max_ps(most[u], _mm512_loadu_ps(x + j + 16 * u));
+        UNROLLED(u, 3) most[0] = _mm512_max_ps(most[0], most[u + 1]);
+        const __m512 top = _mm512_set1_ps(_mm512_reduce_max_ps(most[0]));
+        for (int64_t j = 0; j < N; j += 64)
+            UNROLLED(u, 4) {
+                const __m512 e = power(_mm512_loadu_ps(x + j + 16 * u) - top);
+                sum[u] += e;
+                _mm512_storeu_ps(y + j + 16 * u, e);
+            }
+        const __m512 scale = _mm512_set1_ps(1 / sum16((V)((sum[0] + sum[1]) + (sum[2] + sum[3]))));
+        for (int64_t j = 0; j < N; j += 64)
+            UNROLLED(u, 4) _mm512_storeu_ps(y + j + 16 * u, _mm512_loadu_ps(y + j + 16 * u) * scale);
+    }
+}
+#endif
+
+#ifdef LAYER_NORM
+void peer(In X, In gain, In bias, Out Y)
+{
+    PARALLEL EACH(i, M)
+    {
+        const float *x = X + i * N;
+        float *y = Y + i * N;
+        V sum[4] = {0}, squares[4] = {0};
+        for (int64_t j = 0; j < N; j += 64) UNROLLED(u, 4) sum[u] += AT(x + j + 16 * u);
+        const float mean = sum16((sum[0] + sum[1]) + (sum[2] + sum[3])) / N;
+        for (int64_t j = 0; j < N; j += 64)
+            UNROLLED(u, 4) {
+                const V d = AT(x + j + 16 * u) - mean;
+                squares[u] += d * d;
+            }
+        const float scale = 1 / sqrtf(sum16((squares[0] + squares[1]) + (squares[2] + squares[3])) / N + 1e-5f);
+        for (int64_t j = 0; j < N; j += 16) TO(y + j) = (AT(x + j) - mean) * scale * AT(gain + j) + AT(bias + j);
+    }
+}
+#endif

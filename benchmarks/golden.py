@@ -1,0 +1,147 @@
+"""The golden decision lists beside C written by hand, and beside the peers.
+
+    python -m benchmarks.golden [KERNEL ..] [--peer torch ..] [--peers-python FILE] [--print LIST]
+
+Each list of `tests/codegen/golden_lists` becomes code through its space. All lists of a kernel, the C of
+`benchmarks/cpu/peers/hand.c` and the peers that are named take turns, as in `python -m benchmarks.cpu`.
+Shown is their time over that of each list, beside that of the machine's limit. `--print` shows the C of one
+list and measures nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.cpu import product
+from benchmarks.cpu.__main__ import PEERS_PYTHON
+from benchmarks.cpu.cases import CASES, Case
+from benchmarks.cpu.contest import Contender, Contest, Entry, hold
+from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
+from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
+from benchmarks.cpu.report import Ratio
+from benchmarks.cpu.side import Side
+from benchmarks.tables import console, headed
+from spacedsl.codegen import processor
+from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.lower import lower
+from spacedsl.codegen.nest import CandidateImplementation
+from spacedsl.codegen.verify import verify
+from tests.codegen.devices import DEVICE
+from tests.codegen.golden import GoldenList, candidate, golden_lists
+from tests.codegen.scripts import RefusedError
+
+HAND = "hand"
+"""The module of C written by hand."""
+
+
+def main() -> None:
+    options = _arguments()
+    lists = [g for g in golden_lists() if not options.kernels or g.kernel in options.kernels]
+    if options.print is not None:
+        print(_code(next(g for g in golden_lists() if g.name == options.print)))
+        return
+    table = headed(
+        "Golden lists: others' time over theirs",
+        ("list", "time", "hand", "limit", *MODULES),
+        words=("list",),
+    )
+    err = Console(stderr=True)
+    for kernel in dict.fromkeys(g.kernel for g in lists):
+        table.add_section()
+        for row in _measure([g for g in lists if g.kernel == kernel], options, err):
+            table.add_row(*row)
+    console().print(table)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.golden", description=(__doc__ or "").partition("\n")[0]
+    )
+    known = sorted({g.kernel for g in golden_lists()})
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"of: {', '.join(known)}; default: all")
+    parser.add_argument("--peer", action="append", choices=MODULES, default=[], help="repeatable")
+    parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, metavar="FILE")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--round-ms", type=int, default=100)
+    parser.add_argument("--print", choices=[g.name for g in golden_lists()], metavar="LIST")
+    return parser.parse_args()
+
+
+def _code(golden: GoldenList) -> str:
+    kernel = golden.kernel_file()
+    implementation = CandidateImplementation(candidate(golden, kernel, DEVICE))
+    return print_c(verify(lower(kernel.backbone, implementation)), DEVICE.threads)
+
+
+def _measure(
+    lists: Sequence[GoldenList], options: argparse.Namespace, err: Console
+) -> Iterable[tuple[str, ...]]:
+    case = _case(lists[0])
+    cpus = processor.usable_cpus()
+    with tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
+        entries = []
+        for golden in lists:
+            try:
+                library = build_library(_code(golden), Path(folder, f"{golden.name}.so"))
+            except RefusedError as error:
+                err.print(f"{golden.name}: {error}", highlight=False, markup=False)
+                continue
+            document = product.as_document(product.described(golden.kernel_file(), library))
+            side = Side(PRODUCT, case.problem, case.sizes, cpus, document)
+            entries.append(Entry(PRODUCT, golden.name, side, sys.executable))
+        pythons = dict.fromkeys(options.peer, str(options.peers_python))
+        entries += [
+            Entry(name, "", Side(name, case.problem, case.sizes, cpus), python)
+            for name, python in (pythons | dict.fromkeys((HAND, LIMITS), sys.executable)).items()
+        ]
+        with machine_lock():
+            contest = hold(entries, options.rounds, options.round_ms)
+    for name, reason in contest.absent.items():
+        err.print(f"{case.name}, {name}: {reason}", highlight=False, markup=False)
+    yield from _rows(contest)
+
+
+def _case(golden: GoldenList) -> Case:
+    """The one of the comparison with peers that has the sizes of the kernel file."""
+    sizes = golden.kernel_file().sizes
+    return next(
+        case for case in CASES if case.kernel == golden.kernel and product.kernel_of(case).sizes == sizes
+    )
+
+
+def _rows(contest: Contest) -> Iterable[tuple[str, ...]]:
+    """A list for each row; of a peer with several variants, the fastest."""
+    for ours in (c for c in contest.contenders if c.name == PRODUCT):
+        best: dict[str, float] = {}
+        limits: dict[str, float] = {}
+        for contender in (c for c in contest.contenders if c.name != PRODUCT):
+            ratio = _ratio(contender, ours).median
+            if contender.name == LIMITS:
+                limits[contender.variant] = ratio
+            else:
+                best[contender.name] = min(ratio, best.get(contender.name, ratio))
+        moves = min(limits[move] for move in MOVES)
+        shown = [f"{best[name]:.2f}" if name in best else "" for name in (HAND, *MODULES)]
+        limit = f"{max(limits[ARITHMETIC], moves):.2f}"
+        yield ours.label, f"{statistics.median(_medians(ours)) / 1e3:.4g} us", shown[0], limit, *shown[1:]
+
+
+def _ratio(contender: Contender, ours: Contender) -> Ratio:
+    return Ratio.of([a / b for a, b in zip(_medians(contender), _medians(ours), strict=True)])
+
+
+def _medians(contender: Contender) -> list[float]:
+    return [statistics.median(turn.wall_ns) for turn in contender.rounds]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Golden decision lists: implementations written by hand, to be as fast as C written by hand.
+
+In: the files of `golden_lists/`. Out: `GoldenList`s, and the complete candidate that one makes of its
+kernel's space. `python -m benchmarks.golden` measures them; nothing is measured here.
+
+A file begins with comments, which say what decides the speed, and with two entries: `kernel: axpy`, a file of
+the library, whose sizes the list is for, and `test: n=1024`, sizes in which it is tested. The script follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Engine, instantiate
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, load_kernel
+from spacedsl.language import load_space
+from tests.codegen.scripts import decide, script
+
+FOLDER = Path(__file__).parent / "golden_lists"
+LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenList:
+    name: str
+    kernel: str
+    """Stem of its file in the library."""
+    test_sizes: Mapping[str, int]
+    text: str
+    """All of the file, whose line numbers messages show."""
+
+    def kernel_file(self, sizes: Mapping[str, int] | None = None) -> KernelFile:
+        """With the sizes that the list is for, unless others are given."""
+        return load_kernel(LIBRARY / f"{self.kernel}.yaml", sizes or {})
+
+
+def golden_lists() -> tuple[GoldenList, ...]:
+    return tuple(read(path) for path in sorted(FOLDER.glob("*.txt")))
+
+
+def read(path: Path) -> GoldenList:
+    text = path.read_text(encoding="utf-8")
+    head, _, body = text.partition("\n\n")
+    lines = [line for line in head.splitlines() if not line.startswith("#")]
+    entries = {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    assert set(entries) == {"kernel", "test"}, f"{path}: its entries are {sorted(entries)}"
+    sizes = (part.partition("=") for part in entries["test"].split(",") if part.strip())
+    return GoldenList(
+        path.stem,
+        entries["kernel"],
+        {name.strip(): int(size) for name, _, size in sizes},
+        "\n" * (head.count("\n") + 2) + body,
+    )
+
+
+def candidate(golden: GoldenList, kernel: KernelFile, device: CpuDevice) -> Candidate:
+    """All decisions of the list, taken one by one in the space; raises `RefusedError`."""
+    instance = instantiate(_space(), kernel.backbone, device, Engine.NATIVE)
+    root = instance.root()
+    assert root is not None
+    return decide(instance, root, script(kernel.backbone, golden.text))
+
+
+@cache
+def _space() -> CompiledSpace:
+    return compile_space(load_space(LINALG_SPACE))

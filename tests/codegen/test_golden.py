@@ -1,0 +1,38 @@
+"""Every golden list goes through the space of its kernel, and computes what NumPy computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.lower import lower
+from spacedsl.codegen.nest import CandidateImplementation
+from spacedsl.codegen.verify import verify
+from tests.codegen.devices import DEVICE
+from tests.codegen.golden import FOLDER, GoldenList, candidate, golden_lists, read
+from tests.codegen.running import compiled_difference, integer_case
+from tests.codegen.scripts import RefusedError
+
+LISTS = {golden.name: golden for golden in golden_lists()}
+
+
+@pytest.mark.parametrize("golden", LISTS.values(), ids=LISTS)
+def test_a_golden_list_is_in_the_space_and_right(golden: GoldenList, tmp_path: Path) -> None:
+    kernel = golden.kernel_file(golden.test_sizes)
+    made = candidate(golden, kernel, DEVICE)
+    assert made.is_complete
+    program = verify(lower(kernel.backbone, CandidateImplementation(made)))
+    assert compiled_difference(kernel, program, integer_case(kernel), tmp_path) == ""
+
+
+def test_a_refused_decision_is_shown_with_its_line_and_the_rule_behind_it(tmp_path: Path) -> None:
+    golden = read(FOLDER / "axpy-streamed.txt")
+    path = tmp_path / "axpy-parallel-inside.txt"
+    head = "kernel: axpy\ntest: n=8192\n\n"
+    path.write_text(head + golden.text.strip().replace("i0 P *", "i0 L *").replace("i1 L 64", "i1 P 64"))
+    with pytest.raises(RefusedError) as refused:
+        candidate(read(path), golden.kernel_file(golden.test_sizes), DEVICE)
+    message = str(refused.value)
+    assert "line 5: i1 P 64" in message
+    assert "order($inner, $outer) is not INNER || dim_kind($inner) is not PARALLEL" in message
