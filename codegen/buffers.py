@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.kernels.inputs import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMPY_TYPE, numbers
 from spacedsl.kernels.linalg.backbone import Tensor
 from spacedsl.kernels.reference import view
 
@@ -94,7 +94,9 @@ def guarded_buffer(nbytes: int) -> GuardedBuffer:
     return buffer
 
 
-_POISON: dict[int, np.unsignedinteger[Any]] = {4: np.uint32(0x7FC0DEAD), 8: np.uint64(0x7FF8DEADDEADDEAD)}
+_POISON: dict[int, np.unsignedinteger[Any]] = {
+    2: np.uint16(0x7FDE), 4: np.uint32(0x7FC0DEAD), 8: np.uint64(0x7FF8DEADDEADDEAD)
+}  # fmt: skip
 """NaN with a payload of its own; a conspicuous integer."""
 
 
@@ -117,6 +119,11 @@ class TensorBuffer:
     @property
     def elements(self) -> NDArray[Any]:
         return view(self.tensor, self.flat)
+
+    @property
+    def numbers(self) -> NDArray[Any]:
+        """What the elements stand for."""
+        return numbers(self.tensor.dtype, self.elements)
 
     @property
     def gaps(self) -> int:

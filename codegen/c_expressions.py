@@ -12,6 +12,7 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Broadcast,
+    Convert,
     Div,
     Expression,
     FirstLane,
@@ -49,8 +50,17 @@ def called_function(expression: Expression) -> tuple[Type, str] | None:
             return type_of(expression), "min"
         case Apply(function, _):
             return type_of(expression), function.value
+        case Convert(value, dtype):
+            return _conversion(type_of(value), dtype)
         case _:
             return None
+
+
+def _conversion(kind: Type, dtype: DType) -> tuple[Type, str]:
+    """Belongs to the type that there is arithmetic for: of two, to the narrower one."""
+    if kind.dtype is DType.F32:
+        return kind, f"to_{dtype.label}"
+    return Type(DType.F32, kind.lanes), f"from_{kind.dtype.label}"
 
 
 def print_expression(expression: Expression) -> str:

@@ -3,7 +3,9 @@
 In: the functions that a program needs, each for a type. Out: their C text, every function after those that it
 calls. The text comes from `runtime/functions.c.in`, where one template serves scalars and vectors of every
 width: a comparison becomes a mask and a choice becomes arithmetic on masks, since C has no `?:` on vectors.
-The C library is called for square roots alone.
+Square roots and conversions of f16 are instructions where the compiler has them. Elsewhere the C library is
+called for square roots, and for nothing else, and f16 is converted by arithmetic on its bits. So is bf16
+everywhere: the instructions for it flush small numbers to zero.
 
 Accuracy, by comparison with NumPy in 80 bits, in units in the last place: `exp` is off by less than 1.5,
 `log`, `tanh` and `sigmoid` by at most 3, and all give what they should at zeros, infinities and NaN.
@@ -125,7 +127,7 @@ _CONSTANTS: dict[DType, dict[str, str]] = {
         "ln2_low": "0x1.a39ef35793c76p-33", "most": "710.0", "least": "-746.0",
         "least_normal": "0x1p-1022", "scaled": "53", "root_half_bits": "0x3fe6a09e667f3bcd",
     },
-    DType.I32: {},
+    DType.I32: {}, DType.BF16: {}, DType.F16: {},
 }  # fmt: skip
 """Of the formats. `ln2_high` has so few digits that its products with exponents are exact."""
 
@@ -159,8 +161,16 @@ class _Words(dict[str, str]):
                 return ", ".join(["x"] * lanes)
             case "stream":
                 return _stream(lanes * dtype.nbytes)
+            case "x":
+                return "" if lanes == 1 else f"x{lanes}"
+            case "root":
+                return _instruction(_ROOTS.get((dtype, lanes)), "x")
             case "square":
                 return ", ".join(f"__builtin_sqrt{self['f']}(x[{lane}])" for lane in range(lanes))
+            case "widened":
+                return _instruction(_WIDENED.get(lanes), f"(halves){'{x}' if lanes == 1 else 'x'}")
+            case "narrowed":
+                return _instruction(_NARROWED.get(lanes), f"(singles){'{x}' if lanes == 1 else 'x'}")
             case "exp":
                 return _horner("r", [1 / math.factorial(n) for n in range(2, _EXP_DEGREE[dtype] + 1)], dtype)
             case "log":
@@ -170,6 +180,41 @@ class _Words(dict[str, str]):
             case "others":
                 return f", {c_number(neutral(Combine(operator), dtype), dtype)}" * (lanes - 1)
         raise KeyError(word)
+
+
+_Instruction = tuple[str, str]
+"""What the compiler defines where it has it, and a call of its function, with `{x}` for the operand."""
+
+_ROOTS: dict[tuple[DType, int], _Instruction] = {
+    (DType.F32, 4): ("__SSE__", "__builtin_ia32_sqrtps({x})"),
+    (DType.F32, 8): ("__AVX__", "__builtin_ia32_sqrtps256({x})"),
+    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_sqrtps512_mask({x}, {x}, -1, 4)"),
+    (DType.F64, 2): ("__SSE2__", "__builtin_ia32_sqrtpd({x})"),
+    (DType.F64, 4): ("__AVX__", "__builtin_ia32_sqrtpd256({x})"),
+    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_sqrtpd512_mask({x}, {x}, -1, 4)"),
+}
+
+_WIDENED: dict[int, _Instruction] = {
+    1: ("__F16C__", "__builtin_ia32_vcvtph2ps({x})[0]"),
+    8: ("__F16C__", "__builtin_ia32_vcvtph2ps256({x})"),
+    16: ("__AVX512F__", "__builtin_ia32_vcvtph2ps512_mask({x}, (singles){{0}}, -1, 4)"),
+}
+"""By lanes: f32 from f16."""
+
+_NARROWED: dict[int, _Instruction] = {
+    1: ("__F16C__", "(uint16_t)__builtin_ia32_vcvtps2ph({x}, 0)[0]"),
+    8: ("__F16C__", "(f16x8)__builtin_ia32_vcvtps2ph256({x}, 0)"),
+    16: ("__AVX512F__", "(f16x16)__builtin_ia32_vcvtps2ph512_mask({x}, 0, (halves){{0}}, -1)"),
+}
+"""By lanes: f16 from f32, to the nearest."""
+
+
+def _instruction(known: _Instruction | None, operand: str) -> str:
+    """The condition under which gcc has it, and the statement; one that never holds where it is unknown."""
+    if known is None:
+        return "0\n"
+    feature, call = known
+    return f"defined({feature}) && !defined(__clang__)\n  return {call.format(x=operand)};"
 
 
 _STREAMS = {

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spacedsl.diagnostics import Diagnostic
+from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.inputs import (
-    NUMPY_TYPE,
     RANDOM_KINDS,
     Allocate,
     Arguments,
@@ -28,7 +28,6 @@ from spacedsl.kernels.inputs import (
     random_inputs,
 )
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import DType
 from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import evaluate, view
 from spacedsl.kernels.rounding import Spreads, rounding_errors
@@ -117,7 +116,7 @@ def _random_case(kernel: KernelFile, random: np.random.Generator, allocate: Allo
 
 def _elements(kernel: KernelFile, case: Case, output: str) -> Array:
     (tensor,) = (t for t in kernel.backbone.tensors if t.name == output)
-    return view(tensor, case.expected[output])
+    return numbers(tensor.dtype, view(tensor, case.expected[output]))
 
 
 def _is_finite(kernel: KernelFile, case: Case, output: str) -> bool:
@@ -127,7 +126,11 @@ def _is_finite(kernel: KernelFile, case: Case, output: str) -> bool:
 def _is_sharp(kernel: KernelFile, case: Case, output: str) -> bool:
     """Whether a wrong value would not pass for a rounded one."""
     values = _elements(kernel, case, output)
-    return case.tolerances[output] <= max(float(values.max()), -float(values.min())) / 16
+    return case.tolerances[output] <= _largest(values) / 16
+
+
+def _largest(values: Array) -> float:
+    return max(float(values.max()), -float(values.min()))
 
 
 def _evaluated(kernel: KernelFile, arguments: Arguments, allocate: Allocate) -> Case:
@@ -137,19 +140,14 @@ def _evaluated(kernel: KernelFile, arguments: Arguments, allocate: Allocate) -> 
     spreads = None if arguments.is_exact else Spreads()
     with np.errstate(all="ignore"):
         evaluate(kernel, arguments.inputs, arguments.parameters, elements, spreads)
-    tolerances = dict.fromkeys(expected, 0.0) if spreads is None else _tolerances(kernel, elements, spreads)
+    results = {t.name: numbers(t.dtype, elements[t.name]) for t in outputs}
+    tolerances = dict.fromkeys(expected, 0.0) if spreads is None else _tolerances(kernel, results, spreads)
     return Case(arguments.name, arguments.inputs, arguments.parameters, expected, tolerances)
 
 
 def _tolerances(kernel: KernelFile, results: Mapping[str, Array], spreads: Spreads) -> dict[str, float]:
     """What the kernel file says, relative to the largest result, or what rounding may do."""
     if kernel.tolerance is not None:
-        relative = kernel.tolerance
-        return {name: relative * max(float(v.max()), -float(v.min())) for name, v in results.items()}
-    precision = {
-        t.name: 0.0 if t.dtype is DType.I32 else float(np.finfo(NUMPY_TYPE[t.dtype]).eps)
-        for t in (*kernel.backbone.tensors, *kernel.computation.intermediates)
-        if t.is_output
-    }
-    errors = rounding_errors(kernel, spreads, precision)
+        return {name: kernel.tolerance * _largest(values) for name, values in results.items()}
+    errors = rounding_errors(kernel, spreads)
     return {name: errors[name] for name in results}

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
 from spacedsl.codegen.program import (
+    CONVERSIONS,
     Add,
     Apply,
     Assign,
     Broadcast,
+    Convert,
     Div,
     Expression,
     FirstLane,
@@ -41,6 +43,7 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
     Type,
+    type_of,
 )
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import (
@@ -48,6 +51,7 @@ from spacedsl.kernels.linalg.backbone import (
     Accumulator,
     Combine,
     Dimension,
+    DType,
     Instruction,
     Kernel,
     Op,
@@ -167,7 +171,9 @@ class _Lowering:
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
             is_streamed = self.implementation.is_streamed(instruction)
-            return Store(_access(instruction).tensor.name, self.index(instruction, place), value, is_streamed)
+            tensor = _access(instruction).tensor
+            value = _converted(value, tensor.dtype)
+            return Store(tensor.name, self.index(instruction, place), value, is_streamed)
         unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.partial_lanes:
@@ -177,8 +183,8 @@ class _Lowering:
     def value(self, instruction: Instruction, place: Place) -> Expression:
         if instruction.op is Op.LOAD:
             tensor = _access(instruction).tensor
-            kind = Type(instruction.dtype, self.lanes(instruction))
-            return Load(tensor.name, self.index(instruction, place), kind)
+            kind = Type(tensor.dtype, self.lanes(instruction))
+            return _converted(Load(tensor.name, self.index(instruction, place), kind), instruction.dtype)
         values = [self.operand(instruction, o, place) for o in instruction.operands]
         match instruction.op, values:
             case Op.MOVE, [a]:
@@ -256,10 +262,11 @@ class _Lowering:
         lanes = self.lanes(user)
         scalar = Type(user.dtype)
         match operand:
-            case backbone.Number(value):
-                return _spread(Number(value, scalar), lanes)
+            case backbone.Number(number):
+                return _spread(Number(number, scalar), lanes)
             case backbone.ParameterValue(parameter):
-                return _spread(ParameterValue(parameter.name, Type(parameter.dtype)), lanes)
+                value = ParameterValue(parameter.name, Type(parameter.dtype))
+                return _spread(_converted(value, user.dtype), lanes)
             case Accumulator():
                 unrolled = {d: i for d, i in place.items() if isinstance(i, int)}
                 return self.register(user, unrolled)
@@ -295,6 +302,16 @@ def _enter(place: Place, node: Fused, at: str | int) -> Place:
 
 def _spread(value: Expression, lanes: int) -> Expression:
     return value if lanes == 1 else Broadcast(value, lanes)
+
+
+def _converted(value: Expression, dtype: DType) -> Expression:
+    """In another type; what is between f64 and 16 bits goes through f32."""
+    found = type_of(value).dtype
+    if found is dtype:
+        return value
+    if (found, dtype) not in CONVERSIONS:
+        value = Convert(value, DType.F32)
+    return Convert(value, dtype)
 
 
 def _access(instruction: Instruction) -> backbone.Access:

@@ -20,11 +20,11 @@ from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_printer import prototype
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
+from spacedsl.kernels.formats import NUMPY_TYPE, elements
 from spacedsl.kernels.linalg.backbone import DType, Kernel, Tensor
 
 Array = NDArray[Any]
 
-_NUMPY = {DType.F32: np.float32, DType.F64: np.float64, DType.I32: np.int32}
 _C = {DType.F32: ctypes.c_float, DType.F64: ctypes.c_double, DType.I32: ctypes.c_int32}
 
 
@@ -33,7 +33,8 @@ class Function:
     """A kernel's implementation: `function(A, B)` gives C, or a tuple where the kernel has several outputs.
 
     Inputs are tensors and then parameters, by position or by name. An array of another dtype of the same kind
-    is converted (float64 to float32, too); one with other strides is copied.
+    is converted (float64 to float32, too); one with other strides is copied. NumPy has no bf16: an array of
+    uint16 holds the bits, and any array of floating-point numbers is rounded to them.
 
     `out=` takes arrays to write to, one or a tuple of as many as there are outputs, and returns them. They
     have exactly the dtype, shape and strides of the outputs, are writable, and lie apart from each other and
@@ -113,7 +114,7 @@ def build_function(kernel: Kernel, code: str) -> Function:
 
 def _room(tensor: Tensor) -> Array:
     """New elements of a tensor, laid out as it says."""
-    buffer = np.zeros(tensor.span, _NUMPY[tensor.dtype])
+    buffer = np.zeros(tensor.span, NUMPY_TYPE[tensor.dtype])
     return as_strided(buffer, tensor.shape, _strides_bytes(tensor))
 
 
@@ -124,9 +125,15 @@ def _readable(value: ArrayLike, tensor: Tensor) -> Array:
         raise ValueError(f"`{tensor.name}` must have the shape {tensor.shape}, not {array.shape}")
     if _lies_as(array, tensor):
         return array
-    elements = _room(tensor)
-    np.copyto(elements, array, casting="same_kind")
-    return elements
+    copied = _room(tensor)
+    if tensor.dtype is DType.BF16 and array.dtype != np.uint16:
+        if not np.issubdtype(array.dtype, np.floating):
+            raise TypeError(
+                f"`{tensor.name}` is bf16: bits are uint16, numbers floating-point, not {array.dtype}"
+            )
+        array = elements(DType.BF16, array)
+    np.copyto(copied, array, casting="same_kind")
+    return copied
 
 
 def _check_written(array: object, tensor: Tensor) -> None:
@@ -134,8 +141,8 @@ def _check_written(array: object, tensor: Tensor) -> None:
     problem = ""
     if not isinstance(array, np.ndarray):
         problem = f"an array, not {type(array).__name__}"
-    elif array.dtype != _NUMPY[tensor.dtype]:
-        problem = f"of the dtype {np.dtype(_NUMPY[tensor.dtype])}, not {array.dtype}"
+    elif array.dtype != NUMPY_TYPE[tensor.dtype]:
+        problem = f"of the dtype {np.dtype(NUMPY_TYPE[tensor.dtype])}, not {array.dtype}"
     elif array.shape != tensor.shape:
         problem = f"of the shape {tensor.shape}, not {array.shape}"
     elif not _lies_as(array, tensor):
@@ -147,12 +154,12 @@ def _check_written(array: object, tensor: Tensor) -> None:
 
 
 def _strides_bytes(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(stride * np.dtype(_NUMPY[tensor.dtype]).itemsize for stride in tensor.strides)
+    return tuple(stride * np.dtype(NUMPY_TYPE[tensor.dtype]).itemsize for stride in tensor.strides)
 
 
 def _lies_as(array: Array, tensor: Tensor) -> bool:
     """Whether the code can use the array where it is."""
-    if array.dtype != _NUMPY[tensor.dtype] or not array.flags.aligned:
+    if array.dtype != NUMPY_TYPE[tensor.dtype] or not array.flags.aligned:
         return False
     strides = zip(array.shape, array.strides, _strides_bytes(tensor), strict=True)
     return all(n == 1 or given == wanted for n, given, wanted in strides)
@@ -162,6 +169,6 @@ def _number(value: ArrayLike, dtype: DType) -> Any:
     number = np.asarray(value)
     if number.shape != ():
         raise ValueError(f"a parameter is a number, not an array of the shape {number.shape}")
-    if not np.can_cast(number.dtype, _NUMPY[dtype], casting="same_kind"):
+    if not np.can_cast(number.dtype, NUMPY_TYPE[dtype], casting="same_kind"):
         raise TypeError(f"a parameter of type {dtype.label} cannot be {value!r}")
-    return number.astype(_NUMPY[dtype]).item()
+    return number.astype(NUMPY_TYPE[dtype]).item()

@@ -7,7 +7,7 @@ Nothing is decided or optimised here.
     Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
     Expression = Register | Load(tensor, index, type) | Number | ParameterValue
-               | Broadcast | FirstLane | LaneReduction
+               | Broadcast | FirstLane | LaneReduction | Convert(value, dtype)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride), in elements
     Type       = dtype, lanes
@@ -96,6 +96,21 @@ class LaneReduction:
     combine: Combine
 
 
+CONVERSIONS = frozenset({
+    (DType.BF16, DType.F32), (DType.F16, DType.F32), (DType.F32, DType.F64),
+    (DType.F32, DType.BF16), (DType.F32, DType.F16), (DType.F64, DType.F32),
+})  # fmt: skip
+"""From a type to a type. One of 16 bits comes from f32 alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """The numbers of `value` in another type, each the nearest one, to even where there are two."""
+
+    value: Expression
+    dtype: DType
+
+
 @dataclass(frozen=True, slots=True)
 class Fma:
     """a * b + c, rounded once where the machine can."""
@@ -160,8 +175,8 @@ class Apply:
 
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
-    Register | Load | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Fma | Binary
-    | Neg | Apply
+    Register | Load | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Convert | Fma
+    | Binary | Neg | Apply
 )  # fmt: skip
 
 
@@ -221,7 +236,9 @@ class Program:
 def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
     match expression:
-        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Neg(value) | Apply(_, value):
+        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value):
+            return (value,)
+        case Neg(value) | Apply(_, value):
             return (value,)
         case Fma(a, b, c):
             return (a, b, c)
@@ -240,5 +257,7 @@ def type_of(expression: Expression) -> Type:
             return Type(type_of(value).dtype, lanes)
         case LaneReduction(value):
             return Type(type_of(value).dtype)
+        case Convert(value, dtype):
+            return Type(dtype, type_of(value).lanes)
         case _:
             return type_of(operands(expression)[0])

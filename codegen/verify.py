@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.program import (
+    CONVERSIONS,
     Add,
     Apply,
     Assign,
     Broadcast,
+    Convert,
     Div,
     Expression,
     FirstLane,
@@ -159,6 +161,8 @@ class _Checker:
     def expression(self, expression: Expression, scope: _Scope) -> Type:
         """The expression's type, after checking all of it."""
         types = [self.expression(part, scope) for part in operands(expression)]
+        if not isinstance(expression, Convert | Broadcast) and any(not t.dtype.has_arithmetic for t in types):
+            raise VerificationError(f"there is no arithmetic in {types[0]}")
         match expression:
             case Register(name, kind):
                 if name not in scope.registers:
@@ -183,6 +187,11 @@ class _Checker:
             case LaneReduction():
                 if types[0].lanes == 1:
                     raise VerificationError("the lanes of a scalar are combined")
+            case Convert(_, dtype):
+                if (types[0].dtype, dtype) not in CONVERSIONS:
+                    raise VerificationError(
+                        f"there is no conversion from {types[0].dtype.label} to {dtype.label}"
+                    )
             case Apply(function):
                 is_integer = types[0].dtype is DType.I32
                 if function not in FUNCTIONS or (is_integer and function is not Op.ABS):

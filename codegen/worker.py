@@ -151,7 +151,7 @@ class Worker:
             addresses = (ctypes.c_void_p(b.buffer.address) for b in (found, expected))
             if self._differing(found.tensor.dtype)(*addresses, count, ctypes.c_double(tolerance)) == 0:
                 return ""
-        return first_difference(found.elements, expected.elements, tolerance)
+        return first_difference(found.numbers, expected.numbers, tolerance)
 
 
 def _scalar(dtype: DType, value: float) -> ctypes.c_float | ctypes.c_double | ctypes.c_int32:

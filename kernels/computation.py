@@ -45,6 +45,8 @@ class Declarations:
     parameters: Mapping[str, Parameter]
     spans: Mapping[str, Span]
     """Where each tensor and parameter is declared."""
+    accumulate: DType | None = None
+    """What lines of floating-point numbers compute in, where the file says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Computation:
 
     assignments: tuple[Assignment, ...]
     extents: Mapping[str, int]
+    computed_in: Mapping[str, DType]
+    """What each line computes in, by its target."""
     intermediates: tuple[Tensor, ...] = ()
     """Tensors that are assigned to and not declared."""
     paddings: tuple[Padding, ...] = ()
@@ -87,7 +91,8 @@ def resolve(
     checker.unused()
     paddings = checker.paddings(resolved)
     intermediates = tuple(checker.intermediates.values())
-    return Computation(resolved, checker.extents, intermediates, paddings), tuple(checker.report.problems)
+    computation = Computation(resolved, checker.extents, checker.computed_in, intermediates, paddings)
+    return computation, tuple(checker.report.problems)
 
 
 class _Checker:
@@ -103,6 +108,7 @@ class _Checker:
         """Subscripts that are no index alone: tensor, dimension, meaning, place."""
         self.report = Report()
         self.extents: dict[str, int] = {}
+        self.computed_in: dict[str, DType] = {}
         self.inferred_at: dict[str, Span] = {}
         self.written: dict[str, Span] = {}
         self.used: set[str] = set()
@@ -113,6 +119,7 @@ class _Checker:
         value = self._expression(line.value, scope)
         tensor = self.tensors.get(target.tensor) or self._intermediate(target, value)
         if tensor is not None:
+            self.computed_in[tensor.name] = self._computed_in(value, tensor)
             self._dtypes(tensor, value)
             self.written.setdefault(tensor.name, target.name_span)
         return Assignment(target, value, line.span)
@@ -144,7 +151,7 @@ class _Checker:
         return self._subscripts(target, tensor)
 
     def _intermediate(self, target: Read, value: Expression) -> Tensor | None:
-        """A tensor that is not declared: its extents are those of its indices, its dtype that of the line."""
+        """A tensor that is not declared: the extents of its indices, and what its line computes in."""
         names = [s for s in target.subscripts if isinstance(s, Name)]
         for index in names:
             if index.name not in self.extents:
@@ -159,19 +166,38 @@ class _Checker:
             return None
         shape = tuple(self.extents[i.name] for i in names)
         strides = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
-        tensor = Tensor(target.tensor, self._dtype(value), shape, strides, is_output=True)
+        tensor = Tensor(target.tensor, self._computed_in(value, None), shape, strides, is_output=True)
         self.tensors[tensor.name] = self.intermediates[tensor.name] = tensor
         self.spans[tensor.name] = target.name_span
         return tensor
 
-    def _dtype(self, value: Expression) -> DType:
-        """Of the first tensor or parameter; without any, that of the first output."""
-        for node in walk(value):
-            if isinstance(node, Read) and node.tensor in self.tensors:
-                return self.tensors[node.tensor].dtype
-            if isinstance(node, Name) and node.name in self.declared.parameters:
-                return self.declared.parameters[node.name].dtype
-        return next((t.dtype for t in self.declared.tensors.values() if t.is_output), DType.F32)
+    def _computed_in(self, value: Expression, target: Tensor | None) -> DType:
+        """The widest type of the tensors in a line, or what the file says; a line that only copies: its own.
+
+        A line without tensors takes the type of its first parameter, or else of the first output.
+        """
+        found = [
+            self.tensors[n.tensor].dtype
+            for n in walk(value)
+            if isinstance(n, Read) and n.tensor in self.tensors
+        ]
+        if isinstance(value, Read) and found and (target is None or target.dtype is found[0]):
+            return found[0]
+        if target is not None:
+            found.append(target.dtype)
+        elif not found:
+            parameters = self.declared.parameters
+            named = [
+                parameters[n.name].dtype for n in walk(value) if isinstance(n, Name) and n.name in parameters
+            ]
+            outputs = [t.dtype for t in self.declared.tensors.values() if t.is_output]
+            found = [*named, *outputs, DType.F32][:1]
+        if DType.I32 in found:
+            return DType.I32
+        given = self.declared.accumulate
+        if given is not None and given is not DType.I32:
+            return given
+        return DType.F64 if DType.F64 in found else DType.F32
 
     def _subscripts(self, read: Read, tensor: Tensor | None) -> Read:
         """Checks the form, number and extents of subscripts; infers the extents of new indices.
@@ -386,8 +412,8 @@ class _Checker:
         self.report.error("KF021", f"unknown tensor `{read.tensor}`", read.name_span, hint)
 
     def _dtypes(self, target: Tensor, value: Expression) -> None:
-        """One element type for each line; constants and divisions that it can hold."""
-        dtype = target.dtype
+        """Integers or floating-point numbers alone; constants and divisions that the line can hold."""
+        dtype = self.computed_in[target.name]
         for node in walk(value):
             match node:
                 case Read(tensor=name) if name in self.tensors:
@@ -408,7 +434,7 @@ class _Checker:
                     self.report.error("KF007", message, span)
 
     def _same_dtype(self, span: Span, name: str, dtype: DType, target: Tensor) -> None:
-        if dtype is not target.dtype:
+        if (dtype is DType.I32) is not (target.dtype is DType.I32):
             message = (
                 f"not supported yet: `{name}` is {dtype.label} and `{target.name}`, which depends on it, "
                 f"is {target.dtype.label}"

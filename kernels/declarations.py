@@ -52,7 +52,8 @@ def declarations(
     known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     if len(known) < len(tensors):
         return None, tuple(reader.report.problems)
-    return Declarations(sizes, known, parameters, spans), tuple(reader.report.problems)
+    accumulate = None if entry.accumulate is None else _DTYPES[entry.accumulate]
+    return Declarations(sizes, known, parameters, spans, accumulate), tuple(reader.report.problems)
 
 
 class _Reader:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.kernels.expression import INTEGER_FUNCTIONS, Binary, Call, Constant, walk
+from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import DType, Kernel, Parameter, Tensor
 from spacedsl.kernels.magnitude import largest_partial
@@ -28,10 +29,11 @@ Draw = Callable[[int], Array]
 Allocate = Callable[[Tensor], Array]
 """A flat buffer of `tensor.span` elements of the tensor's dtype."""
 
-NUMPY_TYPE: Mapping[DType, type[Any]] = {DType.F32: np.float32, DType.F64: np.float64, DType.I32: np.int32}
-
-EXACT_BELOW: Mapping[DType, int] = {DType.F32: 2**24, DType.F64: 2**53, DType.I32: 2**31}
-"""Integers of smaller magnitude are exact in every order of additions."""
+EXACT_BELOW: Mapping[DType, int] = {
+    DType.F32: 2**24, DType.F64: 2**53, DType.I32: 2**31, DType.F16: 2**15, DType.BF16: 2**23
+}  # fmt: skip
+"""Integers of smaller magnitude are exact in every order of additions. What is kept in 16 bits is summed
+up in f32, and rounded in the end in one way, for which bf16 leaves room; f16 knows no larger numbers."""
 
 LARGEST_INTEGER = 64
 """Of integer inputs: small enough that products of two of them, summed a thousand times, are exact in f32."""
@@ -81,7 +83,8 @@ def plain_buffer(tensor: Tensor) -> Array:
 
 def exact_below(kernel: Kernel) -> int:
     """Integers of smaller magnitude are exact in all of the kernel's dtypes."""
-    return min(EXACT_BELOW[t.dtype] for t in kernel.tensors)
+    computed = (i.dtype for i in kernel.instructions if i.dtype.has_arithmetic)
+    return min(EXACT_BELOW[dtype] for dtype in (*computed, *(t.dtype for t in kernel.tensors)))
 
 
 def random_inputs(
@@ -216,8 +219,8 @@ def _arguments(kernel: KernelFile, name: str, draw: Draw, allocate: Allocate) ->
     for tensor in backbone.tensors:
         if not tensor.is_output:
             count = PERIOD if tensor.elements > LARGE_ELEMENTS else tensor.elements
-            values = draw(count).astype(NUMPY_TYPE[tensor.dtype])
-            largest = max(largest, float(np.abs(values).max(initial=0)))
+            values = elements(tensor.dtype, draw(count))
+            largest = max(largest, float(np.abs(numbers(tensor.dtype, values)).max(initial=0)))
             inputs[tensor.name] = _fill(tensor, values, allocate(tensor))
     parameters = {p.name: _scalar(p, name, draw) for p in backbone.parameters}
     largest = max([largest, *map(abs, parameters.values())])
@@ -244,10 +247,11 @@ def _fill(tensor: Tensor, values: Array, buffer: Array) -> Array:
     if _is_packed(tensor):
         _repeat(values, buffer)
         return buffer
-    elements = np.empty(tensor.elements, values.dtype)
-    _repeat(values, elements)
-    buffer[...] = np.iinfo(np.int32).max if tensor.dtype is DType.I32 else np.nan
-    view(tensor, buffer)[...] = elements.reshape(tensor.shape)
+    packed = np.empty(tensor.elements, values.dtype)
+    _repeat(values, packed)
+    between = np.iinfo(np.int32).max if tensor.dtype is DType.I32 else np.nan
+    buffer[...] = elements(tensor.dtype, between)
+    view(tensor, buffer)[...] = packed.reshape(tensor.shape)
     return buffer
 
 

@@ -20,7 +20,7 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations, resolve
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
 from spacedsl.kernels.expression import Assignment, parse_assignment
-from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.linalg.backbone import DType, Kernel
 from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.tiling import Levels, inferred_factors, possible_sizes
 from spacedsl.kernels.located_yaml import Document, parse_document
@@ -151,7 +151,7 @@ class _Loader:
             raise DiagnosticError(self.report)
         computation, computation_report = resolve(assignments, declared)
         self.report += computation_report
-        self.accumulate(declared, assignments)
+        self.accumulate(declared)
         # With mistakes in the computation, an index may only seem to be unknown.
         tilings = self.tilings(computation) if not computation_report else {}
         if self.report:
@@ -185,15 +185,20 @@ class _Loader:
                 self.report += error.diagnostics
         return tuple(lines) if len(lines) == len(self.entry.compute) else None
 
-    def accumulate(self, declared: Declarations, assignments: tuple[Assignment, ...]) -> None:
-        targets = [
-            declared.tensors[a.target.tensor] for a in assignments if a.target.tensor in declared.tensors
-        ]
-        wanted = self.entry.accumulate
-        other = next((t for t in targets if wanted not in (None, t.dtype.label)), None)
-        if other is not None:
-            message = f"not supported yet: partial sums of {other.dtype.label} `{other.name}` in {wanted}"
-            self.error("KF008", message, "accumulate")
+    def accumulate(self, declared: Declarations) -> None:
+        """Whether all that is summed up can be held by what it is summed up in."""
+        wanted, tensors = declared.accumulate, list(declared.tensors.values())
+        if wanted is None:
+            return
+        integers = [t for t in tensors if t.dtype is DType.I32]
+        wider = [t for t in tensors if t not in integers and t.dtype.nbytes > wanted.nbytes]
+        wrong = [t for t in tensors if t not in integers] if wanted is DType.I32 else wider
+        if len(integers) == len(tensors) and wanted is not DType.I32:
+            wrong = integers
+        if wrong:
+            message = f"`{wrong[0].name}` is {wrong[0].dtype.label}, which {wanted.label} cannot accumulate"
+            hint = "floating-point numbers are summed up in f32 or f64, not narrower than they are"
+            self.error("KF018", message, "accumulate", hint=hint)
 
     def tilings(self, computation: Computation) -> dict[str, Levels]:
         """The possible sizes of each level of every index; those of extent 1 have no levels."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from spacedsl.kernels.computation import Computation
 from spacedsl.kernels.expression import (
     Assignment,
     Binary,
@@ -31,6 +32,7 @@ from spacedsl.kernels.expression import (
     Reduction,
     walk,
 )
+from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import DType, Tensor
 
@@ -70,7 +72,7 @@ def evaluate(
 
     An input is a flat buffer of `tensor.span` elements, or an array of the tensor's shape.
     Integer results are those of exact arithmetic, as long as they fit 64 bits.
-    An output that has an array in `into` is rounded to that array's dtype, in blocks, and is that array.
+    An output that has an array in `into` is rounded to its elements, in blocks, and is that array.
     `watch` sees the values of every expression, a block at a time.
     """
     return _evaluate(kernel, inputs, parameters, watch, into)
@@ -91,7 +93,8 @@ def greatest_magnitude(
         if values.size:
             largest = max(largest, float(values.max()))
 
-    magnitudes = {name: np.abs(array) for name, array in inputs.items()}
+    dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}
+    magnitudes = {name: np.abs(numbers(dtypes[name], array)) for name, array in inputs.items()}
     absolute = {name: abs(p) for name, p in parameters.items()}
     _evaluate(kernel, magnitudes, absolute, watch, is_magnitude=True)
     return largest
@@ -116,10 +119,8 @@ def _evaluate(
     intermediates = kernel.computation.intermediates
     tensors = {t.name: t for t in (*kernel.backbone.tensors, *intermediates)}
     for line in kernel.computation.assignments:
-        evaluator = _Evaluator(
-            values, parameters, kernel.computation.extents, tensors, line.target.tensor, watch, is_magnitude
-        )
         name = line.target.tensor
+        evaluator = _Evaluator(values, parameters, kernel.computation, tensors, name, watch, is_magnitude)
         values[name] = evaluator.assignment(line, into.get(name))
     return {t.name: values[t.name] for t in kernel.backbone.tensors if t.is_output}
 
@@ -143,7 +144,7 @@ class _Evaluator:
         self,
         values: Mapping[str, Array],
         parameters: Mapping[str, float],
-        extents: Mapping[str, int],
+        computation: Computation,
         tensors: Mapping[str, Tensor],
         target: str,
         watch: Watch | None,
@@ -151,9 +152,10 @@ class _Evaluator:
     ) -> None:
         self.values = values
         self.parameters = parameters
-        self.extents = extents
+        self.extents = computation.extents
         self.tensors = tensors
-        self.type = np.int64 if tensors[target].dtype is DType.I32 else np.float64
+        self.target = tensors[target]
+        self.type = np.int64 if computation.computed_in[target] is DType.I32 else np.float64
         self.watch = watch
         self.is_magnitude = is_magnitude
 
@@ -161,22 +163,26 @@ class _Evaluator:
         """The whole target, a block of its first index at a time where it is large."""
         indices = line.target.indices
         shape = tuple(self.extents[i] for i in indices)
+        is_rounded = result is not None
         if result is None:
             result = np.empty(shape, self.type)
         if not indices:
-            result[...] = self.value(line.value, {}).array
-            if self.watch is not None:
-                self.watch(line.target, result)
+            self.put(line, result, self.value(line.value, {}).array, is_rounded)
             return result
         has_sums = any(isinstance(node, Reduction) for node in walk(line.value))
         most = MOST_BROADCAST if has_sums else MOST_ELEMENTWISE
         rows = max(1, most // max(1, math.prod(shape[1:])))
         for start in range(0, shape[0], rows):
             part = slice(start, min(start + rows, shape[0]))
-            result[part] = self.aligned(self.value(line.value, {indices[0]: part}), indices)
-            if self.watch is not None:
-                self.watch(line.target, result[part])
+            values = self.aligned(self.value(line.value, {indices[0]: part}), indices)
+            self.put(line, result[part], values, is_rounded)
         return result
+
+    def put(self, line: Assignment, result: Array, values: Array, is_rounded: bool) -> None:
+        """Gives a part of the target its values, as elements where it is to be rounded to them."""
+        result[...] = elements(self.target.dtype, values) if is_rounded else values
+        if self.watch is not None:
+            self.watch(line.target, numbers(self.target.dtype, result) if is_rounded else result)
 
     def length(self, index: str, ranges: Ranges) -> int:
         part = ranges.get(index)
@@ -231,8 +237,8 @@ class _Evaluator:
                 start += number * (ranges[index].start if index in ranges else 0)
             corner.append(slice(start, start + 1))
         shape = tuple(self.length(i, ranges) for i in indices)
-        elements = as_strided(array[tuple(corner)], shape, tuple(strides.values()))
-        return _Labelled(elements.astype(self.type), indices)
+        read = as_strided(array[tuple(corner)], shape, tuple(strides.values()))
+        return _Labelled(numbers(self.tensors[node.tensor].dtype, read).astype(self.type), indices)
 
     def binary(self, operator: str, left: _Labelled, right: _Labelled) -> _Labelled:
         indices = tuple(dict.fromkeys((*left.indices, *right.indices)))

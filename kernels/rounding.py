@@ -1,6 +1,6 @@
 """How far rounding may take the results of a correct program from those of the reference.
 
-In: a kernel file, the precision of its arithmetic, and the spread of every value in one evaluation by the
+In: a kernel file, and the spread of every value in one evaluation by the
 reference. Out: an absolute error for each tensor that is written. The errors of operands travel through
 every operation by its steepest slope within their spread; every operation adds an error of its own; a sum of
 n terms adds what n values of random sign give, which grows like sqrt(n). It is an estimate and no proof.
@@ -26,6 +26,7 @@ from spacedsl.kernels.expression import (
     Read,
     Reduction,
 )
+from spacedsl.kernels.formats import PRECISION
 from spacedsl.kernels.kernel_file import KernelFile
 
 Array = NDArray[Any]
@@ -72,14 +73,19 @@ class Spreads:
                 return Spread()
 
 
-def rounding_errors(kernel: KernelFile, spreads: Spreads, precision: Mapping[str, float]) -> dict[str, float]:
-    """The absolute error of every tensor that is written; `precision`: of its elements, relative, by name."""
+def rounding_errors(kernel: KernelFile, spreads: Spreads) -> dict[str, float]:
+    """The absolute error of every tensor that is written.
+
+    The operations of a line have the precision of what it computes in, its result that of its elements.
+    """
+    computation = kernel.computation
+    dtypes = {t.name: t.dtype for t in (*kernel.backbone.tensors, *computation.intermediates)}
     errors: dict[str, float] = {}
-    for line in kernel.computation.assignments:
+    for line in computation.assignments:
         name = line.target.tensor
-        own = precision[name]
-        found = _Errors(kernel, spreads, own, errors).of(line.value)
-        errors[name] = found + own * spreads.of(line.target).most if own else 0.0
+        inner, own = PRECISION[computation.computed_in[name]], PRECISION[dtypes[name]]
+        found = _Errors(kernel, spreads, inner, errors).of(line.value)
+        errors[name] = found + max(inner, own) * spreads.of(line.target).most if own else 0.0
     return errors
 
 

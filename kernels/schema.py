@@ -21,7 +21,9 @@ from pydantic import (
     StrictStr,
 )
 
-DTypeName = Literal["f32", "f64", "i32"]
+ComputedName = Literal["f32", "f64", "i32"]
+"""Types that there is arithmetic for."""
+DTypeName = Literal["f32", "f64", "i32", "bf16", "f16"]
 Extent = Annotated[
     StrictInt | StrictStr, Field(description="a number, the name of a size, or arithmetic with them")
 ]
@@ -75,12 +77,12 @@ class KernelEntry(_Entry):
     sizes: dict[str, StrictInt] = {}
     """Named extents."""
     tensors: dict[str, TensorEntry]
-    params: dict[str, DTypeName] = {}
+    params: dict[str, ComputedName] = {}
     """Scalar arguments and their types."""
     compute: list[StrictStr] = Field(min_length=1)
     """Assignments `T[i, ..] = expression`, in order."""
-    accumulate: DTypeName | None = None
-    """Type of partial sums; that of the target when absent."""
+    accumulate: ComputedName | None = None
+    """What lines compute in, partial sums above all; f32 for bf16 and f16, else the widest type of a line."""
     tiling: dict[str, list[list[StrictInt]]] = {}
     """For each index, the factors on offer at each level inside the outermost; inferred when absent."""
     tolerance: StrictInt | StrictFloat | None = Field(default=None, ge=0)

@@ -42,10 +42,24 @@ int64_t harness_time(void *function, void *const *arguments, int64_t batch, int6
   return count;
 }
 
+/* Numbers of 16 bits, as f32. */
+static float harness_bf16(uint16_t bits) {
+  union { uint32_t bits; float number; } both = {.bits = (uint32_t)bits << 16};
+  return both.number;
+}
+
+static float harness_f16(uint16_t bits) {
+  int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  float unit = exponent ? (float)(UINT32_C(1) << (exponent - 1)) : 1.0f; /* in units of 2^-24 */
+  float magnitude = exponent == 31 ? (mantissa ? __builtin_nanf("") : __builtin_inff())
+                                   : (float)(mantissa + (exponent ? 1024 : 0)) * unit * 0x1p-24f;
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
 /* How many of `count` elements are off by more than `tolerance`, or are no numbers. */
-#define HARNESS_DIFFERING(name, type, is_good)                                                             \
+#define HARNESS_DIFFERING(name, type, wide, is_good)                                                       \
   int64_t name(const type *found, const type *expected, int64_t count, double tolerance) {                 \
-    type limit = (type)tolerance;                                                                          \
+    wide limit = (wide)tolerance;                                                                          \
     int64_t differing = 0;                                                                                 \
     for (int64_t start = 0; start < count; start += 4096) {                                                \
       int64_t end = start + 4096 < count ? start + 4096 : count;                                           \
@@ -55,9 +69,13 @@ int64_t harness_time(void *function, void *const *arguments, int64_t batch, int6
     }                                                                                                      \
     return differing;                                                                                      \
   }
-HARNESS_DIFFERING(harness_differing_f32, float, __builtin_fabsf(found[i] - expected[i]) <= limit)
-HARNESS_DIFFERING(harness_differing_f64, double, __builtin_fabs(found[i] - expected[i]) <= limit)
-HARNESS_DIFFERING(harness_differing_i32, int32_t, ((void)limit, found[i] == expected[i]))
+HARNESS_DIFFERING(harness_differing_f32, float, float, __builtin_fabsf(found[i] - expected[i]) <= limit)
+HARNESS_DIFFERING(harness_differing_f64, double, double, __builtin_fabs(found[i] - expected[i]) <= limit)
+HARNESS_DIFFERING(harness_differing_bf16, uint16_t, float,
+                  __builtin_fabsf(harness_bf16(found[i]) - harness_bf16(expected[i])) <= limit)
+HARNESS_DIFFERING(harness_differing_f16, uint16_t, float,
+                  __builtin_fabsf(harness_f16(found[i]) - harness_f16(expected[i])) <= limit)
+HARNESS_DIFFERING(harness_differing_i32, int32_t, int32_t, ((void)limit, found[i] == expected[i]))
 
 static int harness_report_fd = -1;
 

@@ -19,11 +19,13 @@ from spacedsl.language.host import exposed
 
 
 class DType(enum.Enum):
-    """Element types: name, bytes, C type."""
+    """Element types: name, bytes, C type. Those of 16 bits are kept in memory, and computed with as f32."""
 
     F32 = ("f32", 4, "float")
     F64 = ("f64", 8, "double")
     I32 = ("i32", 4, "int32_t")
+    BF16 = ("bf16", 2, "uint16_t")
+    F16 = ("f16", 2, "uint16_t")
 
     @property
     def label(self) -> str:
@@ -35,7 +37,12 @@ class DType(enum.Enum):
 
     @property
     def c_name(self) -> str:
+        """Of the formats of 16 bits, C sees the bits."""
         return self.value[2]
+
+    @property
+    def has_arithmetic(self) -> bool:
+        return self.nbytes > 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,7 @@ class Dimension:
     """Innermost level only: whether the instruction's own access is contiguous along it, or is arithmetic (a
     reduction's order of terms is free)."""
     item_bytes: int
+    """Of what its instruction computes in: a lane of a vector."""
     instruction: Instruction
     inner_levels: tuple[Dimension, ...] = ()
     twins: tuple[Dimension, ...] = ()
@@ -230,6 +238,7 @@ class Instruction:
     """Stable: `load_A`, `init`, `fma`, `store_C`; numbered where a name recurs."""
     op: Op
     dtype: DType
+    """What it computes in: a load converts what it reads, a store rounds to what the tensor holds."""
     operands: tuple[Operand, ...] = ()
     access: Access | None = None
     """For LOAD and STORE."""
@@ -244,8 +253,14 @@ class Instruction:
     """Loads, later in the computation, of what this store writes."""
 
     @property
+    def access_dtype(self) -> DType:
+        """Of the elements in memory, for a load or store."""
+        return self.dtype if self.access is None else self.access.tensor.dtype
+
+    @property
     def item_bytes(self) -> int:
-        return self.dtype.nbytes
+        """Of an element in memory, for a load or store."""
+        return self.access_dtype.nbytes
 
     @property
     def combine(self) -> Combine | None:

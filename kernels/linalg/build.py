@@ -112,6 +112,7 @@ class _Builder:
         tilings: Mapping[str, Levels],
     ) -> None:
         self.extents = computation.extents
+        self.computed_in = computation.computed_in
         self.tensors = {t.name: t for t in tensors}
         self.parameters = {p.name: p for p in parameters}
         self.tilings = tilings
@@ -128,8 +129,9 @@ class _Builder:
 
     def assignment(self, line: Assignment) -> None:
         tensor = self.tensors[line.target.tensor]
-        value = self.value(line.value, tensor.dtype, {})
-        store = self.instruction(Op.STORE, tensor.dtype, line.target.indices, name=f"store_{tensor.name}")
+        dtype = self.computed_in[tensor.name]
+        value = self.value(line.value, dtype, {})
+        store = self.instruction(Op.STORE, dtype, line.target.indices, name=f"store_{tensor.name}")
         self.place(store, tensor, line.target.positions)
         store.operands = (self.operand(value, store),)
         self.stores[tensor.name] = store
@@ -153,7 +155,7 @@ class _Builder:
             case Name(name=name):
                 return ParameterValue(self.parameters[name])
             case Read():
-                return self.load(node, loads)
+                return self.load(node, dtype, loads)
             case Negation(operand=operand):
                 made = self.value(operand, dtype, loads)
                 return Number(-made.value) if isinstance(made, Number) else self.compute(Op.NEG, dtype, made)
@@ -178,7 +180,7 @@ class _Builder:
                 return Number(_CALL[name](*(m.value for m in made if isinstance(m, Number))))
         return self.compute(Op(name), dtype, *made)
 
-    def load(self, read: Read, loads: Loads) -> Instruction:
+    def load(self, read: Read, dtype: DType, loads: Loads) -> Instruction:
         known = loads.get((read.tensor, read.positions))
         if known is not None:
             return known
@@ -186,7 +188,7 @@ class _Builder:
         pad: tuple[int, ...] = ()
         if tensor.name in self.padded and not read.is_bare:
             tensor, pad = self.padded[tensor.name], tensor.pad
-        load = self.instruction(Op.LOAD, tensor.dtype, read.indices, name=f"load_{tensor.name}")
+        load = self.instruction(Op.LOAD, dtype, read.indices, name=f"load_{tensor.name}")
         self.place(load, tensor, read.positions, pad)
         if tensor.name in self.stores:
             self.stores[tensor.name].readers += (load,)

@@ -72,7 +72,7 @@ def _units(instruction: Instruction) -> frozenset[Unit]:
     """
     numbers = {abs(o.value) for o in instruction.operands if isinstance(o, Number)}
     op = instruction.op
-    if op not in _ARITHMETIC:
+    if op not in _ARITHMETIC or _may_be_narrower(instruction):
         return frozenset()
     if instruction.dtype is DType.I32:
         # Integers can be regrouped: only that something is accumulated is certain.
@@ -91,6 +91,20 @@ def _units(instruction: Instruction) -> frozenset[Unit]:
         case Op.DIV if 1.0 not in numbers:
             units = {"any"}
     return frozenset(units)
+
+
+def _may_be_narrower(instruction: Instruction) -> bool:
+    """Whether a compiler may compute in f32 what is said to be f64.
+
+    One operation between f32 operands and an f32 result, which is rounded to the same number either way.
+    """
+    if instruction.dtype is not DType.F64 or instruction.op is Op.FMA or instruction.reduced_dims:
+        return False
+    makers = [o.instruction for o in instruction.operands if isinstance(o, Value)]
+    return all(
+        other.access is not None and other.access_dtype.nbytes < instruction.dtype.nbytes
+        for other in (*makers, *instruction.consumers)
+    )
 
 
 def _is_only_added(product: Instruction) -> bool:

@@ -20,7 +20,7 @@ from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 from spacedsl.language.space import Counter, EnumChoice, Is, Visibility
 from spacedsl.language.space import Use as ChoiceUse
 from spacedsl.search.bounds.certain import Operation
-from spacedsl.search.bounds.rates import Rates, Use
+from spacedsl.search.bounds.rates import Rates, Use, used_dtype
 
 USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
 
@@ -78,7 +78,7 @@ class View:
         best = max((f.elements_per_ns.get(use, 0.0) for f in freedoms), default=0.0)
         if any(f.is_vector for f in freedoms):
             return best
-        return max(best, self.rates.instructions(use, instruction.dtype, 1))
+        return max(best, self.rates.instructions(use, used_dtype(instruction, use), 1))
 
     def lanes(self, dims: Iterable[Dimension]) -> int:
         return max((self.freedoms[d].lanes for d in dims), default=1)
@@ -164,7 +164,7 @@ class Domains:
         def may_be(kind: str) -> bool:
             return bool(kinds & self.kind_bits.get(kind, 0))
 
-        dtype = d.dimension.instruction.dtype
+        instruction = d.dimension.instruction
         possible = [size for bit, size in enumerate(d.universe) if sizes >> bit & 1]
         lanes = possible if may_be("VECTOR") else []
         speedups = [self.sharing(n) for n in possible] if may_be("PARALLEL") else []
@@ -173,7 +173,9 @@ class Domains:
             most=max(possible, default=1),
             lanes=max(lanes, default=1),
             elements_per_ns={
-                use: max(self._rates.elements(use, dtype, n) for n in lanes) for use in USES if lanes
+                use: max(self._rates.elements(use, used_dtype(instruction, use), n) for n in lanes)
+                for use in USES
+                if lanes
             },
             is_vector=bool(lanes) and kinds == self.kind_bits["VECTOR"],
             copies=max(possible, default=1) if may_be("UNROLL") else 1,

@@ -21,7 +21,7 @@ from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, Alternatives
 from spacedsl.search.bounds.domains import USES, Domains
 from spacedsl.search.bounds.nests import Nest
-from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
+from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate, used_dtype
 from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, WINDOW, Reduction, kept_values, least_steps
 from spacedsl.search.bounds.resources import Chain, Level, LoadInstructions, LoopOrder, Resource, Units
 
@@ -231,12 +231,12 @@ class _Tables:
 
     def _size(self, dim: Dimension, size: int) -> tuple[object, ...]:
         threads, speedup = self.domains.sharing(size)
-        dtype = dim.instruction.dtype
-        return (size, threads, speedup, *(self.rates.elements(use, dtype, size) for use in USES))
+        elements = (self.rates.elements(use, used_dtype(dim.instruction, use), size) for use in USES)
+        return (size, threads, speedup, *elements)
 
     def _instr(self, instruction: Instruction) -> int:
         if instruction not in self._instrs:
-            scalar = (self.rates.instructions(use, instruction.dtype, 1) for use in USES)
+            scalar = (self.rates.instructions(use, used_dtype(instruction, use), 1) for use in USES)
             self._instrs[instruction] = len(self._instrs)
             self._append("instrs", [(self._dims_of(instruction.dims), (0, 0), *scalar)])
         return self._instrs[instruction]
@@ -264,7 +264,7 @@ class _Tables:
             if terms > LONGEST_UNROLLED
         ]
         foreign = [number for dims in reduction.foreign_dims for number in self._dims_of(dims)]
-        load_rates = [self.rates.most_instructions("load", load.dtype) for load in reduction.loads]
+        load_rates = [self.rates.most_instructions("load", load.access_dtype) for load in reduction.loads]
         row = (
             self._instr(instruction),
             self._doubles(figure for table in tables for figure in table)[0],
@@ -326,7 +326,7 @@ class _Tables:
             self._ints(cells)[0],
             0,
             nest.kept_loads,
-            max(self.rates.most_instructions("load", o.load.dtype) for o in nest.operands),
+            max(self.rates.most_instructions("load", o.load.access_dtype) for o in nest.operands),
         )
         self.nests.append(nest)
         self._append("nests", [row])

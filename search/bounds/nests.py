@@ -357,7 +357,7 @@ class NestView:
     def _loads(self, inner: int) -> Pressure:
         view, nest = self.view, self.nest
         lanes = {operand: view.lanes(operand.load.dims) for operand in nest.operands}
-        rate = max(view.rates.most_instructions("load", o.load.dtype) for o in nest.operands)
+        rate = max(view.rates.most_instructions("load", o.load.access_dtype) for o in nest.operands)
         widest = view.lanes(nest.dims)
         least = Pressure(math.inf, inner, "loads", 0.0, 0.0)
         for sizes in self._corners(inner):

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.backbone import DType, Instruction
 from spacedsl.search.bounds.certain import Unit
 
 Use = Unit | Literal["load", "store"]
 """What an instruction occupies."""
+
+
+def used_dtype(instruction: Instruction, use: Use) -> DType:
+    """Of the elements that a use handles: what moves is as wide as it is in memory."""
+    return instruction.access_dtype if use in ("load", "store") else instruction.dtype
+
 
 _UNITS: tuple[Unit, ...] = ("multiply", "add", "any")
 

@@ -115,7 +115,7 @@ class Reduction:
             / shape.speedup
             for shape in self.shapes(view)
         )
-        rate = max(view.rates.most_instructions("load", load.dtype) for load in self.loads)
+        rate = max(view.rates.most_instructions("load", load.access_dtype) for load in self.loads)
         return loads / rate
 
     def shapes(self, view: View) -> Iterator[Shape]:

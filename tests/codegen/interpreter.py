@@ -14,6 +14,7 @@ from spacedsl.codegen.program import (
     Apply,
     Assign,
     Broadcast,
+    Convert,
     Div,
     Expression,
     FirstLane,
@@ -35,7 +36,7 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
 )
-from spacedsl.kernels.linalg.backbone import Combine, Op
+from spacedsl.kernels.linalg.backbone import Combine, DType, Op
 
 _NEUTRAL = {Combine.SUM: 0, Combine.PROD: 1, Combine.MAX: -(2**31), Combine.MIN: 2**31 - 1}
 """Of integers; no test has smaller or larger values."""
@@ -61,6 +62,19 @@ Value = list[Any]
 def interpret(program: Program, memory: dict[str, list[Any]], parameters: Mapping[str, float]) -> None:
     """Runs the program on flat buffers, which it changes."""
     _Interpreter(memory, parameters).block(program.body, {}, {})
+
+
+def _rounded(number: Any, dtype: DType) -> Any:
+    """The nearest number of a type, to even: what is rounded has so many digits behind its first one."""
+    digits = _DIGITS.get(dtype)
+    if digits is None or number == 0 or not math.isfinite(number):
+        return number
+    least_exponent = -14 if dtype is DType.F16 else -126
+    unit = 2.0 ** (max(math.frexp(number)[1] - 1, least_exponent) - digits)
+    return round(number / unit) * unit
+
+
+_DIGITS = {DType.BF16: 7, DType.F16: 10, DType.F32: 23}
 
 
 class _Interpreter:
@@ -119,6 +133,8 @@ class _Interpreter:
                 return value(part) * lanes
             case FirstLane(part, lanes, combine):
                 return value(part) + [_NEUTRAL[combine]] * (lanes - 1)
+            case Convert(part, dtype):
+                return [_rounded(x, dtype) for x in value(part)]
             case LaneReduction(part, combine):
                 return [_COMBINE[combine](value(part))]
             case Max(a, b):

@@ -13,7 +13,9 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.native import build_function
 from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.verify import verify
+from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.kernels.linalg.backbone import DType
 from spacedsl.kernels.reference import view
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.running import compiled_difference
@@ -35,8 +37,12 @@ def test_generated_code_computes_what_numpy_does(name: str, smallest: int, step:
     case = next(make_cases(kernel, np.random.default_rng(5)))
     assert compiled_difference(kernel, program, case, tmp_path) == ""
     inputs = {t.name: view(t, case.inputs[t.name]) for t in kernel.backbone.tensors if not t.is_output}
-    found = build_function(kernel.backbone, print_c(program, 2))(*inputs.values(), *case.parameters.values())
-    wide = {n: a.astype(np.int64 if a.dtype == np.int32 else np.float64) for n, a in inputs.items()}
+    integers = {p.name for p in kernel.backbone.parameters if p.dtype is DType.I32}
+    parameters = [int(p) if name in integers else p for name, p in case.parameters.items()]
+    found = build_function(kernel.backbone, print_c(program, 2))(*inputs.values(), *parameters)
+    dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}
+    given = {n: numbers(dtypes[n], a) for n, a in inputs.items()}
+    wide = {n: a.astype(np.int64 if a.dtype == np.int32 else np.float64) for n, a in given.items()}
     expected = DIRECT[name](wide, case.parameters)
     outputs = [t for t in kernel.backbone.tensors if t.is_output]
     for tensor, array, wanted in zip(
@@ -45,4 +51,5 @@ def test_generated_code_computes_what_numpy_does(name: str, smallest: int, step:
         expected if isinstance(expected, tuple) else (expected,),
         strict=True,
     ):
-        np.testing.assert_allclose(array, wanted, rtol=0, atol=2 * case.tolerances[tensor.name])
+        values = numbers(tensor.dtype, array)
+        np.testing.assert_allclose(values, wanted, rtol=0, atol=2 * case.tolerances[tensor.name])

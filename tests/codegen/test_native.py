@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from spacedsl.codegen.c_printer import prototype
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.diagnostics import Source
+from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import check_kernel
+from spacedsl.kernels.linalg.backbone import DType
 
 # Row i of x lies 8 elements after row i - 1: there are gaps.
 TEXT = """
@@ -159,3 +161,32 @@ def test_it_shows_itself_as_its_prototype(scale: Function) -> None:
     assert repr(scale).startswith(
         "<void scale(const float *restrict x, const double *restrict w, float *restrict z"
     )
+
+
+@pytest.fixture(scope="module")
+def halves() -> Function:
+    """z = x, which is bf16, and v = w, which is f16."""
+    text = TEXT.replace("dtype: f32", "dtype: bf16").replace("dtype: f64", "dtype: f16")
+    text = text.replace("alpha * x", "x").replace("w[j] + w[j]", "w[j]").replace("params: {alpha: f32}\n", "")
+    kernel = check_kernel(Source("scale", text), Path("scale.yaml")).backbone
+    entry = prototype(kernel.name, kernel.tensors, kernel.parameters)
+    body = BODY.replace("alpha * x", "x").replace("w[j] + w[j]", "w[j]")
+    return build_function(kernel, f"#include <stdint.h>\n{entry}{body}")
+
+
+def test_bf16_is_given_as_bits_or_rounded_from_numbers(halves: Function) -> None:
+    bits, weights = np.arange(15, dtype=np.uint16).reshape(3, 5) * 1000, W.astype(np.float16)
+    for given in (bits, numbers(DType.BF16, bits), numbers(DType.BF16, bits).astype(np.float64)):
+        found = halves(given, weights)
+        assert isinstance(found, tuple)
+        assert [array.dtype.name for array in found] == ["uint16", "float16"]
+        np.testing.assert_array_equal(found[0], bits)
+        np.testing.assert_array_equal(found[1], weights)
+    rounded = halves(np.full((3, 5), 1 + 2.0**-8), W)[0]
+    np.testing.assert_array_equal(rounded, np.full((3, 5), 0x3F80))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "u1", "bool"])
+def test_integers_are_no_bf16(dtype: str, halves: Function) -> None:
+    with pytest.raises(TypeError, match="`x` is bf16: bits are uint16"):
+        halves(np.ones((3, 5), dtype), W)

@@ -13,11 +13,13 @@ from spacedsl.codegen.program import (
     Add,
     Assign,
     Broadcast,
+    Convert,
     FirstLane,
     Index,
     LaneReduction,
     Load,
     Loop,
+    Neg,
     Number,
     ParallelLoop,
     ParameterValue,
@@ -33,7 +35,7 @@ from tests.codegen.kernels import axpy, matmul
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script
 
-F32, F32X16 = Type(DType.F32), Type(DType.F32, 16)
+F32, F32X16, HALF = Type(DType.F32), Type(DType.F32, 16), Type(DType.BF16)
 
 
 def axpy_program() -> Program:
@@ -173,6 +175,18 @@ MISTAKES: dict[str, tuple[Program, str]] = {
     "an uneven vector": (
         inner(lambda b: (Assign(Register("a", Type(DType.F32, 3)), Load("x", Z, Type(DType.F32, 3))), *b)),
         "a vector has 2, 4, 8, .. lanes, not 3",
+    ),
+    "arithmetic in 16 bits": (
+        inner(lambda b: (*b, Assign(Register("a", HALF), Neg(Convert(Load("x", Z, F32), DType.BF16))))),
+        "there is no arithmetic in bf16",
+    ),
+    "a conversion that would round twice": (
+        inner(lambda b: (*b, Assign(Register("a", HALF), Convert(Number(1, Type(DType.F64)), DType.BF16)))),
+        "there is no conversion from f64 to bf16",
+    ),
+    "a conversion that is not said": (
+        inner(lambda b: (*b, Assign(Register("a", F32), Convert(Load("x", Z, F32), DType.F64)))),
+        "register a is f32, its value is f64",
     ),
     "a vector number": (
         inner(lambda b: (Assign(Register("a", F32X16), Number(0, F32X16)), *b)),

@@ -105,6 +105,23 @@ DIRECT: dict[str, Callable[[Values, Values], Any]] = {
     "column_max": lambda t, _: t["A"].max(axis=0),
     "sum_all": lambda t, _: t["A"].sum(),
     "max_all": lambda t, _: t["A"].max(),
+    "middle_sum": lambda t, _: t["A"].sum(axis=1),
+    "column_sum_i32": lambda t, _: t["A"].sum(axis=0),
+    "row_max_i32": lambda t, _: t["A"].max(axis=1),
+    "outer_min_i32": lambda t, _: t["A"].min(axis=(0, 2)),
+    "einsum": lambda t, _: np.einsum("bik,kjl,bl->bij", t["A"], t["B"], t["C"]),
+    "axpy_f64": lambda t, p: p["alpha"] * t["x"] + t["y"],
+    "axpy_i32": lambda t, p: int(p["alpha"]) * t["x"] + t["y"],
+    "axpy_bf16": lambda t, p: p["alpha"] * t["x"] + t["y"],
+    "dot_f64": lambda t, _: t["x"] @ t["y"],
+    "dot_f32_f64": lambda t, _: t["x"] @ t["y"],
+    "matvec_f64": lambda t, _: t["A"] @ t["x"],
+    "matvec_i32": lambda t, _: t["A"] @ t["x"],
+    "matmul_bf16": lambda t, _: t["A"] @ t["B"],
+    "matmul_f16": lambda t, _: t["A"] @ t["B"],
+    "matmul_bias_gelu_bf16": lambda t, _: gelu(t["A"] @ t["B"] + t["b"]),
+    "softmax_bf16": lambda t, _: softmax(t["X"]),
+    "transpose_bf16": lambda t, _: t["A"].T,
 }
 
 FIXED = ("taps", "stride", "zeros")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.inputs import integer_inputs
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.linalg.backbone import (
@@ -299,7 +300,10 @@ def used_only(text: str, line: str) -> str:
 def assert_backbone_means_reference(kernel: KernelFile) -> None:
     arguments = integer_inputs(kernel, np.random.default_rng(5))
     expected = evaluate(kernel, arguments.inputs, arguments.parameters)
-    buffers: dict[str, Any] = {name: array.astype(np.float64) for name, array in arguments.inputs.items()}
+    dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}
+    buffers: dict[str, Any] = {
+        name: numbers(dtypes[name], array).astype(np.float64) for name, array in arguments.inputs.items()
+    }
     for tensor in kernel.backbone.tensors:
         if tensor.is_output:
             buffers[tensor.name] = np.full(tensor.span, np.nan)

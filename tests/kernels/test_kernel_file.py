@@ -61,7 +61,11 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a size that is true": (changed(("m: 64", "m: true")), [("KF007", 3, 12, "an integer")]),
     "a size without a value": (changed(("m: 64", "m: ")), [("KF007", 3, 9, "an integer")]),
     "a shape that is no list": (changed(("shape: [m, k]", "shape: 64")), [("KF007", 5, 26, "a list")]),
-    "an unknown dtype": (changed(("A: {dtype: f32", "A: {dtype: f16")), [("KF007", 5, 14, "'f32'")]),
+    "an unknown dtype": (changed(("A: {dtype: f32", "A: {dtype: f8")), [("KF007", 5, 14, "'f32'")]),
+    "a parameter of 16 bits": (
+        changed((COMPUTE, COMPUTE + "\nparams: {alpha: bf16}")),
+        [("KF007", 10, 17, "'f32'")],
+    ),
     "an unknown backbone": (changed(("linalg", "linalgg")), [("KF007", 2, 11, "unknown backbone")]),
     "compute that is no list": (changed(("\n  - C", " C")), [("KF007", 8, 10, "a list")]),
     "no line of compute": (changed(("\n  - " + COMPUTE, " []")), [("KF007", 8, 10, "at least 1")]),
@@ -131,8 +135,19 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     ),
     "division of integers": (changed(I32, ("] * B", "] / B")), [("KF008", 9, 22, "division of i32")]),
     "an index as a value": (changed(("sum[p]", "i * sum[p]")), [("KF008", 9, 15, "`i` as a value")]),
-    "mixed dtypes": (changed(("A: {dtype: f32", "A: {dtype: f64")), [("KF008", 9, 22, "`A` is f64")]),
-    "wide partial sums": (MATMUL + "accumulate: f64\n", [("KF008", 10, 13, "partial sums")]),
+    "integers among other numbers": (
+        changed(("A: {dtype: f32", "A: {dtype: i32")),
+        [("KF008", 9, 22, "`A` is i32")],
+    ),
+    "sums that are too narrow": (
+        changed(("B: {dtype: f32", "B: {dtype: f64")) + "accumulate: f32\n",
+        [("KF018", 10, 13, "`B` is f64, which f32 cannot accumulate")],
+    ),
+    "sums of integers alone": (MATMUL + "accumulate: i32\n", [("KF018", 10, 13, "`A` is f32")]),
+    "integers that are no integers": (
+        changed(I32) + "accumulate: f64\n",
+        [("KF018", 10, 13, "`A` is i32, which f64 cannot accumulate")],
+    ),
     "a second assignment": (
         MATMUL + "  - C[i, j] = sum[q](A[i, q])\n",
         [("KF008", 10, 5, "assigned to twice")],

@@ -11,6 +11,7 @@ import pytest
 
 from spacedsl.kernels import reference
 from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation, Read, Reduction
+from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.inputs import integer_inputs, random_inputs
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.reference import evaluate, greatest_magnitude, view
@@ -25,10 +26,10 @@ def views(kernel: KernelFile, buffers: Arrays) -> dict[str, Any]:
     arrays = {}
     for tensor in kernel.backbone.tensors:
         if not tensor.is_output:
-            array = np.empty(tensor.shape)
+            array, held = np.empty(tensor.shape), numbers(tensor.dtype, buffers[tensor.name])
             for position in np.ndindex(*tensor.shape):
                 address = sum(n * s for n, s in zip(position, tensor.strides, strict=True))
-                array[position] = buffers[tensor.name][address]
+                array[position] = held[address]
             arrays[tensor.name] = array
     return arrays
 

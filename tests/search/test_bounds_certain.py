@@ -211,6 +211,27 @@ def test_integers_may_be_regrouped_so_that_only_accumulations_are_certain() -> N
     assert found == {"multiply": 0, "add": 0, "any": 64 * 64 * 2047}
 
 
+def test_bytes_are_those_of_memory_and_arithmetic_that_of_what_is_computed_in() -> None:
+    halves = parse(MATMUL.replace("dtype: f32", "dtype: bf16")).backbone
+    assert work(halves) == work(parse(MATMUL).backbone)
+    assert {f.tensor.name: f.nbytes for f in footprints(halves)} == {
+        "A": 64 * 2048 * 2, "B": 64 * 2048 * 2, "C": 64 * 64 * 2
+    }  # fmt: skip
+
+
+def test_one_operation_of_f32_in_f64_may_be_done_in_f32() -> None:
+    assert narrow("a[i] + b[i]") == {"multiply": 0, "add": 0, "any": 0}
+    assert narrow("a[i] + b[i] - c[i]")["any"] == 200
+    assert work(parse(MATMUL + "accumulate: f64\n").backbone) == work(parse(MATMUL).backbone)
+
+
+def narrow(y: str) -> dict[str, int]:
+    """What is certain of a line of f32 that computes in f64."""
+    inputs = "\n  ".join(f"{name}: {{dtype: f32, shape: [n]}}" for name in "abc" if f"{name}[" in y)
+    text = ELEMENTWISE.format(y=y, z="a[i]", dtype="f32", inputs=inputs)
+    return work(parse(text + "accumulate: f64\n").backbone)
+
+
 def test_what_does_not_vary_along_a_loop_is_hoisted_out_of_it() -> None:
     text = MATMUL.replace("sum[p](A[i, p] * B[p, j])", "sum[p]((A[i, p] * 3) * B[p, j])")
     multiplications = work(parse(text).backbone)["multiply"]

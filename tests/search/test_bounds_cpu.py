@@ -27,6 +27,10 @@ AXPY_BYTES = 4 * 2**20
 CACHED_BYTES = 2**16 + 2**20
 
 
+HALVES = [AXPY.replace("dtype: f32", "dtype: bf16"), MATMUL.replace("dtype: f32", "dtype: f16")]
+"""Of 16 bits in memory, and computed with as f32."""
+
+
 def terms(bound: CpuBound, candidate: Candidate) -> dict[str, float]:
     return {term.resource: term.bound_ns for term in bound.explain(candidate)}
 
@@ -245,7 +249,7 @@ def test_stores_that_go_through_the_caches_share_a_slower_rate(tmp_path: Path) -
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, MATMUL.replace("p: []", "p: [[2, 4], [4]]")])
+@pytest.mark.parametrize("text", [AXPY, MATMUL, *HALVES, MATMUL.replace("p: []", "p: [[2, 4], [4]]")])
 def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> None:
     instance = instance_of(text)
     bound = CpuBound(instance, DEVICE)
@@ -267,7 +271,7 @@ def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> Non
 # ---- Against programs ----------------------------------------------------------------------------------
 
 Executed = Counter[tuple[str, int]]
-"""Instructions of the busiest thread, by kind and lanes."""
+"""Instructions of the busiest thread, by kind and bytes."""
 
 
 def executed(body: tuple[tree.Statement, ...], threads: int) -> Executed:
@@ -281,7 +285,7 @@ def executed(body: tuple[tree.Statement, ...], threads: int) -> Executed:
                 times = math.ceil(extent / threads)
                 found.update({k: n * times for k, n in executed(inner, threads).items()})
             case tree.Store(_, _, value):
-                found["store", tree.type_of(value).lanes] += 1
+                found["store", width(value)] += 1
                 found.update(counted(value))
             case tree.Assign(_, value):
                 found.update(counted(value))
@@ -289,24 +293,28 @@ def executed(body: tuple[tree.Statement, ...], threads: int) -> Executed:
 
 
 def counted(expression: tree.Expression) -> Iterator[tuple[str, int]]:
-    lanes = tree.type_of(expression).lanes
     if isinstance(expression, tree.Fma | tree.Mul):
-        yield "multiply", lanes
+        yield "multiply", width(expression)
     elif isinstance(expression, tree.Load):
-        yield "load", lanes
+        yield "load", width(expression)
     for part in tree.operands(expression):
         yield from counted(part)
 
 
-def rate(device: CpuDevice, kind: str, lanes: int) -> float:
+def width(expression: tree.Expression) -> int:
+    kind = tree.type_of(expression)
+    return kind.lanes * kind.dtype.nbytes
+
+
+def rate(device: CpuDevice, kind: str, nbytes: int) -> float:
     if kind == "multiply":
-        table = {r.lanes: r.instructions_per_ns for r in device.arithmetic if r.unit == "multiply"}
+        table = {4 * r.lanes: r.instructions_per_ns for r in device.arithmetic if r.unit == "multiply"}
     else:
-        table = {a.nbytes // 4: a.instructions_per_ns for a in device.accesses if a.kind == kind}
-    return table.get(lanes, max(table.values()))
+        table = {a.nbytes: a.instructions_per_ns for a in device.accesses if a.kind == kind}
+    return table.get(nbytes, max(table.values()))
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, MATMUL.replace("k: 2048", "k: 8")])
+@pytest.mark.parametrize("text", [AXPY, MATMUL, *HALVES, MATMUL.replace("k: 2048", "k: 8")])
 def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: str) -> None:
     instance: Instance = instance_of(text)
     kernel = instance.kernel
@@ -317,8 +325,8 @@ def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: s
         *_, leaf = descent(instance, random)
         program = lower(kernel, CandidateImplementation(leaf))
         time_ns: Counter[str] = Counter()
-        for (kind, lanes), count in executed(program.body, DEVICE.threads).items():
-            time_ns[kind] += count / rate(DEVICE, kind, lanes)  # type: ignore[assignment]
+        for (kind, nbytes), count in executed(program.body, DEVICE.threads).items():
+            time_ns[kind] += count / rate(DEVICE, kind, nbytes)  # type: ignore[assignment]
         found = terms(bound, leaf)
         assert found["floating-point multipliers"] <= time_ns["multiply"] * (1 + 1e-9)
         assert found["load instructions"] <= time_ns["load"] * (1 + 1e-9)
