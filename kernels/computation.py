@@ -18,6 +18,7 @@ from spacedsl.kernels.expression import (
     FUNCTIONS,
     INTEGER_FUNCTIONS,
     REDUCERS,
+    TRIANGULAR_CALLS,
     Affine,
     Assignment,
     Binary,
@@ -29,6 +30,7 @@ from spacedsl.kernels.expression import (
     Read,
     Reduction,
     affine,
+    triangular,
     walk,
 )
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
@@ -340,6 +342,9 @@ class _Checker:
         if name in self.tensors:
             hint = f"elements stand in brackets: `{name}[..]`"
             self.report.error("KF020", f"`{name}` is a tensor", span, hint)
+            return node
+        if known is None and name in TRIANGULAR_CALLS:
+            self.report.problems.append(triangular(span))
             return node
         if known is None:
             self.report.error("KF021", f"unknown function `{name}`", span, closest(name, FUNCTIONS))

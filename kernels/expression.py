@@ -6,6 +6,7 @@ spans in that file. The grammar is `grammars/kernel.lark`; what names mean is ch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -240,7 +241,36 @@ _TERMINAL_WORDS = {
 }
 
 
+TRIANGULAR_CALLS = ("range", "tril", "triu", "where")
+"""What other languages write triangular loops with."""
+
+_CONDITION = re.compile(r"[<>≤≥]|(if|for|where)\b")
+_BOUND = re.compile(r"[<>≤≥=:.(]|in\b")
+"""Of an index, where a reduction names it."""
+_REDUCER_OPENED = re.compile(r"\b(sum|prod|max|min)\s*\[[^\]]*$")
+
+
+def triangular(span: Span) -> Diagnostic:
+    """What is said of a loop whose bounds depend on another index."""
+    message = "an index takes all values up to its extent: there are no triangular loops"
+    hint = (
+        "tiles, vectors and threads are shared out before anything runs; compute the whole square, from "
+        "inputs that hold zeros in one half, and leave what is not wanted of a result"
+    )
+    return Diagnostic("KF036", message, span, hint)
+
+
+def _is_triangular(text: str, at: int) -> bool:
+    """Whether what stands there limits an index."""
+    if _CONDITION.match(text, at):
+        return True
+    return bool(_BOUND.match(text, at) and _REDUCER_OPENED.search(text[:at]))
+
+
 def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
+    start = error.pos_in_stream
+    if start is not None and _is_triangular(text.text, start):
+        return triangular(text.span(start, start + 1))
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         return Diagnostic(

@@ -152,6 +152,20 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         MATMUL + "  - C[i, j] = sum[q](A[i, q])\n",
         [("KF008", 10, 5, "assigned to twice")],
     ),
+    **{
+        f"a triangular loop: {line}": (changed((COMPUTE, line)), [("KF036", 9, column, "triangular")])
+        for line, column in {
+            "C[i, j] = sum[p <= i](A[i, p] * B[p, j])": 21,
+            "C[i, j] = sum[p < j](A[i, p] * B[p, j])": 21,
+            "C[i, j ≤ i] = sum[p](A[i, p] * B[p, j])": 12,
+            "C[i, j] = sum[p=0:i](A[i, p] * B[p, j])": 20,
+            "C[i, j] = sum[p in range(i)](A[i, p] * B[p, j])": 21,
+            "C[i, j] = sum[range(i)](A[i, p] * B[p, j])": 24,
+            "C[i, j] = sum[p](A[i, p] * B[p, j]) if j <= i else 0": 41,
+            "C[i, j] = sum[p](where(p, A[i, p]) * B[p, j])": 22,
+            "C[i, j] = sum[p](tril(A[i, p]) * B[p, j])": 22,
+        }.items()
+    },
     "a diagonal on the left": (
         changed(("n: 48", "n: 64"), ("C[i, j]", "C[i, i]"), ("B[p, j]", "B[p, i]")),
         [("KF008", 9, 10, "diagonal")],
