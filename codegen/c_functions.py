@@ -68,7 +68,7 @@ def functions(needed: Iterable[tuple[Type, str]]) -> list[str]:
         for called in section.calls:
             is_of_element = called.startswith("element ")
             add(Type(kind.dtype) if is_of_element else kind, called.removeprefix("element "))
-        if kind not in integers and ("$I" in section.text or kind.lanes == 1):
+        if kind not in integers and (re.search(r"\$I|\$lanes", section.text) or kind.lanes == 1):
             integers[kind] = _shorthands(kind)
         known[kind, name] = section.text_for(kind)
 
@@ -112,7 +112,12 @@ def _shorthands(kind: Type) -> str:
     width, size = 8 * kind.dtype.nbytes, kind.lanes * kind.dtype.nbytes
     if kind.lanes == 1:
         return f"typedef {arithmetic_type(kind.dtype)} {kind};"
-    return f"typedef int{width}_t {kind}_integers __attribute__((vector_size({size})));"
+    return f"typedef int{width}_t {_integers(kind)} __attribute__((vector_size({size})));"
+
+
+def _integers(kind: Type) -> str:
+    """The signed integers of the same shape."""
+    return f"int{8 * kind.dtype.nbytes}_t" if kind.lanes == 1 else f"{kind}_integers"
 
 
 _CONSTANTS: dict[DType, dict[str, str]] = {
@@ -154,7 +159,7 @@ class _Words(dict[str, str]):
             case "E":
                 return arithmetic_type(dtype)
             case "I":
-                return f"int{8 * dtype.nbytes}_t" if lanes == 1 else f"{self.kind}_integers"
+                return _integers(self.kind)
             case "inline":
                 return _INLINE
             case "copies":
@@ -165,8 +170,12 @@ class _Words(dict[str, str]):
                 return "" if lanes == 1 else f"x{lanes}"
             case "root":
                 return _instruction(_ROOTS.get((dtype, lanes)), "x")
+            case "greater":
+                return Template(_instruction(_EXTREMES.get((dtype, lanes)), "max")).substitute(self)
+            case "smaller":
+                return Template(_instruction(_EXTREMES.get((dtype, lanes)), "min")).substitute(self)
             case "square":
-                return ", ".join(f"__builtin_sqrt{self['f']}(x[{lane}])" for lane in range(lanes))
+                return ", ".join(f"{Type(dtype)}_sqrt(x[{lane}])" for lane in range(lanes))
             case "widened":
                 return _instruction(_WIDENED.get(lanes), f"(halves){'{x}' if lanes == 1 else 'x'}")
             case "narrowed":
@@ -176,16 +185,21 @@ class _Words(dict[str, str]):
             case "log":
                 return _horner("z", [1 / (2 * n + 1) for n in range(1, _LOG_TERMS[dtype] + 1)], dtype)
             case "lanes":
-                return _tree(lanes, _PAIRS[operator], Type(dtype))
+                return _folds(self.kind, _PAIRS[operator])
             case "others":
                 return f", {c_number(neutral(Combine(operator), dtype), dtype)}" * (lanes - 1)
         raise KeyError(word)
 
 
 _Instruction = tuple[str, str]
-"""What the compiler defines where it has it, and a call of its function, with `{x}` for the operand."""
+"""What the compiler defines where it has it, and a call of its function, with a place for a word."""
 
 _ROOTS: dict[tuple[DType, int], _Instruction] = {
+    (DType.F32, 1): ("__SSE__", "__builtin_ia32_sqrtss((float __attribute__((vector_size(16)))){{{x}}})[0]"),
+    (DType.F64, 1): (
+        "__SSE2__",
+        "__builtin_ia32_sqrtsd((double __attribute__((vector_size(16)))){{{x}}})[0]",
+    ),
     (DType.F32, 4): ("__SSE__", "__builtin_ia32_sqrtps({x})"),
     (DType.F32, 8): ("__AVX__", "__builtin_ia32_sqrtps256({x})"),
     (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_sqrtps512_mask({x}, {x}, -1, 4)"),
@@ -193,6 +207,19 @@ _ROOTS: dict[tuple[DType, int], _Instruction] = {
     (DType.F64, 4): ("__AVX__", "__builtin_ia32_sqrtpd256({x})"),
     (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_sqrtpd512_mask({x}, {x}, -1, 4)"),
 }
+
+_EXTREMES: dict[tuple[DType, int], _Instruction] = {
+    (DType.F32, 4): ("__SSE__", "__builtin_ia32_{x}ps(a, b)"),
+    (DType.F32, 8): ("__AVX__", "__builtin_ia32_{x}ps256(a, b)"),
+    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_{x}ps512_mask(a, b, a, -1, 4)"),
+    (DType.F64, 2): ("__SSE2__", "__builtin_ia32_{x}pd(a, b)"),
+    (DType.F64, 4): ("__AVX__", "__builtin_ia32_{x}pd256(a, b)"),
+    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_{x}pd512_mask(a, b, a, -1, 4)"),
+    (DType.I32, 4): ("__SSE4_1__", "($T)__builtin_ia32_p{x}sd128(($I)a, ($I)b)"),
+    (DType.I32, 8): ("__AVX2__", "($T)__builtin_ia32_p{x}sd256(($I)a, ($I)b)"),
+    (DType.I32, 16): ("__AVX512F__", "($T)__builtin_ia32_p{x}sd512_mask(($I)a, ($I)b, ($I)a, -1)"),
+}
+"""The greater, or the smaller, of two vectors: of two that are equal or no numbers, the second one."""
 
 _WIDENED: dict[int, _Instruction] = {
     1: ("__F16C__", "__builtin_ia32_vcvtph2ps({x})[0]"),
@@ -209,12 +236,12 @@ _NARROWED: dict[int, _Instruction] = {
 """By lanes: f16 from f32, to the nearest."""
 
 
-def _instruction(known: _Instruction | None, operand: str) -> str:
+def _instruction(known: _Instruction | None, word: str) -> str:
     """The condition under which gcc has it, and the statement; one that never holds where it is unknown."""
     if known is None:
         return "0\n"
     feature, call = known
-    return f"defined({feature}) && !defined(__clang__)\n  return {call.format(x=operand)};"
+    return f"defined({feature}) && !defined(__clang__)\n  return {call.format(x=word)};"
 
 
 _STREAMS = {
@@ -234,17 +261,20 @@ def _stream(nbytes: int) -> str:
 
 
 _PAIRS = {
-    "sum": "({a} + {b})", "prod": "({a} * {b})", "max": "{type}_max({a}, {b})", "min": "{type}_min({a}, {b})"
+    "sum": "{a} + {b}", "prod": "{a} * {b}", "max": "{type}_max({a}, {b})", "min": "{type}_min({a}, {b})"
 }  # fmt: skip
 
 
-def _tree(lanes: int, pair: str, element: Type) -> str:
-    """Halves are combined until one lane is left."""
-    terms = [f"x[{lane}]" for lane in range(lanes)]
-    while len(terms) > 1:
-        half = len(terms) // 2
-        terms = [pair.format(type=element, a=a, b=b) for a, b in zip(terms[:half], terms[half:], strict=True)]
-    return terms[0]
+def _folds(kind: Type, pair: str) -> str:
+    """Statements that combine one half of the lanes with the other, until the first lane holds all."""
+    halves = [1 << n for n in reversed(range((kind.lanes - 1).bit_length()))]
+    orders = [", ".join(str((lane + half) % kind.lanes) for lane in range(kind.lanes)) for half in halves]
+    clang = [f"__builtin_shufflevector(x, x, {order})" for order in orders]
+    gcc = [f"__builtin_shuffle(x, ({_integers(kind)}){{{order}}})" for order in orders]
+    return "\n".join([
+        "#ifdef __clang__", *(f"  x = {pair.format(type=kind, a='x', b=moved)};" for moved in clang),
+        "#else", *(f"  x = {pair.format(type=kind, a='x', b=moved)};" for moved in gcc), "#endif\n",
+    ])  # fmt: skip
 
 
 def _horner(variable: str, coefficients: list[float], dtype: DType) -> str:

@@ -159,12 +159,23 @@ __attribute__((destructor)) static void pool_end(void) {
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x8_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 
+typedef int32_t f32x8_integers __attribute__((vector_size(32)));
+
 static inline __attribute__((always_inline)) f32x8 f32x8_first_sum(float x) {
   return (f32x8){x};
 }
 
 static inline __attribute__((always_inline)) float f32x8_lanes_sum(f32x8 x) {
-  return (((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])));
+#ifdef __clang__
+  x = x + __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+  x = x + __builtin_shufflevector(x, x, 2, 3, 4, 5, 6, 7, 0, 1);
+  x = x + __builtin_shufflevector(x, x, 1, 2, 3, 4, 5, 6, 7, 0);
+#else
+  x = x + __builtin_shuffle(x, (f32x8_integers){4, 5, 6, 7, 0, 1, 2, 3});
+  x = x + __builtin_shuffle(x, (f32x8_integers){2, 3, 4, 5, 6, 7, 0, 1});
+  x = x + __builtin_shuffle(x, (f32x8_integers){1, 2, 3, 4, 5, 6, 7, 0});
+#endif
+  return x[0];
 }
 
 struct arguments {
