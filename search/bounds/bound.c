@@ -31,7 +31,11 @@ typedef struct {
   double sums, terms, latency_ns, kept, load_rate;
 } Reduction;
 
-typedef struct { int32_t instr, has_lines; List matters, steps /* in reals */; double item_bytes, element_bytes; } Operand;
+typedef struct {
+  int32_t instr, pad;
+  List matters, steps /* in reals */, copies /* pairs of a word and bits: a copy may be read instead */;
+  double item_bytes, element_bytes;
+} Operand;
 typedef struct { double kept_bytes; int32_t rates, pad; } Border;
 typedef struct {
   int32_t instr, reduction;
@@ -102,6 +106,14 @@ static void look(View *v, int number) {
   f.is_vector = vector && kinds == (uint64_t)m->vector_bit;
   if (kinds & (uint64_t)m->unroll_bit) f.copies = f.most;
   v->dims[number] = f;
+}
+
+/* Whether domains still have any of the values: pairs of a word and bits. */
+static int may_be(const View *v, List bits) {
+  const int32_t *pairs = v->m->pool + bits.at;
+  for (int i = 0; i < bits.count; i += 2)
+    if (v->vector[pairs[i]] & (uint64_t)pairs[i + 1]) return 1;
+  return 0;
 }
 
 static double lanes(const View *v, List dims) {
@@ -281,7 +293,7 @@ static double lines(const Loops *l, const Operand *o, uint32_t inner) {
   const Nest *n = l->n;
   double step[MOST_NEST], count[MOST_NEST];
   int found = 0;
-  if (!o->has_lines) return 0;
+  if (may_be(l->v, o->copies)) return 0;
   for (int d = 0; d < n->dims.count; d++) {
     double s = m->reals[o->steps.at + m->pool[n->index_of.at + d]];
     if (!s) continue;
@@ -350,9 +362,12 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
   }
   const double widest = lanes(v, n->dims), faster = speedup(v, n->dims);
   const int used = threads(v, n->dims);
-  double operand_lanes[MOST_INDICES], touched_lines[MOST_INDICES];
-  for (int o = 0; o < n->operands.count; o++)
-    operand_lanes[o] = lanes(v, m->instrs[m->operands[n->operands.at + o].instr].dims);
+  double operand_lanes[MOST_INDICES], element_bytes[MOST_INDICES], touched_lines[MOST_INDICES];
+  for (int o = 0; o < n->operands.count; o++) {
+    const Operand *operand = &m->operands[n->operands.at + o];
+    operand_lanes[o] = lanes(v, m->instrs[operand->instr].dims);
+    element_bytes[o] = may_be(v, operand->copies) ? operand->item_bytes : operand->element_bytes;
+  }
   for (int position = n->cuts.count - 1; position >= 0; position--) {
     const Cut *cut = &m->cuts[n->cuts.at + position];
     const uint32_t inner = (uint32_t)cut->inner;
@@ -370,7 +385,7 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
         const Operand *operand = &m->operands[n->operands.at + o];
         double distinct = elements(&l, operand, sizes);
         loads += distinct / operand_lanes[o];
-        touched += greater(distinct * operand->element_bytes, touched_lines[o] * m->line_bytes);
+        touched += greater(distinct * element_bytes[o], touched_lines[o] * m->line_bytes);
       }
       double missing = work / widest < m->longest_unrolled ? 0 : greater(0, loads - n->kept_loads);
       own[0] = lesser(own[0], times * missing / (n->load_rate * faster));
@@ -421,10 +436,7 @@ static double term_ns(const View *v, const Term *t, const Costs *costs) {
     }
     case LEVEL: {
       const int used = threads(v, t->dims);
-      int is_plain = 1;
-      for (int s = 0; s < t->streams.count; s += 2)
-        is_plain &= !(v->vector[m->pool[t->streams.at + s]] & (uint64_t)m->pool[t->streams.at + s + 1]);
-      const double moved = m->reals[(is_plain ? t->plain_rates : t->mixed_rates) + used];
+      const double moved = m->reals[(may_be(v, t->streams) ? t->mixed_rates : t->plain_rates) + used];
       return greater(t->loaded / m->reals[t->rates + used], t->moved / moved);
     }
     default: return costs->bytes[t->subject];

@@ -16,6 +16,7 @@ from typing import Literal
 from spacedsl.kernels.linalg.backbone import (
     Access,
     Accumulator,
+    Dimension,
     DType,
     Instruction,
     Kernel,
@@ -33,6 +34,9 @@ LINE_BYTES = 64
 Unit = Literal["multiply", "add", "any"]
 
 _ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.FMA})
+_COPIES = frozenset({Op.LOAD, Op.STORE, Op.MOVE})
+"""What computes nothing: a compiler may do it in other pieces, by calls of the library."""
+
 _COMMUTATIVE = frozenset({Op.ADD, Op.MUL})
 
 Key = tuple[object, ...]
@@ -47,6 +51,10 @@ class Operation:
 
     instruction: Instruction
     iterations: int
+    pace: Instruction
+    """By whose types of elements it is executed: mostly by its own."""
+    dims: tuple[Dimension, ...]
+    """Of that, those whose lanes and threads count."""
 
 
 Alternatives = tuple[Operation, ...]
@@ -59,7 +67,7 @@ def operations(kernel: Kernel) -> dict[Unit, tuple[Alternatives, ...]]:
     for instruction in kernel.instructions:
         for unit in _units(instruction):
             key = _product_key(instruction) if unit == "multiply" else _key(instruction)
-            operation = Operation(instruction, _iterations(instruction))
+            operation = Operation(instruction, _iterations(instruction), instruction, instruction.dims)
             found[unit].setdefault(key, []).append(operation)
     return {unit: tuple(map(tuple, classes.values())) for unit, classes in found.items()}
 
@@ -250,14 +258,28 @@ def footprints(
     return tuple(found)
 
 
-def feeds_arithmetic(load: Instruction) -> bool:
-    """Whether a load must put elements into registers: what is only copied may be copied in other pieces."""
-    return any(user.op in _ARITHMETIC for user in load.consumers)
+def fed_by(load: Instruction, elements: int) -> Alternatives:
+    """Load instructions that put a tensor into registers, by the dimensions of each user of a load.
+
+    Users that compute need every element there, in vectors no longer than their own, in each thread that
+    computes with it: from the load itself, or from a copy that it has made in memory. What is only copied may
+    be copied in other pieces: empty where nothing computes.
+    """
+    own = {logical.index for logical in load.logical_dims}
+    return tuple(
+        Operation(load, elements, user, tuple(d for d in user.dims if d.index in own))
+        for user in load.consumers
+        if user.op not in _COPIES
+    )
 
 
-def takes_arithmetic(store: Instruction) -> bool:
-    """The same for a store."""
-    return any(isinstance(o, Value) and o.instruction.op in _ARITHMETIC for o in store.operands)
+def stored_by(store: Instruction, elements: int) -> Alternatives:
+    """The same of store instructions: in pieces no longer than the vectors in which a result is made."""
+    return tuple(
+        Operation(store, elements, o.instruction, tuple(d for d in o.instruction.dims if not d.is_reduction))
+        for o in store.operands
+        if isinstance(o, Value) and o.instruction.op not in _COPIES
+    )
 
 
 def distinct_indices(access: Access) -> tuple[str, ...]:

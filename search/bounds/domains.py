@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
-from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS
+from spacedsl.engine.layout import ABSENT, CERTAIN, INTEGER_WORDS, PRESENT, WORD_BITS
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 from spacedsl.language.space import Counter, EnumChoice, Is, Visibility
 from spacedsl.language.space import Use as ChoiceUse
 from spacedsl.search.bounds.certain import Operation
-from spacedsl.search.bounds.rates import Rates, Use, used_dtype
+from spacedsl.search.bounds.rates import Rates, Use
 
 USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
 
@@ -49,6 +49,10 @@ class Freedom:
     """Of its iterations by threads: the slowest thread has at least ceil(size / threads) of them."""
 
 
+Bits = tuple[tuple[int, int], ...]
+"""Pairs (position of a word in a candidate's vector, mask of values in its domain)."""
+
+
 class OrderBits(NamedTuple):
     """Values of `order` in its domains; 0 where a space has no such value."""
 
@@ -68,17 +72,21 @@ class View:
     """Of the candidate, for those who know where domains lie."""
     order_bits: OrderBits
 
+    def may_be(self, bits: Bits) -> bool:
+        """Whether the domains still have any of the values."""
+        return any(self.vector[cell] & mask for cell, mask in bits)
+
     def speedup(self, dims: Iterable[Dimension]) -> float:
         """By threads. One dimension of a nest is parallel; work outside of it is done by all threads."""
         return max((self.freedoms[d].speedup for d in dims), default=1.0)
 
-    def elements_per_ns(self, instruction: Instruction, use: Use) -> float:
+    def elements_per_ns(self, operation: Operation, use: Use) -> float:
         """Most iterations that one thread completes in a ns."""
-        freedoms = [self.freedoms[d] for d in instruction.dims]
+        freedoms = [self.freedoms[d] for d in operation.dims]
         best = max((f.elements_per_ns.get(use, 0.0) for f in freedoms), default=0.0)
         if any(f.is_vector for f in freedoms):
             return best
-        return max(best, self.rates.instructions(use, used_dtype(instruction, use), 1))
+        return max(best, self.rates.used_instructions(operation.pace, use, 1))
 
     def lanes(self, dims: Iterable[Dimension]) -> int:
         return max((self.freedoms[d].lanes for d in dims), default=1)
@@ -109,10 +117,7 @@ class View:
 
     def time_ns(self, alternatives: Sequence[Operation], use: Use) -> float:
         """Of those operations of which one is certain."""
-        return min(
-            o.iterations / (self.elements_per_ns(o.instruction, use) * self.speedup(o.instruction.dims))
-            for o in alternatives
-        )
+        return min(o.iterations / (self.elements_per_ns(o, use) * self.speedup(o.dims)) for o in alternatives)
 
 
 class Domains:
@@ -173,7 +178,7 @@ class Domains:
             most=max(possible, default=1),
             lanes=max(lanes, default=1),
             elements_per_ns={
-                use: max(self._rates.elements(use, used_dtype(instruction, use), n) for n in lanes)
+                use: max(self._rates.used_elements(instruction, use, n) for n in lanes)
                 for use in USES
                 if lanes
             },
@@ -215,6 +220,25 @@ def is_always(instance: Instance, member: object, set_name: str | None = None, *
     key = tuple(ids[id(item)] for item in of)
     conditional = {(name, fact_key or (), place) for name, fact_key, place in instance.layout.presence}
     return (set_name, key, ids[id(member)]) not in conditional
+
+
+def detours(instance: Instance, made: Instruction, user: Instruction) -> Bits:
+    """By which a trigger may still put something between what makes a value and its user.
+
+    It adds to the users of the value, or takes the present one away. `CERTAIN` is always set.
+    """
+    ids, presence = instance.objects.ids, instance.layout.presence
+    users = [
+        (place, cell)
+        for (name, key, place), cell in presence.items()
+        if (name, key) == ("Consumers", (ids[id(made)],))
+    ]
+    changed: list[tuple[int, int]] = []
+    for place, cell in users:
+        changed.append((cell, ABSENT if place == ids[id(user)] else PRESENT))
+    if not is_always(instance, made):
+        changed.append((CERTAIN, PRESENT))
+    return tuple(changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

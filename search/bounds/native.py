@@ -21,7 +21,7 @@ from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, Alternatives
 from spacedsl.search.bounds.domains import USES, Domains
 from spacedsl.search.bounds.nests import Nest
-from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate, used_dtype
+from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
 from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, WINDOW, Reduction, kept_values, least_steps
 from spacedsl.search.bounds.resources import Chain, Level, LoadInstructions, LoopOrder, Resource, Units
 
@@ -48,7 +48,7 @@ _REDUCTION = _record(
     *("instr", "tables", "free[]", "reduced[]", "counters[]", "foreign[]", "table_count", "are_disjoint"),
     reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
 )
-_OPERAND = _record("instr", "has_lines", "matters[]", "steps[]", reals=("item_bytes", "element_bytes"))
+_OPERAND = _record("instr", "pad", "matters[]", "steps[]", "copies[]", reals=("item_bytes", "element_bytes"))
 _BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("pad", np.int32)], align=True)
 _NEST = _record(
     *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]"),
@@ -183,7 +183,7 @@ class _Tables:
         self.pool: list[int] = []
         self.reals: list[float] = []
         self.nests: list[Nest] = []
-        self._instrs: dict[Instruction, int] = {}
+        self._instrs: dict[tuple[tuple[Dimension, ...], Instruction], int] = {}
         self._reductions: dict[Reduction, int] = {}
         self._dims: dict[Dimension, int] = {}
         for place in domains.places:
@@ -231,20 +231,21 @@ class _Tables:
 
     def _size(self, dim: Dimension, size: int) -> tuple[object, ...]:
         threads, speedup = self.domains.sharing(size)
-        elements = (self.rates.elements(use, used_dtype(dim.instruction, use), size) for use in USES)
+        elements = (self.rates.used_elements(dim.instruction, use, size) for use in USES)
         return (size, threads, speedup, *elements)
 
-    def _instr(self, instruction: Instruction) -> int:
-        if instruction not in self._instrs:
-            scalar = (self.rates.instructions(use, used_dtype(instruction, use), 1) for use in USES)
-            self._instrs[instruction] = len(self._instrs)
-            self._append("instrs", [(self._dims_of(instruction.dims), (0, 0), *scalar)])
-        return self._instrs[instruction]
+    def _instr(self, dims: tuple[Dimension, ...], pace: Instruction) -> int:
+        key = dims, pace
+        if key not in self._instrs:
+            scalar = (self.rates.used_instructions(pace, use, 1) for use in USES)
+            self._instrs[key] = len(self._instrs)
+            self._append("instrs", [(self._dims_of(dims), (0, 0), *scalar)])
+        return self._instrs[key]
 
     def _groups(self, work: Iterable[Alternatives]) -> tuple[int, int]:
         rows = []
         for alternatives in work:
-            ops = [(self._instr(o.instruction), 0, o.iterations) for o in alternatives]
+            ops = [(self._instr(o.dims, o.pace), 0, o.iterations) for o in alternatives]
             rows.append(self._append("ops", ops))
         return self._append("groups", rows)
 
@@ -264,9 +265,8 @@ class _Tables:
             if terms > LONGEST_UNROLLED
         ]
         foreign = [number for dims in reduction.foreign_dims for number in self._dims_of(dims)]
-        load_rates = [self.rates.most_instructions("load", load.access_dtype) for load in reduction.loads]
         row = (
-            self._instr(instruction),
+            self._instr(instruction.dims, instruction),
             self._doubles(figure for table in tables for figure in table)[0],
             self._dims_of(instruction.free_dims),
             self._dims_of(instruction.reduced_dims),
@@ -278,7 +278,7 @@ class _Tables:
             reduction.terms,
             reduction.latency_ns(self.rates),
             kept_values(self.rates.device),
-            max(load_rates, default=1.0),
+            self.rates.most_loads(reduction.loads) if reduction.loads else 1.0,
         )
         self._reductions[reduction] = self._append("reductions", [row])[0]
         return self._reductions[reduction]
@@ -299,10 +299,11 @@ class _Tables:
         cells = [nest.order_cells.get((a, b), 0) for a in range(count) for b in range(count)]
         operands = [
             (
-                self._instr(operand.load),
-                operand.has_lines,
+                self._instr(operand.dims, operand.load),
+                0,
                 self._ints(map(int, operand.indices)),
                 self._doubles(map(float, operand.steps)),
+                self._ints(number for bits in operand.copies for number in bits),
                 operand.item_bytes,
                 operand.element_bytes,
             )
@@ -313,7 +314,7 @@ class _Tables:
         # A list of pairs: C counts the pairs.
         cuts = [(inner, (at, length // 2)) for inner, (at, length) in cuts]
         row = (
-            self._instr(nest.instruction),
+            self._instr(nest.dims, nest.instruction),
             self._reductions[own[0]] if own else -1,
             self._dims_of(nest.dims),
             self._ints(nest.index_of),
@@ -326,7 +327,7 @@ class _Tables:
             self._ints(cells)[0],
             0,
             nest.kept_loads,
-            max(self.rates.most_instructions("load", o.load.access_dtype) for o in nest.operands),
+            self.rates.most_loads([o.load for o in nest.operands]),
         )
         self.nests.append(nest)
         self._append("nests", [row])

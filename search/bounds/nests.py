@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
@@ -30,7 +30,7 @@ from spacedsl.search.bounds.certain import (
     distinct_lines,
     least_lines,
 )
-from spacedsl.search.bounds.domains import View, is_always, order_bits
+from spacedsl.search.bounds.domains import Bits, View, detours, order_bits
 from spacedsl.search.bounds.rates import read_rate
 from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, kept_values
 
@@ -50,6 +50,8 @@ class Operand:
     """A tensor that the instruction reads in its nest, by one load."""
 
     load: Instruction
+    dims: tuple[Dimension, ...]
+    """Of the nest: those whose vectors can be vectors of the operand."""
     item_bytes: int
     indices: tuple[bool, ...]
     """For each index of the nest, whether different values of it lead to different elements."""
@@ -57,8 +59,8 @@ class Operand:
     """For each index of the nest, the bytes from one value to the next; 0 where it does not matter."""
     element_bytes: int
     """That cross a border with each element: a line where no two elements share one."""
-    has_lines: bool
-    """Whether `steps` are certain: a copy of the operand may lie in memory in another way."""
+    copies: Bits
+    """By which a copy may be read instead, which lies in memory in another way: then neither is certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,11 @@ def _nest(
         if load.access is not None:
             tensors.setdefault(load.access.tensor, _operand(instance, load, instruction, indices))
     kept_loads = kept_values(device)
+    copied = {
+        free: copied_inside(instance, root, free, instruction.reduced_dims)
+        for free in dims
+        if not free.is_reduction
+    }
     return Nest(
         instruction=instruction,
         extents=tuple(logical.extent for logical in instruction.logical_dims),
@@ -162,14 +169,7 @@ def _nest(
         kept_loads=kept_loads,
         order_cells=order_cells,
         copied=tuple(
-            sum(
-                1 << number
-                for number, inner in enumerate(dims)
-                if dim.is_reduction
-                and not inner.is_reduction
-                and _is_copied_inside(instance, root, inner, dim)
-            )
-            for dim in dims
+            sum(1 << place[free] for free, reduced in copied.items() if dim in reduced) for dim in dims
         ),
         cuts=cuts,
     )
@@ -181,15 +181,16 @@ def _operand(instance: Instance, load: Instruction, user: Instruction, indices: 
     item_bytes = access.tensor.dtype.nbytes
     kept = distinct_indices(access)
     strides = {logical.index: abs(stride) for logical, stride in access.strides}
-    has_lines = is_always(instance, load) and is_always(instance, user, "Consumers", load)
-    is_sparse = has_lines and distinct_lines(access) == distinct_elements(access)
+    is_sparse = distinct_lines(access) == distinct_elements(access)
+    own = {logical.index for logical in load.logical_dims}
     return Operand(
         load,
+        tuple(dim for dim in user.dims if dim.index in own),
         item_bytes,
         tuple(index in kept for index in indices),
         tuple(strides.get(index, 0) * item_bytes for index in indices),
         max(LINE_BYTES, item_bytes) if is_sparse else item_bytes,
-        has_lines,
+        detours(instance, load, user),
     )
 
 
@@ -225,15 +226,18 @@ def _is_outermost(instance: Instance, root: Candidate, dims: Sequence[Dimension]
     )
 
 
-def _is_copied_inside(instance: Instance, root: Candidate, inner: Dimension, outer: Dimension) -> bool:
-    """Whether a dimension inside another one can only be unrolled or a vector."""
-    bits = order_bits(instance)
-    return not any(
-        candidate.vector[instance.offset("order", inner, outer)] & bits.inner
-        for kind in instance.universe("dim_kind", inner)
-        if kind not in ("UNROLL", "VECTOR")
-        and (candidate := _with_kind(instance, root, inner, str(kind))) is not None
-    )
+def copied_inside(
+    instance: Instance, root: Candidate, inner: Dimension, outer: Iterable[Dimension]
+) -> set[Dimension]:
+    """Those dimensions inside which another one can only be unrolled or a vector."""
+    bits, found = order_bits(instance), set(outer)
+    for kind in instance.universe("dim_kind", inner):
+        if kind not in ("UNROLL", "VECTOR"):
+            candidate = _with_kind(instance, root, inner, str(kind))
+            if candidate is not None:
+                vector = candidate.vector
+                found -= {d for d in found if vector[instance.offset("order", inner, d)] & bits.inner}
+    return found
 
 
 def _with_kind(instance: Instance, root: Candidate, dim: Dimension, kind: str) -> Candidate | None:
@@ -356,8 +360,8 @@ class NestView:
 
     def _loads(self, inner: int) -> Pressure:
         view, nest = self.view, self.nest
-        lanes = {operand: view.lanes(operand.load.dims) for operand in nest.operands}
-        rate = max(view.rates.most_instructions("load", o.load.access_dtype) for o in nest.operands)
+        lanes = {operand: view.lanes(operand.dims) for operand in nest.operands}
+        rate = view.rates.most_loads([o.load for o in nest.operands])
         widest = view.lanes(nest.dims)
         least = Pressure(math.inf, inner, "loads", 0.0, 0.0)
         for sizes in self._corners(inner):
@@ -378,12 +382,13 @@ class NestView:
             return NOTHING
         rate = read_rate(border.level, view.threads(nest.dims), view.rates.device.threads)
         lines = [self._lines(operand, inner) for operand in nest.operands]
+        element_bytes = [o.item_bytes if view.may_be(o.copies) else o.element_bytes for o in nest.operands]
         least = Pressure(math.inf, inner, border.level.name, 0.0, 0.0)
         for sizes in self._corners(inner):
             segments = self._segments(sizes)
             touched = sum(
-                max(_elements(operand, sizes) * operand.element_bytes, n * LINE_BYTES)
-                for operand, n in zip(nest.operands, lines, strict=True)
+                max(_elements(operand, sizes) * nbytes, n * LINE_BYTES)
+                for operand, nbytes, n in zip(nest.operands, element_bytes, lines, strict=True)
             )
             time_ns = segments * max(0.0, touched - border.kept_bytes) / rate
             if time_ns < least.time_ns:
@@ -415,7 +420,7 @@ class NestView:
 
     def _lines(self, operand: Operand, inner: int) -> int:
         """Cache lines of an operand inside a cut; 0 where its sizes are open or its place is not certain."""
-        if not operand.has_lines:
+        if self.view.may_be(operand.copies):
             return 0
         steps: list[tuple[int, int]] = []
         for number, dim in enumerate(self.nest.dims):

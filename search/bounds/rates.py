@@ -7,21 +7,32 @@ is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import DType, Instruction
+from spacedsl.kernels.linalg.backbone import DType, Instruction, Value
 from spacedsl.search.bounds.certain import Unit
 
 Use = Unit | Literal["load", "store"]
 """What an instruction occupies."""
 
 
-def used_dtype(instruction: Instruction, use: Use) -> DType:
-    """Of the elements that a use handles: what moves is as wide as it is in memory."""
-    return instruction.access_dtype if use in ("load", "store") else instruction.dtype
+def used_dtypes(instruction: Instruction, use: Use) -> tuple[DType, ...]:
+    """Of the elements that a use handles.
+
+    What moves is as wide as it is in memory; for what computes, that is a tensor that it reads or that its
+    result is stored in, or a copy, which holds what it computes in.
+    """
+    if instruction.access is not None and use in ("load", "store"):
+        return (instruction.access_dtype,)
+    others: Iterable[Instruction] = ()
+    if use == "load":
+        others = (o.instruction for o in instruction.operands if isinstance(o, Value))
+    elif use == "store":
+        others = instruction.consumers
+    return tuple(dict.fromkeys((instruction.dtype, *(other.access_dtype for other in others))))
 
 
 _UNITS: tuple[Unit, ...] = ("multiply", "add", "any")
@@ -61,9 +72,17 @@ class Rates:
         pieces = (widest, *self.tables[use, dtype])
         return max(piece * self.instructions(use, dtype, piece) for piece in pieces)
 
-    def most_instructions(self, use: Use, dtype: DType) -> float:
-        """At whatever width is best."""
-        return max(self.tables[use, dtype].values(), default=math.inf)
+    def used_instructions(self, instruction: Instruction, use: Use, lanes: int) -> float:
+        """For the best of the types of elements that the use can handle."""
+        return max(self.instructions(use, dtype, lanes) for dtype in used_dtypes(instruction, use))
+
+    def used_elements(self, instruction: Instruction, use: Use, lanes: int) -> float:
+        return max(self.elements(use, dtype, lanes) for dtype in used_dtypes(instruction, use))
+
+    def most_loads(self, loads: Iterable[Instruction]) -> float:
+        """Load instructions per ns, at the best width, of the best of these: of tensors or of copies."""
+        dtypes = {dtype for load in loads for dtype in (load.access_dtype, load.dtype)}
+        return max(max(self.tables["load", dtype].values(), default=math.inf) for dtype in dtypes)
 
     def latency_ns(self, dtype: DType, *, is_fused: bool) -> float:
         """From one accumulation to the next; 0 where it is not known. `is_fused`: it adds products."""

@@ -115,8 +115,7 @@ class Reduction:
             / shape.speedup
             for shape in self.shapes(view)
         )
-        rate = max(view.rates.most_instructions("load", load.access_dtype) for load in self.loads)
-        return loads / rate
+        return loads / view.rates.most_loads(self.loads)
 
     def shapes(self, view: View) -> Iterator[Shape]:
         """One for each dimension that can be the vector: none of its iterations are copies then.

@@ -14,20 +14,20 @@ from typing import Protocol
 
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.kernels.linalg.backbone import Dimension, Value
 from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.certain import (
     Alternatives,
     Footprint,
     Operation,
     Unit,
-    feeds_arithmetic,
+    fed_by,
     footprints,
     operations,
-    takes_arithmetic,
+    stored_by,
 )
-from spacedsl.search.bounds.domains import View, is_always, linalg_kernel
-from spacedsl.search.bounds.nests import Nest, NestView, Pressure, nests
+from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel
+from spacedsl.search.bounds.nests import Nest, NestView, Pressure, copied_inside, nests
 from spacedsl.search.bounds.rates import Use, mixed_rate, read_rate
 from spacedsl.search.bounds.reductions import Reduction, reductions
 
@@ -53,7 +53,7 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
         unit: tuple(a for a in classes if any(is_always(instance, o.instruction) for o in a))
         for unit, classes in operations(kernel).items()
     }
-    accumulating = reductions(work["any"], touched)
+    accumulating = tuple(r for r in reductions(work["any"], touched) if _is_swept(instance, r))
     loops = nests(instance, device, (*work["any"], *work["multiply"]), touched)
     found: list[Resource] = [
         Units(f"{kind} {name}", unit, chosen)
@@ -70,6 +70,15 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
         inner_bytes += level.capacity_bytes or 0
     found += map(LoopOrder, loops)
     return tuple(found)
+
+
+def _is_swept(instance: Instance, reduction: Reduction) -> bool:
+    """Whether free dimensions inside a reduced one are copies or lanes, so that sums stay in registers."""
+    root, instruction = instance.root(), reduction.instruction
+    return root is not None and all(
+        set(instruction.reduced_dims) <= copied_inside(instance, root, free, instruction.reduced_dims)
+        for free in instruction.free_dims
+    )
 
 
 # ---- Instructions --------------------------------------------------------------------------------------
@@ -99,9 +108,9 @@ def store_instructions(touched: Iterable[Footprint]) -> Units:
         "store instructions",
         "store",
         tuple(
-            tuple(Operation(store, f.elements) for store in f.stores)
+            tuple(o for store in f.stores for o in stored_by(store, f.elements))
             for f in touched
-            if f.stores and all(map(takes_arithmetic, f.stores))
+            if f.stores and all(stored_by(store, f.elements) for store in f.stores)
         ),
     )
 
@@ -124,7 +133,7 @@ class Chain:
         return (
             f"{instruction} adds up {self.reduction.sums:,} sums of {self.reduction.terms:,} terms, at most "
             f"{view.accumulators(instruction)} x {view.lanes(instruction.dims)} of them at a time"
-            f"{_sharing(view, instruction)}; a term follows the one before it after "
+            f"{_sharing(view, instruction.dims)}; a term follows the one before it after "
             f"{self.reduction.latency_ns(view.rates):g} ns"
         )
 
@@ -173,9 +182,9 @@ class LoadInstructions:
     ) -> LoadInstructions:
         nest_of = {nest.instruction: nest for nest in loops}
         distinct = {
-            f.tensor: tuple(Operation(load, f.elements) for load in f.loads)
+            f.tensor: tuple(o for load in f.loads for o in fed_by(load, f.elements))
             for f in touched
-            if f.loads and all(map(feeds_arithmetic, f.loads))
+            if f.loads and all(fed_by(load, f.elements) for load in f.loads)
         }
         swept: list[Sweep] = []
         for reduction in accumulating:
@@ -196,16 +205,16 @@ class LoadInstructions:
 
 
 def _runs(view: View, operation: Operation, use: Use) -> str:
-    instruction, lanes = operation.instruction, view.lanes(operation.instruction.dims)
+    lanes = view.lanes(operation.dims)
     vectors = f"in vectors of up to {lanes}" if lanes > 1 else "one by one"
     return (
-        f"{instruction} handles {operation.iterations:,} elements, {vectors}, at most "
-        f"{view.elements_per_ns(instruction, use):.4g} a ns{_sharing(view, instruction)}"
+        f"{operation.instruction} handles {operation.iterations:,} elements, {vectors}, at most "
+        f"{view.elements_per_ns(operation, use):.4g} a ns{_sharing(view, operation.dims)}"
     )
 
 
-def _sharing(view: View, instruction: Instruction) -> str:
-    speedup = view.speedup(instruction.dims)
+def _sharing(view: View, dims: Iterable[Dimension]) -> str:
+    speedup = view.speedup(dims)
     return " in one thread" if speedup == 1 else f" in each of {speedup:.4g} threads"
 
 
@@ -226,8 +235,8 @@ class Level:
     """Loaded and stored."""
     dims: tuple[Dimension, ...]
     """Those that share accesses out among threads when they are parallel."""
-    streams: tuple[tuple[int, int], ...] | None
-    """Words and bits that say that a store may go around the caches; None: any may."""
+    streams: Bits | None
+    """By which a store may go around the caches; None: any may."""
     threads: int
 
     @classmethod
@@ -237,7 +246,7 @@ class Level:
         is_first: bool,
         inner_bytes: int,
         touched: tuple[Footprint, ...],
-        streams: tuple[tuple[int, int], ...] | None,
+        streams: Bits | None,
         threads: int,
     ) -> Level:
         # From the L1 cache go elements, from all others cache lines.
@@ -265,7 +274,7 @@ class Level:
     def rates(self, view: View) -> tuple[float, float]:
         """Bytes per ns that can be loaded, and loaded or stored."""
         threads = view.threads(self.dims)
-        is_plain = self.streams is not None and not any(view.vector[c] & bit for c, bit in self.streams)
+        is_plain = self.streams is not None and not view.may_be(self.streams)
         return (
             read_rate(self.level, threads, self.threads),
             mixed_rate(self.level, threads, self.threads, is_plain=is_plain),
@@ -286,15 +295,18 @@ STREAMING = ("NT", "NON_TEMPORAL", "STREAM")
 """Values of a choice about a store by which it goes around the caches."""
 
 
-def streaming(instance: Instance, touched: Iterable[Footprint]) -> tuple[tuple[int, int], ...] | None:
-    """Where the domains of such choices lie; None where a compiler may do the same by itself.
+def streaming(instance: Instance, touched: Iterable[Footprint]) -> Bits | None:
+    """The domains of such choices; None where a compiler may do the same by itself.
 
-    It may replace loops that only copy or clear, and no others.
+    It may replace loops that only copy or clear, and no others: also those that a trigger makes of a store,
+    when what it stores comes out of memory.
     """
     stores = [store for f in touched for store in f.stores]
-    if not all(map(takes_arithmetic, stores)):
+    if not all(stored_by(store, 1) for store in stores):
         return None
-    return tuple(
+    makers = [(o.instruction, store) for store in stores for o in store.operands if isinstance(o, Value)]
+    copied = [bits for maker, store in makers for bits in detours(instance, maker, store)]
+    streamed = [
         (instance.offset(choice.name, store), choice.mask(value))
         for choice in instance.space.choices.values()
         if isinstance(choice, EnumChoice) and len(choice.params) == 1
@@ -302,7 +314,8 @@ def streaming(instance: Instance, touched: Iterable[Footprint]) -> tuple[tuple[i
         if (instance.objects.ids[id(store)],) in instance.objects.keys(choice.params)
         for value in choice.values
         if value in STREAMING
-    )
+    ]
+    return (*copied, *streamed)
 
 
 @dataclass(frozen=True, slots=True)

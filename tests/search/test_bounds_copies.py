@@ -1,0 +1,130 @@
+"""Bounds where triggers may still pass values through memory: what is certain of both ways, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.compiler import compile_space
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.kernels.kernel_file import LINALG_SPACE
+from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Op
+from spacedsl.language import load_space
+from spacedsl.language.host import Addition, callback
+from spacedsl.search.bounds.certain import LINE_BYTES
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.orderings import select_ordering
+
+from .linalg import AXPY, DEVICE, MATMUL, decide, instance_of, parse, root
+
+RULES = """
+set Passed subsetof Instructions:
+  iterator = "$kernel.instructions"
+end
+
+choice enum storage($inst in Passed):
+  value REGISTERS:
+  value TEMPORARY:
+end
+
+trigger forall $inst in Passed:
+  "$kernel.copy($inst)" when storage($inst) is TEMPORARY
+"""
+STRIDED = MATMUL.replace(
+    "A: {dtype: f32, shape: [m, k]}", "A: {dtype: f32, shape: [m, k], strides: [65536, 32]}"
+)
+
+
+class CopyingKernel(Kernel):
+    """One more user for each value that goes through memory."""
+
+    __slots__ = ()
+
+    @callback
+    def copy(self, instruction: Instruction) -> Addition:
+        user = Instruction(
+            len(self.statements) + instruction.id, f"copy_{instruction.name}", Op.MOVE, instruction.dtype
+        )
+        sets = ("Statements", "Instructions", "Singular")
+        return Addition(
+            (*((name, (), user) for name in sets), ("Consumers", (instruction,), user)),
+        )
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "copies.space"
+    path.write_text(LINALG_SPACE.read_text(encoding="utf-8") + RULES, encoding="utf-8")
+    return path
+
+
+def copying(space: Path, text: str) -> Instance:
+    kernel = parse(text).backbone
+    values = {f.name: getattr(kernel, f.name) for f in fields(kernel) if f.init}
+    return instantiate(compile_space(load_space(space)), CopyingKernel(**values), DEVICE)
+
+
+def terms(instance: Instance, candidate: Candidate) -> dict[str, float]:
+    bound = CpuBound(instance, DEVICE)
+    return {r.name: ns for r, ns in zip(bound.resources, bound.terms_ns(candidate), strict=True)}
+
+
+def column_by_column(instance: Instance) -> Candidate:
+    """All of A again for each column: 512 KiB of elements, in lines of 8 MiB."""
+    candidate = decide(instance, root(instance), "size", "fma.j0", 64)
+    nested = instance.decide(candidate, Decision("order", ("fma.j0", "fma.i0"), ("OUTER",)))
+    assert nested is not None
+    return nested
+
+
+def test_gaps_between_elements_count_in_loops_once_no_copy_can_close_them(space: Path) -> None:
+    name = "loop order of fma"
+    instance = copying(space, STRIDED)
+    without_triggers = instance_of(STRIDED)
+    strided = terms(without_triggers, column_by_column(without_triggers))
+    candidate = column_by_column(instance)
+    direct = decide(instance, candidate, "storage", "load_B", "REGISTERS")
+    copied = decide(instance, direct, "storage", "load_A", "TEMPORARY")
+    direct = decide(instance, direct, "storage", "load_A", "REGISTERS")
+    assert terms(instance, direct)[name] == strided[name]
+    # By hand: what is more than caches and registers keep, 64 times, at 20 bytes a ns.
+    kept = 2**20 + 2**16 + 64 * (64 + LINE_BYTES) + 256 * LINE_BYTES
+    assert strided[name] == pytest.approx(64 * (64 * 2048 * LINE_BYTES + 2048 * LINE_BYTES - kept) / 20)
+    assert terms(instance, copied)[name] < strided[name] / 10
+    # What the tensor itself lies in is read once, by whoever copies it.
+    assert terms(instance, copied)["DRAM bandwidth"] == strided["DRAM bandwidth"]
+
+
+def test_loops_that_only_copy_may_store_around_the_caches(space: Path) -> None:
+    level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 5.0, "plain_per_ns_all": 10.0})
+    device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
+    instance = copying(space, AXPY)
+    candidate = decide(instance, root(instance), "caching", "store_z", "CACHED")
+    name, bound = "DRAM bandwidth", CpuBound(instance, device)
+    of = {r.name: number for number, r in enumerate(bound.resources)}[name]
+    direct = decide(instance, candidate, "storage", "fma", "REGISTERS")
+    copied = decide(instance, candidate, "storage", "fma", "TEMPORARY")
+    assert bound.terms_ns(candidate)[of] == bound.terms_ns(copied)[of] < bound.terms_ns(direct)[of]
+
+
+def test_with_copies_no_term_falls_and_compiled_code_says_the_same(space: Path) -> None:
+    instance = copying(space, STRIDED)
+    bound = CpuBound(instance, DEVICE)
+    assert bound.native is not None, bound.no_native
+    ordering = select_ordering(instance, load_space(space), "order, storage, size, dim_kind")
+    random = np.random.default_rng(5)
+    candidate, before = root(instance), [0.0] * len(bound.resources)
+    while True:
+        found = bound.terms_ns(candidate)
+        assert bound.native.terms(candidate) == pytest.approx(found, rel=1e-12)
+        assert all(now >= was * (1 - 1e-12) for was, now in zip(before, found, strict=True))
+        branching, before = ordering.next(candidate), found
+        if branching is None:
+            return
+        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
+        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
+        candidate = next(child for child in children if child is not None)
