@@ -19,7 +19,7 @@ PEERS := .venv-peers
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak fuzz peers check format clean
+.PHONY: setup explore test soak soak-kernels fuzz peers check format clean
 
 setup: $(VENV)/.installed
 
@@ -55,6 +55,10 @@ test: $(VENV)/.installed-dev
 # Random spaces against the independent oracles, for SOAK_MINUTES (5 unless said otherwise).
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.engine.soak
+
+# Random kernel files against NumPy, each by a random implementation of it, for as long.
+soak-kernels: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.codegen.soak $(ARGS)
 
 # Small mistakes in the engine and in the translation to CP-SAT, one at a time, which random spaces have to find;
 # ARGS="SECONDS WORD".

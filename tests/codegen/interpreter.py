@@ -45,13 +45,18 @@ _COMBINE: Mapping[Combine, Callable[[list[Any]], Any]] = {
     Combine.SUM: sum, Combine.PROD: math.prod, Combine.MAX: max, Combine.MIN: min
 }  # fmt: skip
 
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709 else math.inf
+
+
 _FUNCTIONS: Mapping[Op, Callable[[Any], Any]] = {
     Op.ABS: abs,
     Op.SQRT: math.sqrt,
-    Op.EXP: math.exp,
+    Op.EXP: _exp,
     Op.LOG: math.log,
     Op.TANH: math.tanh,
-    Op.SIGMOID: lambda x: 1 / (1 + math.exp(-x)),
+    Op.SIGMOID: lambda x: 1 / (1 + _exp(-x)),
     Op.GELU: lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
 }
 

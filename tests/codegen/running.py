@@ -57,7 +57,16 @@ def compiled_difference(
     kernel: KernelFile, program: Program, case: Case, folder: Path, compiler: Compiler | None = None
 ) -> str:
     """The same for the printed program, compiled and run in this process."""
-    library = ctypes.CDLL(str(build_library(print_c(program, 2), folder / f"{id(program)}.so", compiler)))
+    return run_difference(kernel, build(program, folder / f"{id(program)}.so", compiler), case)
+
+
+def build(program: Program, library: Path, compiler: Compiler | None = None) -> ctypes.CDLL:
+    """What has been loaded from a path is not loaded from it again: every program needs a path of its own."""
+    return ctypes.CDLL(str(build_library(print_c(program, 2), library, compiler)))
+
+
+def run_difference(kernel: KernelFile, library: ctypes.CDLL, case: Case) -> str:
+    """The same for a program that has been built."""
     buffers = {
         t.name: elements(t.dtype, np.full(t.span, -77)) if t.is_output else case.inputs[t.name]
         for t in kernel.backbone.tensors
