@@ -174,6 +174,8 @@ class _Words(dict[str, str]):
                 return Template(_instruction(_EXTREMES.get((dtype, lanes)), "max")).substitute(self)
             case "smaller":
                 return Template(_instruction(_EXTREMES.get((dtype, lanes)), "min")).substitute(self)
+            case "scaling":
+                return Template(_instruction(_SCALINGS.get((dtype, lanes)), "n")).substitute(self)
             case "square":
                 return ", ".join(f"{Type(dtype)}_sqrt(x[{lane}])" for lane in range(lanes))
             case "widened":
@@ -220,6 +222,16 @@ _EXTREMES: dict[tuple[DType, int], _Instruction] = {
     (DType.I32, 16): ("__AVX512F__", "($T)__builtin_ia32_p{x}sd512_mask(($I)a, ($I)b, ($I)a, -1)"),
 }
 """The greater, or the smaller, of two vectors: of two that are equal or no numbers, the second one."""
+
+_SCALINGS: dict[tuple[DType, int], _Instruction] = {
+    (DType.F32, 16): (
+        "__AVX512F__", "__builtin_ia32_scalefps512_mask(x, __builtin_convertvector({x}, $T), x, -1, 4)"
+    ),
+    (DType.F64, 8): (
+        "__AVX512DQ__", "__builtin_ia32_scalefpd512_mask(x, __builtin_convertvector({x}, $T), x, -1, 4)"
+    ),
+}  # fmt: skip
+"""A vector times powers of two, with whole exponents."""
 
 _WIDENED: dict[int, _Instruction] = {
     1: ("__F16C__", "__builtin_ia32_vcvtph2ps({x})[0]"),

@@ -232,6 +232,9 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
         value = first if kind.lanes == 1 else f"{{{', '.join([first] * kind.lanes)}}}"
         fetch.append(f"  {c_type(kind)} {register} = {value};")
+    fetch += [
+        f"  {t.dtype.c_name} {c_name(t.name)}[{t.span}] __attribute__((aligned(64)));" for t in loop.private
+    ]
     variable, partials = c_name(loop.variable), _partial_name(loop)
     return "\n".join([
         f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",

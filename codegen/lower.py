@@ -5,7 +5,7 @@ dimensions become loops; UNROLL dimensions are expanded, so that every instance 
 register of its own, named by its unrolled indices; VECTOR dimensions become lanes. A consumer finds the
 instance that made its operand through the mapping of dimensions. A reduction updates the registers of
 its initialiser in place; where a reduced dimension is VECTOR, they hold a partial result for each lane,
-which readers combine.
+which readers combine. Memory of the program's own is then made as small as its loops allow.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
 from spacedsl.codegen.program import (
     CONVERSIONS,
@@ -65,7 +66,7 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     tree = nest(kernel, implementation)
     lowering = _Lowering(kernel, implementation)
     body = lowering.block(tree, {})
-    return Program(kernel.name, kernel.tensors, kernel.parameters, body, kernel.scratch)
+    return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, kernel.scratch))
 
 
 Place = Mapping[Dimension, str | int]

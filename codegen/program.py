@@ -4,7 +4,7 @@ In: built by `lower.py`, or by hand in tests. Out: checked by `verify.py`, print
 Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
-    Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined)
+    Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined, private)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
     Expression = Register | Load(tensor, index, type) | Number | ParameterValue
                | Broadcast | FirstLane | LaneReduction | Convert(value, dtype)
@@ -22,7 +22,9 @@ streamed goes around the caches. Vectors are `lanes` neighbours in memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from spacedsl.kernels.linalg.backbone import Combine, DType, Op, Parameter, Scratch, Tensor
 
@@ -219,6 +221,8 @@ class ParallelLoop:
     extent: int
     body: tuple[Statement, ...]
     combined: tuple[Partial, ...] = ()
+    private: tuple[Tensor, ...] = ()
+    """Arrays of which each thread has one of its own; an iteration finds nothing in them."""
 
 
 Statement = Loop | ParallelLoop | Assign | Store
@@ -246,6 +250,18 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (a, b)
         case _:
             return ()
+
+
+def map_loads(expression: Expression, change: Callable[[Load], Load]) -> Expression:
+    """The expression with each load in it changed."""
+    if isinstance(expression, Load):
+        return change(expression)
+    parts: dict[str, Any] = {
+        field.name: map_loads(part, change)
+        for field in fields(expression)
+        if isinstance(part := getattr(expression, field.name), Expression)
+    }
+    return replace(expression, **parts) if parts else expression
 
 
 def type_of(expression: Expression) -> Type:

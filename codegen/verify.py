@@ -7,6 +7,7 @@ running it does.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -67,6 +68,7 @@ def _check_names(program: Program) -> None:
     taken: set[str] = set()
     arguments = [t.name for t in program.tensors] + [p.name for p in program.parameters]
     arguments += [s.tensor.name for s in program.scratch]
+    arguments += [t.name for s in program.body if isinstance(s, ParallelLoop) for t in s.private]
     for name in (*arguments, *_loop_variables(program.body)):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")
@@ -89,12 +91,15 @@ class _Scope:
     extents: Mapping[str, int] = field(default_factory=dict)
     registers: dict[str, Type] = field(default_factory=dict)
     parallel: str | None = None
+    private: Mapping[str, Tensor] = field(default_factory=dict)
+    """Arrays that each thread has of its own."""
 
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
         extents = {**self.extents, loop.variable: loop.extent}
         if isinstance(loop, ParallelLoop):
-            return _Scope(extents, {p.register.name: p.register.type for p in loop.combined}, loop.variable)
-        return _Scope(extents, dict(self.registers), self.parallel)
+            registers = {p.register.name: p.register.type for p in loop.combined}
+            return _Scope(extents, registers, loop.variable, {t.name: t for t in loop.private})
+        return _Scope(extents, dict(self.registers), self.parallel, self.private)
 
 
 class _Checker:
@@ -102,7 +107,7 @@ class _Checker:
         own = (s.tensor for s in program.scratch)
         self.tensors: dict[str, Tensor] = {t.name: t for t in (*program.tensors, *own)}
         self.parameters = {p.name: p for p in program.parameters}
-        self.writes = dict.fromkeys(self.tensors, 0)
+        self.writes = Counter[str]()
 
     def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
         for statement in body:
@@ -147,6 +152,7 @@ class _Checker:
         strides = dict(index.terms)
         if (
             scope.parallel is not None
+            and name not in scope.private
             and strides.get(scope.parallel, 0) == 0
             and scope.extents[scope.parallel] > 1
         ):
@@ -203,9 +209,9 @@ class _Checker:
 
     def access(self, name: str, index: Index, kind: Type, scope: _Scope) -> Tensor:
         """The tensor that is accessed, after checking type and bounds over all iterations."""
-        if name not in self.tensors:
+        tensor = scope.private.get(name) or self.tensors.get(name)
+        if tensor is None:
             raise VerificationError(f"there is no tensor {name}")
-        tensor = self.tensors[name]
         if kind.dtype is not tensor.dtype:
             raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
         if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):

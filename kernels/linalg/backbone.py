@@ -227,7 +227,7 @@ class Access:
 
 @exposed(
     "id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers",
-    "item_bytes",
+    "followed_dims", "item_bytes",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -251,6 +251,9 @@ class Instruction:
     initialisers: tuple[Instruction, ...] = ()
     readers: tuple[Instruction, ...] = ()
     """Loads, later in the computation, of what this store writes."""
+    followed_dims: tuple[Dimension, ...] = ()
+    """Of the store that wrote what this load reads: its iteration i alone writes what iteration i of the same
+    dimension reads here."""
 
     @property
     def access_dtype(self) -> DType:

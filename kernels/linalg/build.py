@@ -124,6 +124,7 @@ class _Builder:
         self.instructions: list[Instruction] = []
         self.names: set[str] = set()
         self.stores: dict[str, Instruction] = {}
+        self.targets: dict[str, Read] = {}
         self.padded: dict[str, Tensor] = {}
         self.mapped: list[tuple[Dimension, Dimension]] = []
 
@@ -134,7 +135,7 @@ class _Builder:
         store = self.instruction(Op.STORE, dtype, line.target.indices, name=f"store_{tensor.name}")
         self.place(store, tensor, line.target.positions)
         store.operands = (self.operand(value, store),)
-        self.stores[tensor.name] = store
+        self.stores[tensor.name], self.targets[tensor.name] = store, line.target
 
     def padding(self, padding: Padding) -> None:
         """The input becomes a copy with zeros around it, which nobody writes."""
@@ -191,9 +192,28 @@ class _Builder:
         load = self.instruction(Op.LOAD, dtype, read.indices, name=f"load_{tensor.name}")
         self.place(load, tensor, read.positions, pad)
         if tensor.name in self.stores:
-            self.stores[tensor.name].readers += (load,)
+            self.follow(load, read, self.stores[tensor.name])
         loads[read.tensor, read.positions] = load
         return load
+
+    def follow(self, load: Instruction, read: Read, store: Instruction) -> None:
+        """Relates a load to the store that wrote what it reads, in these lines or for a padding."""
+        store.readers += (load,)
+        target = self.targets.get(read.tensor)
+        if target is None:
+            return
+        shared = {
+            wrote.terms[0][0]
+            for wrote, reads in zip(target.positions, read.positions, strict=True)
+            if wrote == reads and len(wrote.terms) == 1
+        }
+        others = {
+            index
+            for wrote, reads in zip(target.positions, read.positions, strict=True)
+            if wrote != reads
+            for index, _ in (*wrote.terms, *reads.terms)
+        }
+        load.followed_dims = tuple(d for d in store.dims if d.index in shared - others)
 
     def binary(self, node: Binary, dtype: DType, loads: Loads) -> Made:
         if node.operator == "+":

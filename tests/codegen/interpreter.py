@@ -101,9 +101,10 @@ class _Interpreter:
                 case Loop(variable, extent, inner):
                     for i in range(extent):
                         self.block(inner, {**loops, variable: i}, registers)
-                case ParallelLoop(variable, extent, inner, combined):
+                case ParallelLoop(variable, extent, inner, combined, private):
                     # Any order will do: the last iteration first shows a dependence between iterations.
                     for i in reversed(range(extent)):
+                        self.memory |= {t.name: [math.nan] * t.span for t in private}
                         own = {
                             p.register.name: [_NEUTRAL[p.combine]] * p.register.type.lanes for p in combined
                         }

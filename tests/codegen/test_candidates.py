@@ -61,7 +61,8 @@ RULES = {
 require forall $inst in Instructions:
         forall $reader in Readers($inst):
         forall $dim in OwnDims($inst):
-  order($dim, $reader) is BEFORE
+  order($dim, $reader) is BEFORE || "$dim in $reader.followed_dims"
+  order($dim, $reader) is BEFORE | OUTER
 """,
     ),
 }
