@@ -11,6 +11,7 @@ from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import (
     Add,
     Apply,
+    Blend,
     Broadcast,
     Convert,
     Div,
@@ -26,6 +27,7 @@ from spacedsl.codegen.program import (
     Neg,
     Number,
     ParameterValue,
+    PartialLoad,
     Register,
     Sub,
     Type,
@@ -44,6 +46,10 @@ def called_function(expression: Expression) -> tuple[Type, str] | None:
             return type_of(expression), f"first_{combine}"
         case LaneReduction(value, combine):
             return type_of(value), f"lanes_{combine}"
+        case PartialLoad():
+            return type_of(expression), "load_first"
+        case Blend():
+            return type_of(expression), "blend"
         case Max():
             return type_of(expression), "max"
         case Min():
@@ -68,7 +74,13 @@ def print_expression(expression: Expression) -> str:
     called = called_function(expression)
     if called is not None:
         kind, function = called
-        return f"{kind}_{function}({', '.join(map(print_expression, operands(expression)))})"
+        arguments = [print_expression(operand) for operand in operands(expression)]
+        match expression:
+            case PartialLoad(tensor, index, _, count):
+                arguments = [address(tensor, index, kind, "const "), str(count)]
+            case Blend(_, _, count):
+                arguments.append(str(count))
+        return f"{kind}_{function}({', '.join(arguments)})"
     match expression:
         case Register(name):
             return c_name(name)
@@ -109,6 +121,13 @@ def element(tensor: str, index: Index, kind: Type, access: str) -> str:
         return first
     const = "const " if access == "load" else ""
     return f"*({const}{kind}_unaligned *)&{first}"
+
+
+def address(tensor: str, index: Index, kind: Type, const: str = "") -> str:
+    """Where a vector begins in memory, as a pointer to what arithmetic is done with."""
+    first = element(tensor, index, Type(kind.dtype), "store")
+    is_same = kind.dtype.c_name == arithmetic_type(kind.dtype)
+    return f"&{first}" if is_same else f"({const}{arithmetic_type(kind.dtype)} *)&{first}"
 
 
 def _cast(element: str, kind: Type) -> str:

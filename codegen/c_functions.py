@@ -164,6 +164,12 @@ class _Words(dict[str, str]):
                 return _INLINE
             case "copies":
                 return ", ".join(["x"] * lanes)
+            case "N":
+                return f"int{8 * dtype.nbytes}_t"
+            case "numbers":
+                return ", ".join(map(str, range(lanes)))
+            case "masked":
+                return _masked(self.kind, operator)
             case "stream":
                 return _stream(lanes * dtype.nbytes)
             case "x":
@@ -270,6 +276,29 @@ def _stream(nbytes: int) -> str:
     feature, function = _STREAMS[nbytes]
     floats = f"typedef float floats __attribute__((vector_size({nbytes})));"
     return f"#elif defined({feature})\n  {floats}\n  {function}((float *)to, (floats)x);\n"
+
+
+def _masked(kind: Type, access: str) -> str:
+    """The lines of a masked `load` or `store` where the compiler has one; the `end` of what is there else."""
+    nbytes, is_double = kind.dtype.nbytes * kind.lanes, kind.dtype.nbytes == 8
+    if nbytes not in (16, 32, 64) or kind.dtype.nbytes < 4:
+        return ""
+    real, integer, letter = ("double", "long long", "d") if is_double else ("float", "int", "s")
+    mask = f"(integers){kind}_below(count)"
+    if nbytes == 64:
+        # Of gcc alone: clang names it otherwise.
+        feature, mask = "__AVX512F__) && !defined(__clang__", f"(uint{kind.lanes}_t)((1u << count) - 1)"
+        load = f"__builtin_ia32_loadup{letter}512_mask((const {real} *)from, (reals){{0}}, {mask})"
+        store = f"__builtin_ia32_storeup{letter}512_mask(({real} *)to, (reals)x, {mask})"
+    else:
+        feature, width = "__AVX__", "256" if nbytes == 32 else ""
+        load = f"__builtin_ia32_maskloadp{letter}{width}((const reals *)from, {mask})"
+        store = f"__builtin_ia32_maskstorep{letter}{width}((reals *)to, {mask}, (reals)x)"
+    types = [f"  typedef {real} reals __attribute__((vector_size({nbytes})));"]
+    if nbytes < 64:
+        types.append(f"  typedef {integer} integers __attribute__((vector_size({nbytes})));")
+    call = {"load": f"  return ({kind}){load};", "store": f"  {store};", "end": ""}[access]
+    return "\n".join([f"#if defined({feature})", *types, call, "#else", ""]) if call else "#endif\n"
 
 
 _PAIRS = {

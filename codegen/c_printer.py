@@ -14,21 +14,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.c_expressions import c_type, called_function, element, print_expression
-from spacedsl.codegen.c_functions import arithmetic_type, c_number, functions, vector_type
+from spacedsl.codegen.c_expressions import address, c_type, called_function, element, print_expression
+from spacedsl.codegen.c_functions import c_number, functions, vector_type
 from spacedsl.codegen.names import c_name, entry_name
 from spacedsl.codegen.program import (
     Assign,
+    Branch,
     Expression,
     Load,
     Loop,
     ParallelLoop,
     ParameterValue,
     Partial,
+    PartialLoad,
+    PartialStore,
     Program,
     Statement,
     Store,
     Type,
+    blocks,
     operands,
     type_of,
 )
@@ -101,6 +105,8 @@ class _Features:
         for statement in _statements(program.body):
             if isinstance(statement, Store) and statement.is_streamed:
                 functions[type_of(statement.value), "stream"] = None
+            if isinstance(statement, PartialStore):
+                functions[type_of(statement.value), "store_first"] = None
         for expression in _expressions(program.body):
             kind = type_of(expression)
             if kind.lanes > 1:
@@ -118,8 +124,8 @@ class _Features:
 def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
     for statement in body:
         yield statement
-        if isinstance(statement, Loop | ParallelLoop):
-            yield from _statements(statement.body)
+        for block in blocks(statement):
+            yield from _statements(block)
 
 
 def _expressions(body: Sequence[Statement]) -> Iterator[Expression]:
@@ -131,7 +137,7 @@ def _expressions(body: Sequence[Statement]) -> Iterator[Expression]:
         yield expression
 
     for statement in _statements(body):
-        if isinstance(statement, Assign | Store):
+        if isinstance(statement, Assign | Store | PartialStore):
             yield from parts(statement.value)
 
 
@@ -218,8 +224,8 @@ def _streams(body: Sequence[Statement]) -> bool:
 
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop."""
-    used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load)}
-    used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store)}
+    used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load | PartialLoad)}
+    used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store | PartialStore)}
     used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
     fetch = [f"  {_pointer(t)} = in->{c_name(t.name)};" for t in _tensors(program) if t.name in used]
     fetch += [
@@ -328,18 +334,21 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
             case Store(tensor, index, value, True):
-                kind = type_of(value)
-                cast = (
-                    ""
-                    if kind.dtype.c_name == arithmetic_type(kind.dtype)
-                    else f"({arithmetic_type(kind.dtype)} *)"
-                )
-                place = element(tensor, index, Type(kind.dtype), "store")
-                lines.append(f"{margin}{kind}_stream({cast}&{place}, {print_expression(value)});")
+                place = address(tensor, index, type_of(value))
+                lines.append(f"{margin}{type_of(value)}_stream({place}, {print_expression(value)});")
             case Store(tensor, index, value):
                 lines.append(
                     f"{margin}{element(tensor, index, type_of(value), 'store')} = {print_expression(value)};"
                 )
+            case PartialStore(tensor, index, value, count):
+                place, kind = address(tensor, index, type_of(value)), type_of(value)
+                lines.append(f"{margin}{kind}_store_first({place}, {print_expression(value)}, {count});")
+            case Branch(variable, limit, inner, otherwise):
+                lines.append(f"{margin}if ({c_name(variable)} < {limit}) {{")
+                lines += _block(program, inner, dict(visible), depth + 1)
+                lines.append(f"{margin}}} else {{")
+                lines += _block(program, otherwise, dict(visible), depth + 1)
+                lines.append(f"{margin}}}")
             case Loop(variable, extent, inner):
                 v = c_name(variable)
                 lines.append(f"{margin}for (int64_t {v} = 0; {v} < {extent}; ++{v}) {{")

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 
 from spacedsl.codegen.program import (
     Assign,
+    Branch,
     Expression,
     Index,
     Load,
     Loop,
     ParallelLoop,
+    PartialLoad,
+    PartialStore,
     Program,
     Statement,
     Store,
@@ -69,8 +72,14 @@ def _accesses(
         match statement:
             case Loop() | ParallelLoop():
                 yield from _accesses(statement.body, name, (*loops, statement))
+            case Branch(_, _, inner, otherwise):
+                yield from _accesses((*inner, *otherwise), name, loops)
             case Assign(_, value):
                 yield from _loads(value, name, loops)
+            case PartialStore(tensor, index, value, count):
+                yield from _loads(value, name, loops)
+                if tensor == name:
+                    yield _Access(loops, index, count)
             case Store(tensor, index, value):
                 yield from _loads(value, name, loops)
                 if tensor == name:
@@ -80,6 +89,8 @@ def _accesses(
 def _loads(value: Expression, name: str, loops: tuple[Loop | ParallelLoop, ...]) -> Iterator[_Access]:
     if isinstance(value, Load) and value.tensor == name:
         yield _Access(loops, value.index, value.type.lanes)
+    if isinstance(value, PartialLoad) and value.tensor == name:
+        yield _Access(loops, value.index, value.count)
     for part in operands(value):
         yield from _loads(part, name, loops)
 
@@ -125,7 +136,7 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
     def moved(index: Index) -> Index:
         return Index(index.constant, tuple(term for term in index.terms if term[0] not in variables))
 
-    def load(found: Load) -> Load:
+    def load(found: Load | PartialLoad) -> Load | PartialLoad:
         return replace(found, index=moved(found.index)) if found.tensor == tensor.name else found
 
     def changed(statement: Statement) -> Statement:
@@ -136,9 +147,12 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                 own = (tensor,) if statement.variable in variables else ()
                 inner = _without(statement.body, tensor, variables)
                 return replace(statement, body=inner, private=(*statement.private, *own))
+            case Branch(variable, limit, inner, otherwise):
+                blocks = (_without(block, tensor, variables) for block in (inner, otherwise))
+                return Branch(variable, limit, *blocks)
             case Assign():
                 return replace(statement, value=map_loads(statement.value, load))
-            case Store():
+            case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index
                 return replace(statement, index=index, value=map_loads(statement.value, load))
 

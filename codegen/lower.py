@@ -5,7 +5,9 @@ dimensions become loops; UNROLL dimensions are expanded, so that every instance 
 register of its own, named by its unrolled indices; VECTOR dimensions become lanes. A consumer finds the
 instance that made its operand through the mapping of dimensions. A reduction updates the registers of
 its initialiser in place; where a reduced dimension is VECTOR, they hold a partial result for each lane,
-which readers combine. Memory of the program's own is then made as small as its loops allow.
+which readers combine. Where a tile is not whole (`remainder.py`), registers are all the same: memory beyond
+the index is left alone, and so are lanes that a reduction has no term for. Memory of the program's own is
+then made as small as its loops allow.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Assign,
+    Blend,
+    Branch,
     Broadcast,
     Convert,
     Div,
@@ -38,6 +42,8 @@ from spacedsl.codegen.program import (
     ParallelLoop,
     ParameterValue,
     Partial,
+    PartialLoad,
+    PartialStore,
     Program,
     Register,
     Statement,
@@ -46,6 +52,7 @@ from spacedsl.codegen.program import (
     Type,
     type_of,
 )
+from spacedsl.codegen.remainder import divide
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import (
     FUNCTIONS,
@@ -63,14 +70,22 @@ from spacedsl.kernels.linalg.backbone import (
 
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
-    tree = nest(kernel, implementation)
+    tree = divide(nest(kernel, implementation), kernel, implementation)
     lowering = _Lowering(kernel, implementation)
     body = lowering.block(tree, {})
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, kernel.scratch))
 
 
-Place = Mapping[Dimension, str | int]
-"""Where each dimension around a statement stands: a loop variable or an unrolled index; lanes not at all."""
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The first ones of a vector, of which the others are not used."""
+
+    count: int
+
+
+Place = Mapping[Dimension, str | int | Lanes]
+"""Where each dimension around a statement stands: a loop variable or an unrolled index; of lanes, whether
+there are fewer than in registers."""
 
 
 @dataclass(slots=True)
@@ -125,7 +140,8 @@ class _Lowering:
 
     def fused(self, node: Fused, place: Place) -> tuple[Statement, ...]:
         if node.kind == "UNROLL":
-            copies = [self.block(node.body, _enter(place, node, index)) for index in range(node.size)]
+            indices = range(node.first, node.first + node.size)
+            copies = [self.block(node.body, _enter(place, node, index)) for index in indices]
             return tuple(statement for copy in copies for statement in copy)
         if node.kind == "VECTOR":
             for inner in node.body:
@@ -133,11 +149,15 @@ class _Lowering:
                     raise LoweringError(
                         f"{inner!r} cannot be nested in the vector dimension {node.dims[0]!r}"
                     )
-            return self.block(node.body, place)
+            is_whole = node.size == self.implementation.size(node.dims[0])
+            return self.block(node.body, place if is_whole else _enter(place, node, Lanes(node.size)))
         if node.kind not in ("LOOP", "PARALLEL"):
             raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
         variable = self.name(f"{node.dims[0].index}{node.dims[0].level}")
-        body = self.block(node.body, _enter(place, node, variable))
+        inside = _enter(place, node, variable)
+        body = self.block(node.body, inside)
+        if node.last is not None:
+            body = (Branch(variable, node.size - 1, body, self.block(node.last, inside)),)
         if node.kind == "PARALLEL":
             return (ParallelLoop(variable, node.size, body, self.combined(node)),)
         return (Loop(variable, node.size, body),)
@@ -169,23 +189,31 @@ class _Lowering:
         for dim in instruction.dims:
             if dim is not vector and dim not in place:
                 raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
+        part = None if vector is None else place.get(vector)
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
-            is_streamed = self.implementation.is_streamed(instruction)
-            tensor = _access(instruction).tensor
+            tensor, index = _access(instruction).tensor, self.index(instruction, place)
             value = _converted(value, tensor.dtype)
-            return Store(tensor.name, self.index(instruction, place), value, is_streamed)
+            if isinstance(part, Lanes):
+                return PartialStore(tensor.name, index, value, part.count)
+            return Store(tensor.name, index, value, self.implementation.is_streamed(instruction))
         unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.partial_lanes:
             value = FirstLane(value, self.partial_lanes[instruction], self.partial_combine[instruction])
-        return Assign(self.register(instruction, unrolled), value)
+        register = self.register(instruction, unrolled)
+        if isinstance(part, Lanes) and vector in instruction.reduced_dims:
+            value = Blend(value, register, part.count)
+        return Assign(register, value)
 
     def value(self, instruction: Instruction, place: Place) -> Expression:
         if instruction.op is Op.LOAD:
-            tensor = _access(instruction).tensor
-            kind = Type(tensor.dtype, self.lanes(instruction))
-            return _converted(Load(tensor.name, self.index(instruction, place), kind), instruction.dtype)
+            tensor, index = _access(instruction).tensor, self.index(instruction, place)
+            kind, vector = Type(tensor.dtype, self.lanes(instruction)), self.vector_dim(instruction)
+            part = None if vector is None else place.get(vector)
+            if isinstance(part, Lanes):
+                return _converted(PartialLoad(tensor.name, index, kind, part.count), instruction.dtype)
+            return _converted(Load(tensor.name, index, kind), instruction.dtype)
         values = [self.operand(instruction, o, place) for o in instruction.operands]
         match instruction.op, values:
             case Op.MOVE, [a]:
@@ -228,7 +256,7 @@ class _Lowering:
                         raise LoweringError(f"{instruction!r} accesses every {step}th element along {dim!r}")
                 elif isinstance(at := place[dim], int):
                     constant += at * step
-                else:
+                elif isinstance(at, str):
                     terms[at] = terms.get(at, 0) + step
                 step *= self.implementation.size(dim)
         if vector is not None and vector not in {d for g, _ in access.strides for d in g.dims}:
@@ -297,7 +325,7 @@ class _Lowering:
         return register
 
 
-def _enter(place: Place, node: Fused, at: str | int) -> Place:
+def _enter(place: Place, node: Fused, at: str | int | Lanes) -> Place:
     return {**place, **dict.fromkeys(node.dims, at)}
 
 

@@ -36,6 +36,10 @@ class Implementation(Protocol):
 
     def size(self, dim: Dimension) -> int: ...
 
+    def is_guarded(self, dim: Dimension) -> bool:
+        """Whether an outermost level tests in its loop for a last tile that is not whole."""
+        ...
+
     def is_streamed(self, store: Instruction) -> bool:
         """Whether what is stored goes around the caches."""
         ...
@@ -44,6 +48,7 @@ class Implementation(Protocol):
 _VALUES = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
     "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
+    "remainder": ("NONE", "PEELED", "GUARDED"),
     "caching": ("CACHED", "STREAMED"),
 }
 """Values for which there is code. A space may do without some of them."""
@@ -51,7 +56,7 @@ _VALUES = {
 _NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
 """Choices without which there is no code, and how many objects each is about."""
 
-_OPTIONAL = {"caching": 1}
+_OPTIONAL = {"remainder": 1, "caching": 1}
 """What a space need not decide."""
 
 
@@ -103,6 +108,10 @@ class CandidateImplementation:
         has_choice = "caching" in self.candidate.instance.space.choices
         return has_choice and self.candidate.value("caching", store) == "STREAMED"
 
+    def is_guarded(self, dim: Dimension) -> bool:
+        has_choice = dim.logical.is_ragged and "remainder" in self.candidate.instance.space.choices
+        return has_choice and self.candidate.value("remainder", dim) == "GUARDED"
+
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:
             self._sizes[dim] = int(self.candidate.value("size", dim))
@@ -111,12 +120,17 @@ class CandidateImplementation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fused:
-    """Dimensions that are one loop, with what is nested in it."""
+    """Dimensions that are one loop, with what is nested in it.
+
+    `remainder.py` makes parts of them, which begin at `first` or have something else in their last iteration.
+    """
 
     dims: tuple[Dimension, ...]
     kind: str
     size: int
     body: tuple[Fused | Instruction, ...]
+    first: int = 0
+    last: tuple[Fused | Instruction, ...] | None = None
 
 
 Node = Fused | Instruction

@@ -5,9 +5,12 @@ Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
     Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined, private)
+               | Branch(variable, limit, body, otherwise)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
-    Expression = Register | Load(tensor, index, type) | Number | ParameterValue
-               | Broadcast | FirstLane | LaneReduction | Convert(value, dtype)
+               | PartialStore(tensor, index, value, count)
+    Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
+               | Number | ParameterValue | Convert(value, dtype)
+               | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride), in elements
     Type       = dtype, lanes
@@ -16,7 +19,8 @@ A register is a named scalar or vector; it belongs to the block of its first ass
 assignment where it is visible replaces its value. A parallel loop's iterations share no registers with
 each other or with their surroundings, but for those that are `combined`: threads begin with what is neutral,
 and what they end with is combined with the register outside, in an order of its own. A store that is
-streamed goes around the caches. Vectors are `lanes` neighbours in memory.
+streamed goes around the caches. Vectors are `lanes` neighbours in memory, of which partial accesses touch
+the first `count` and no other.
 `scratch` is memory that belongs to the program and keeps its values between calls.
 """
 
@@ -59,6 +63,16 @@ class Load:
     tensor: str
     index: Index
     type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class PartialLoad:
+    """The first `count` lanes of a vector; the others are 0, and what lies there is not read."""
+
+    tensor: str
+    index: Index
+    type: Type
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,15 @@ class Convert:
 
     value: Expression
     dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """The first `count` lanes of `value`, the others of `other`."""
+
+    value: Expression
+    other: Expression
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +200,8 @@ class Apply:
 
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
-    Register | Load | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Convert | Fma
-    | Binary | Neg | Apply
+    Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
+    | Convert | Fma | Binary | Neg | Apply
 )  # fmt: skip
 
 
@@ -194,6 +217,26 @@ class Store:
     index: Index
     value: Expression
     is_streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartialStore:
+    """The first `count` lanes of `value`; what lies behind them in memory is not touched."""
+
+    tensor: str
+    index: Index
+    value: Expression
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`body` where the variable of a loop around it is below `limit`, `otherwise` where it is not."""
+
+    variable: str
+    limit: int
+    body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +268,7 @@ class ParallelLoop:
     """Arrays of which each thread has one of its own; an iteration finds nothing in them."""
 
 
-Statement = Loop | ParallelLoop | Assign | Store
+Statement = Loop | ParallelLoop | Branch | Assign | Store | PartialStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +280,17 @@ class Program:
     scratch: tuple[Scratch, ...] = ()
 
 
+def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The blocks that a statement consists of."""
+    match statement:
+        case Loop(_, _, body) | ParallelLoop(_, _, body):
+            return (body,)
+        case Branch(_, _, body, otherwise):
+            return (body, otherwise)
+        case _:
+            return ()
+
+
 def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
     match expression:
@@ -246,15 +300,19 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (value,)
         case Fma(a, b, c):
             return (a, b, c)
+        case Blend(value, other):
+            return (value, other)
         case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
             return (a, b)
         case _:
             return ()
 
 
-def map_loads(expression: Expression, change: Callable[[Load], Load]) -> Expression:
+def map_loads(
+    expression: Expression, change: Callable[[Load | PartialLoad], Load | PartialLoad]
+) -> Expression:
     """The expression with each load in it changed."""
-    if isinstance(expression, Load):
+    if isinstance(expression, Load | PartialLoad):
         return change(expression)
     parts: dict[str, Any] = {
         field.name: map_loads(part, change)
@@ -267,7 +325,7 @@ def map_loads(expression: Expression, change: Callable[[Load], Load]) -> Express
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
     match expression:
-        case Register() | Load() | Number() | ParameterValue():
+        case Register() | Load() | PartialLoad() | Number() | ParameterValue():
             return expression.type
         case Broadcast(value, lanes) | FirstLane(value, lanes):
             return Type(type_of(value).dtype, lanes)

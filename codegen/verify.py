@@ -7,6 +7,7 @@ running it does.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Assign,
+    Blend,
+    Branch,
     Broadcast,
     Convert,
     Div,
@@ -33,12 +36,15 @@ from spacedsl.codegen.program import (
     Number,
     ParallelLoop,
     ParameterValue,
+    PartialLoad,
+    PartialStore,
     Program,
     Register,
     Statement,
     Store,
     Sub,
     Type,
+    blocks,
     operands,
     type_of,
 )
@@ -81,25 +87,31 @@ def _loop_variables(body: tuple[Statement, ...]) -> Iterator[str]:
     for statement in body:
         if isinstance(statement, Loop | ParallelLoop):
             yield statement.variable
-            yield from _loop_variables(statement.body)
+        for block in blocks(statement):
+            yield from _loop_variables(block)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What is visible at a place: loops with their extents, registers with their types."""
+    """What is visible at a place: loops with their iterations, registers with their types."""
 
-    extents: Mapping[str, int] = field(default_factory=dict)
+    loops: Mapping[str, range] = field(default_factory=dict)
     registers: dict[str, Type] = field(default_factory=dict)
     parallel: str | None = None
     private: Mapping[str, Tensor] = field(default_factory=dict)
     """Arrays that each thread has of its own."""
 
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
-        extents = {**self.extents, loop.variable: loop.extent}
+        loops = {**self.loops, loop.variable: range(loop.extent)}
         if isinstance(loop, ParallelLoop):
             registers = {p.register.name: p.register.type for p in loop.combined}
-            return _Scope(extents, registers, loop.variable, {t.name: t for t in loop.private})
-        return _Scope(extents, dict(self.registers), self.parallel, self.private)
+            return _Scope(loops, registers, loop.variable, {t.name: t for t in loop.private})
+        return _Scope(loops, dict(self.registers), self.parallel, self.private)
+
+    def where(self, variable: str, iterations: range) -> _Scope:
+        """Some of the iterations of a loop around this place."""
+        loops = {**self.loops, variable: iterations}
+        return _Scope(loops, dict(self.registers), self.parallel, self.private)
 
 
 class _Checker:
@@ -118,18 +130,26 @@ class _Checker:
             case Loop() | ParallelLoop():
                 if statement.extent < 1:
                     raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
-                if isinstance(statement, ParallelLoop) and scope.extents:
+                if isinstance(statement, ParallelLoop) and scope.loops:
                     raise VerificationError(f"parallel loop {statement.variable} is not outermost")
                 if isinstance(statement, ParallelLoop):
                     for partial in statement.combined:
                         self.expression(partial.register, scope)
                 self.block(statement.body, scope.inside(statement))
+            case Branch(variable, limit, body, otherwise):
+                around = scope.loops.get(variable, range(0))
+                if not around.start < limit < around.stop:
+                    raise VerificationError(f"a branch at {limit} of {variable} is always taken, or never")
+                self.block(body, scope.where(variable, range(around.start, limit)))
+                self.block(otherwise, scope.where(variable, range(limit, around.stop)))
             case Assign(register, value):
                 self.assign(register, value, scope)
             case Store(tensor, index, value, is_streamed):
                 if is_streamed and type_of(value).lanes == 1:
                     raise VerificationError(f"a single element of {tensor} is streamed")
-                self.store(tensor, index, value, scope)
+                self.store(tensor, index, value, range(type_of(value).lanes), scope)
+            case PartialStore(tensor, index, value, count):
+                self.store(tensor, index, value, _part(type_of(value), count), scope)
 
     def assign(self, register: Register, value: Expression, scope: _Scope) -> None:
         found = self.expression(value, scope)
@@ -137,16 +157,12 @@ class _Checker:
             raise VerificationError(f"register {register.name} is {register.type}, its value is {found}")
         if scope.registers.get(register.name, register.type) != register.type:
             raise VerificationError(f"register {register.name} changes its type")
-        if (
-            register.name in self.tensors
-            or register.name in self.parameters
-            or register.name in scope.extents
-        ):
+        if register.name in self.tensors or register.name in self.parameters or register.name in scope.loops:
             raise VerificationError(f"register {register.name} has the name of something else")
         scope.registers[register.name] = register.type
 
-    def store(self, name: str, index: Index, value: Expression, scope: _Scope) -> None:
-        tensor = self.access(name, index, self.expression(value, scope), scope)
+    def store(self, name: str, index: Index, value: Expression, lanes: range, scope: _Scope) -> None:
+        tensor = self.access(name, index, self.expression(value, scope), lanes, scope)
         if not tensor.is_output:
             raise VerificationError(f"{name} is not an output, but it is stored to")
         strides = dict(index.terms)
@@ -154,15 +170,12 @@ class _Checker:
             scope.parallel is not None
             and name not in scope.private
             and strides.get(scope.parallel, 0) == 0
-            and scope.extents[scope.parallel] > 1
+            and len(scope.loops[scope.parallel]) > 1
         ):
             raise VerificationError(
                 f"all iterations of parallel loop {scope.parallel} store to the same {name}"
             )
-        count = type_of(value).lanes
-        for extent in scope.extents.values():
-            count *= extent
-        self.writes[name] += count
+        self.writes[name] += len(lanes) * math.prod(map(len, scope.loops.values()))
 
     def expression(self, expression: Expression, scope: _Scope) -> Type:
         """The expression's type, after checking all of it."""
@@ -178,9 +191,9 @@ class _Checker:
                         f"register {name} is {scope.registers[name]}, it is used as {kind}"
                     )
             case Load(tensor, index, kind):
-                accessed = self.access(tensor, index, kind, scope)
-                if accessed.is_output and not self.writes[tensor]:
-                    raise VerificationError(f"output {tensor} is read before it is written")
+                self.load(tensor, index, kind, range(kind.lanes), scope)
+            case PartialLoad(tensor, index, kind, count):
+                self.load(tensor, index, kind, _part(kind, count), scope)
             case ParameterValue(name, kind):
                 if name not in self.parameters or Type(self.parameters[name].dtype) != kind:
                     raise VerificationError(f"there is no parameter {name} of type {kind}")
@@ -198,6 +211,10 @@ class _Checker:
                     raise VerificationError(
                         f"there is no conversion from {types[0].dtype.label} to {dtype.label}"
                     )
+            case Blend(_, _, count):
+                if types[0] != types[1]:
+                    raise VerificationError(f"lanes of {types[0]} are blended with lanes of {types[1]}")
+                _part(types[0], count)
             case Apply(function):
                 is_integer = types[0].dtype is DType.I32
                 if function not in FUNCTIONS or (is_integer and function is not Op.ABS):
@@ -207,7 +224,12 @@ class _Checker:
                     raise VerificationError(f"operands of different types: {', '.join(map(str, types))}")
         return type_of(expression)
 
-    def access(self, name: str, index: Index, kind: Type, scope: _Scope) -> Tensor:
+    def load(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> None:
+        tensor = self.access(name, index, kind, lanes, scope)
+        if tensor.is_output and not self.writes[name]:
+            raise VerificationError(f"output {name} is read before it is written")
+
+    def access(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> Tensor:
         """The tensor that is accessed, after checking type and bounds over all iterations."""
         tensor = scope.private.get(name) or self.tensors.get(name)
         if tensor is None:
@@ -218,13 +240,20 @@ class _Checker:
             raise VerificationError(f"a vector has 2, 4, 8, .. lanes, not {kind.lanes}")
         low = high = index.constant
         for variable, stride in index.terms:
-            if variable not in scope.extents:
+            if variable not in scope.loops:
                 raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
-            step = stride * (scope.extents[variable] - 1)
-            low, high = low + min(step, 0), high + max(step, 0)
-        high += kind.lanes - 1
+            ends = [stride * scope.loops[variable][end] for end in (0, -1)]
+            low, high = low + min(ends), high + max(ends)
+        high += lanes[-1]
         if low < 0 or high >= tensor.span:
             raise VerificationError(
                 f"{name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
             )
         return tensor
+
+
+def _part(kind: Type, count: int) -> range:
+    """The lanes of a partial vector: some, and not all."""
+    if not 0 < count < kind.lanes:
+        raise VerificationError(f"{count} lanes are no part of {kind}")
+    return range(count)

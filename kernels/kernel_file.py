@@ -22,7 +22,7 @@ from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
 from spacedsl.kernels.expression import Assignment, parse_assignment
 from spacedsl.kernels.linalg.backbone import DType, Kernel
 from spacedsl.kernels.linalg.build import build
-from spacedsl.kernels.linalg.tiling import Levels, inferred_factors, possible_sizes
+from spacedsl.kernels.linalg.tiling import Tiling, inferred_factors, tiling
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.schema import KernelEntry
 from spacedsl.kernels.validation import closest, read_model
@@ -200,55 +200,46 @@ class _Loader:
             hint = "floating-point numbers are summed up in f32 or f64, not narrower than they are"
             self.error("KF018", message, "accumulate", hint=hint)
 
-    def tilings(self, computation: Computation) -> dict[str, Levels]:
-        """The possible sizes of each level of every index; those of extent 1 have no levels."""
+    def tilings(self, computation: Computation) -> dict[str, Tiling]:
+        """What is on offer for every index; those of extent 1 have no levels."""
         for index in self.entry.tiling:
             if index not in computation.extents:
                 span = self.document.key("tiling", index)
                 hint = closest(index, computation.extents)
                 self.report.append(Diagnostic("KF030", f"no index is called `{index}`", span, hint))
         free = computation.free_indices
-        found: dict[str, Levels] = {}
+        found: dict[str, Tiling] = {}
         for index, extent in computation.extents.items():
             if extent < 1:  # reported where the size is given
                 continue
-            levels = self.entry.tiling.get(index)
-            if levels is None:
-                factors = inferred_factors(extent, index not in free)
-                exact = possible_sizes(extent, factors)
-                assert exact is not None
+            factors = self.entry.tiling.get(index)
+            if factors is None:
+                offered: Tiling | None = tiling(extent, inferred_factors(extent, index not in free))
             else:
-                exact = self.given_tiling(index, extent, levels)
-            if exact is not None and extent != 1:
-                found[index] = exact
+                offered = self.given_tiling(index, extent, factors)
+            if offered is not None and extent != 1:
+                found[index] = offered
         return found
 
-    def given_tiling(self, index: str, extent: int, levels: list[list[int]]) -> Levels | None:
-        """The file's tiling without the factors that do not divide; None with an error reported."""
+    def given_tiling(self, index: str, extent: int, factors: list[list[int]]) -> Tiling | None:
+        """The file's tiling; None with an error reported."""
         before = len(self.report)
-        if len(levels) > MOST_LEVELS:
+        if len(factors) > MOST_LEVELS:
             self.error("KF032", f"at most {MOST_LEVELS} levels can be given", "tiling", index)
-        for position, level in enumerate(levels):
+        for position, level in enumerate(factors):
             place = ("tiling", index, position)
+            if not level:
+                self.error("KF031", f"no factor is given for a level of `{index}`", *place)
             for at, factor in enumerate(level):
                 if factor < 1:
                     self.error("KF032", f"a factor must be at least 1, not {factor}", *place, at)
-            if all(f >= 1 and extent % f for f in level):
-                self.error("KF031", f"no factor here divides {extent}, the extent of `{index}`", *place)
         if len(self.report) > before:
             return None
-        exact = possible_sizes(extent, levels)
-        if exact is None:
-            self.error(
-                "KF031",
-                f"no combination of factors divides {extent}, the extent of `{index}`",
-                "tiling",
-                index,
-            )
-        elif max(len(s) for s in exact) > MOST_SIZES:
+        offered = tiling(extent, factors)
+        if max(map(len, offered.levels)) > MOST_SIZES:
             self.error("KF032", f"more than {MOST_SIZES} sizes of one level", "tiling", index)
             return None
-        return exact
+        return offered
 
     def search(self) -> SearchOptions:
         entry = self.entry.search

@@ -6,7 +6,7 @@ dimensions are choices of the space.
 
 The address of a memory access is `offset + sum(index(l) * stride for l, stride in strides)` in elements,
 where the index of a logical dimension with levels d0, d1, .. (outermost first) in the access's own nest is
-`sum(i(d_j) * size(d_j+1) * size(d_j+2) * ..)`.
+`sum(i(d_j) * size(d_j+1) * size(d_j+2) * ..)`. Iterations where that is not below the extent do not exist.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def neutral(combine: Combine, dtype: DType) -> float:
 
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "twins", "mapped_to",
-         "instruction", "is_reduction", "is_vectorizable", "item_bytes")  # fmt: skip
+         "instruction", "logical", "is_reduction", "is_vectorizable", "item_bytes")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -163,11 +163,16 @@ class Dimension:
     twins: tuple[Dimension, ...] = ()
     mapped_to: tuple[Dimension, ...] = ()
 
+    @property
+    def logical(self) -> LogicalDim:
+        """The index in the instruction's nest that this is a level of."""
+        return next(g for g in self.instruction.logical_dims if g.index == self.index)
+
     def __repr__(self) -> str:
         return self.name
 
 
-@exposed("name", "extent", "dims")
+@exposed("name", "extent", "dims", "is_ragged")
 @dataclass(slots=True, eq=False, repr=False)
 class LogicalDim:
     """One index of one instruction: its extent and its levels, outermost first."""
@@ -177,6 +182,8 @@ class LogicalDim:
     index: str
     extent: int
     dims: tuple[Dimension, ...] = ()
+    is_ragged: bool = False
+    """Whether tile sizes are on offer that do not divide the extent: the last tile may end early."""
 
     def __repr__(self) -> str:
         return self.name
@@ -289,7 +296,7 @@ class UnevenSize:
 
 
 @exposed("name", "statements", "instructions", "loads", "stores", "singular", "reductions", "dimensions",
-         "logical_dims", "uneven_sizes")  # fmt: skip
+         "logical_dims", "ragged_dims", "uneven_sizes")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """The backbone of one kernel. `tensors` are its arguments.
@@ -311,6 +318,8 @@ class Kernel:
     singular: tuple[Instruction, ...] = field(init=False)
     """The instructions that are not loads."""
     reductions: tuple[Instruction, ...] = field(init=False)
+    ragged_dims: tuple[Dimension, ...] = field(init=False)
+    """The outermost levels of ragged indices."""
 
     def __post_init__(self) -> None:
         def fix(name: str, value: tuple[object, ...]) -> None:
@@ -321,3 +330,4 @@ class Kernel:
         fix("stores", tuple(i for i in self.instructions if i.op is Op.STORE))
         fix("singular", tuple(i for i in self.instructions if i.op is not Op.LOAD))
         fix("reductions", tuple(i for i in self.instructions if i.reduced_dims))
+        fix("ragged_dims", tuple(g.dims[0] for g in self.logical_dims if g.is_ragged))

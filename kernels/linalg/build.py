@@ -48,7 +48,7 @@ from spacedsl.kernels.linalg.backbone import (
     Value,
     neutral,
 )
-from spacedsl.kernels.linalg.tiling import Levels
+from spacedsl.kernels.linalg.tiling import Tiling
 
 Made = Number | ParameterValue | Instruction
 """What an expression became."""
@@ -72,9 +72,9 @@ def build(
     computation: Computation,
     tensors: Sequence[Tensor],
     parameters: Sequence[Parameter],
-    tilings: Mapping[str, Levels],
+    tilings: Mapping[str, Tiling],
 ) -> Kernel:
-    """The backbone; `tilings` has the possible sizes of each index whose extent is not 1."""
+    """The backbone; `tilings` has those on offer for each index whose extent is not 1."""
     scratch = (
         *(Scratch(padding.padded, is_zeroed=True) for padding in computation.paddings),
         *(Scratch(tensor, is_zeroed=False) for tensor in computation.intermediates),
@@ -88,7 +88,7 @@ def build(
     dimensions = tuple(d for i in instructions for d in i.dims)
     _number(instructions, dimensions)
     _relate(instructions, dimensions, builder.mapped)
-    uneven = sorted({s for levels in tilings.values() for sizes in levels for s in sizes if s & (s - 1)})
+    uneven = sorted({s for t in tilings.values() for level in t.levels for s in level if s & (s - 1)})
     return Kernel(
         name=name,
         tensors=tuple(tensors),
@@ -109,7 +109,7 @@ class _Builder:
         computation: Computation,
         tensors: Sequence[Tensor],
         parameters: Sequence[Parameter],
-        tilings: Mapping[str, Levels],
+        tilings: Mapping[str, Tiling],
     ) -> None:
         self.extents = computation.extents
         self.computed_in = computation.computed_in
@@ -120,7 +120,7 @@ class _Builder:
         groups = 0
         for index in computation.extents:
             self.first_group[index] = groups
-            groups += len(tilings.get(index, ()))
+            groups += len(tilings[index].levels) if index in tilings else 0
         self.instructions: list[Instruction] = []
         self.names: set[str] = set()
         self.stores: dict[str, Instruction] = {}
@@ -319,7 +319,8 @@ class _Builder:
         return instruction
 
     def logical_dim(self, instruction: Instruction, index: str, is_reduction: bool) -> LogicalDim:
-        levels = self.tilings[index]
+        tiling = self.tilings[index]
+        levels = tiling.levels
         has_access = instruction.op in (Op.LOAD, Op.STORE)
         dims = tuple(
             Dimension(
@@ -338,7 +339,7 @@ class _Builder:
         )
         for dim in dims:
             dim.inner_levels = dims[dim.level + 1 :]
-        return LogicalDim(f"{instruction.name}.{index}", index, self.extents[index], dims)
+        return LogicalDim(f"{instruction.name}.{index}", index, self.extents[index], dims, tiling.is_ragged)
 
     def place(
         self, instruction: Instruction, tensor: Tensor, positions: Sequence[Affine], pad: Sequence[int] = ()

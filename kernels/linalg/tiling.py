@@ -1,13 +1,15 @@
 """Which tile sizes are on offer for an index: from the kernel file's factors, or inferred from the extent.
 
 In: extents and factors, one list for each level inside the outermost. Out: the possible sizes of every level,
-outermost first. Only sizes that occur in some exact tiling are kept; that the product is exact is left to a
-constraint of the space.
+outermost first. Where all factors divide the extent, only sizes that occur in some exact tiling are kept;
+otherwise the index is ragged, and its outermost level ends with the tile in which the index ends. Which
+combinations are tilings is left to constraints of the space.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 LARGEST_INNER = 16
 """Of an innermost level that is inferred: the elements of a wide vector, or copies of an unrolled body."""
@@ -18,10 +20,35 @@ LARGEST_MIDDLE = 64
 LEAST_EXTENT_TILED = 5
 LEAST_EXTENT_TILED_TWICE = 64
 
+WELL_DIVIDED = 2 * LARGEST_INNER
+"""Multiples of this have exact tilings with wide vectors, and with more than one of them side by side."""
+
 Levels = tuple[tuple[int, ...], ...]
 
 
-def possible_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | None:
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """What is on offer for one index."""
+
+    levels: Levels
+    """The possible sizes of each level, outermost first."""
+    is_ragged: bool
+    """Whether the last tile may end before its full size."""
+
+
+def tiling(extent: int, factors: Sequence[Sequence[int]]) -> Tiling:
+    """Exact where every factor divides the extent and some combination of them does, ragged otherwise."""
+    if all(extent % f == 0 for level in factors for f in level):
+        exact = exact_sizes(extent, factors)
+        if exact is not None:
+            return Tiling(exact, is_ragged=False)
+    outermost = {extent}
+    for level in factors:
+        outermost = {-(-rest // f) for rest in outermost for f in level}
+    return Tiling(tuple(tuple(sorted(set(level))) for level in (outermost, *factors)), is_ragged=True)
+
+
+def exact_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | None:
     """Sizes of each level, outermost first, that occur in an exact tiling; None where there is none."""
     reachable = [{extent}]
     for level in factors:
@@ -39,19 +66,30 @@ def possible_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | No
 
 
 def inferred_factors(extent: int, is_only_reduced: bool) -> Levels:
-    """A split in two for an index that is only summed over, in three for others; fewer for small extents."""
+    """A split in two for an index that is only summed over, in three for others; fewer for small extents.
+
+    Divisors, or powers of two where these divide the extent badly: whole vectors and a rest are better than
+    single elements. A short index has both.
+    """
     if extent < LEAST_EXTENT_TILED:
         return ()
-    inner = _divisors(extent, LARGEST_INNER)
-    if not inner:
-        return ()
-    middle = _divisors(extent, LARGEST_MIDDLE)
-    if is_only_reduced or extent < LEAST_EXTENT_TILED_TWICE:
-        return (inner,)
-    levels = (middle, inner)
-    return levels if possible_sizes(extent, levels) is not None else (inner,)
+    is_short = extent < LEAST_EXTENT_TILED_TWICE
+    is_well_divided = extent % WELL_DIVIDED == 0 or extent & (extent - 1) == 0
+    inner, middle = _divisors(extent, LARGEST_INNER), _divisors(extent, LARGEST_MIDDLE)
+    if not is_well_divided:
+        powers = _powers_of_two(extent, LARGEST_INNER)
+        inner = tuple(sorted({*inner, *powers})) if is_short else powers
+        middle = _powers_of_two(-(-extent // LARGEST_INNER), LARGEST_MIDDLE)
+    return (inner,) if is_only_reduced or is_short else (middle, inner)
 
 
 def _divisors(extent: int, largest: int) -> tuple[int, ...]:
     """Proper divisors from 2 to `largest`."""
     return tuple(d for d in range(2, min(largest, extent - 1) + 1) if extent % d == 0)
+
+
+def _powers_of_two(extent: int, largest: int) -> tuple[int, ...]:
+    """From 2 to `largest`, none of which is twice the extent or more."""
+    return tuple(
+        p for p in (1 << n for n in range(1, largest.bit_length())) if p < 2 * extent and p <= largest
+    )

@@ -20,7 +20,7 @@ typedef struct { int32_t at, count; } List;
 
 /* A dimension: where its domains lie, and the sizes that it can have. */
 typedef struct { int32_t kind_cell, size_cell; List sizes; } Dim;
-typedef struct { double iterations, threads, speedup, per_ns[USES]; } Size;
+typedef struct { int32_t is_even, pad; double iterations, threads, speedup, per_ns[USES]; } Size;
 typedef struct { List dims; int32_t pad[2]; double scalar_per_ns[USES]; } Instr;
 typedef struct { int32_t instr, pad; double iterations; } Op;
 
@@ -41,7 +41,7 @@ typedef struct {
   int32_t instr, reduction;
   List dims, index_of, inner_levels, extents, copied;
   List operands, borders, cuts; /* in tables of their own */
-  int32_t order_cells, pad;
+  int32_t order_cells, ragged; /* indices whose last tile may end early, as bits */
   double kept_loads, load_rate;
 } Nest;
 typedef struct { int32_t inner; List ways; } Cut;
@@ -91,7 +91,7 @@ static void look(View *v, int number) {
     const Size *s = &m->sizes[d->sizes.at + b];
     f.least = lesser(f.least, s->iterations);
     f.most = greater(f.most, s->iterations);
-    is_even &= (int64_t)s->iterations % m->device_threads == 0;
+    is_even &= s->is_even;
     if (vector)
       for (int u = 0; u < USES; u++) f.per_ns[u] = greater(f.per_ns[u], s->per_ns[u]);
     if (parallel) {
@@ -249,6 +249,9 @@ typedef struct {
   int corner_count;
 } Loops;
 
+/* As `averages` in nests.py: what pieces of a ragged index have on average. */
+static double average(double extent, double size) { return extent / round_up(extent / size); }
+
 static void corners(Loops *l, uint32_t inner) {
   const Model *m = l->v->m;
   const Nest *n = l->n;
@@ -263,6 +266,10 @@ static void corners(Loops *l, uint32_t inner) {
     }
     double least = greater(within[0], round_up(extent / around[1]));
     double most = greater(least, lesser(within[1], round_down(extent / around[0])));
+    if (n->ragged >> x & 1) {
+      most = average(extent, greater(least, lesser(within[1], extent)));
+      least = average(extent, least);
+    }
     const int before = l->corner_count;
     for (int c = 0; c < before; c++) l->corners[c][x] = least;
     if (most == least) continue;
@@ -309,8 +316,16 @@ static double lines(const Loops *l, const Operand *o, uint32_t inner) {
     step[at] = s;
     count[at] = l->least[d];
   }
-  double span = o->item_bytes, total = 1;
+  double span = o->item_bytes, total = 1, whole = 1;
   int is_solid = 1;
+  for (int x = 0; x < n->extents.count; x++) {
+    if (!(n->ragged >> x & 1) || !m->reals[o->steps.at + x]) continue;
+    double size = 1;
+    for (int d = 0; d < n->dims.count; d++)
+      if (inner >> d & 1 && m->pool[n->index_of.at + d] == x) size *= l->least[d];
+    const double pieces = m->pool[n->extents.at + x] / size;
+    whole *= round_down(pieces) / round_up(pieces);
+  }
   for (int i = 0; i < found; i++) {
     if (is_solid && step[i] - span < m->line_bytes) {
       span += (count[i] - 1) * step[i];
@@ -323,7 +338,7 @@ static double lines(const Loops *l, const Operand *o, uint32_t inner) {
       break;
     }
   }
-  return total;
+  return total * whole;
 }
 
 static int has_registers(const Loops *l, uint32_t inner, int dim) {

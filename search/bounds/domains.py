@@ -53,6 +53,16 @@ Bits = tuple[tuple[int, int], ...]
 """Pairs (position of a word in a candidate's vector, mask of values in its domain)."""
 
 
+class Share(NamedTuple):
+    """How threads can share the iterations of a dimension."""
+
+    threads: int
+    speedup: float
+    """Of the slowest thread over one that does all of it."""
+    is_even: bool
+    """Whether all threads certainly have the same."""
+
+
 class OrderBits(NamedTuple):
     """Values of `order` in its domains; 0 where a space has no such value."""
 
@@ -172,7 +182,8 @@ class Domains:
         instruction = d.dimension.instruction
         possible = [size for bit, size in enumerate(d.universe) if sizes >> bit & 1]
         lanes = possible if may_be("VECTOR") else []
-        speedups = [self.sharing(n) for n in possible] if may_be("PARALLEL") else []
+        shares = [self.share(d.dimension, n) for n in possible]
+        parallel = shares if may_be("PARALLEL") else []
         return Freedom(
             least=min(possible, default=1),
             most=max(possible, default=1),
@@ -184,16 +195,19 @@ class Domains:
             },
             is_vector=bool(lanes) and kinds == self.kind_bits["VECTOR"],
             copies=max(possible, default=1) if may_be("UNROLL") else 1,
-            is_even=kinds == self.kind_bits.get("PARALLEL")
-            and all(n % self._rates.device.threads == 0 for n in possible),
-            threads=max((threads for threads, _ in speedups), default=1),
-            speedup=max((speedup for _, speedup in speedups), default=1.0),
+            is_even=kinds == self.kind_bits.get("PARALLEL") and all(share.is_even for share in shares),
+            threads=max((share.threads for share in parallel), default=1),
+            speedup=max((share.speedup for share in parallel), default=1.0),
         )
 
-    def sharing(self, size: int) -> tuple[int, float]:
-        """Threads that share so many iterations, and how much faster the slowest of them makes it."""
-        threads = self._rates.device.threads
-        return min(size, threads), size / math.ceil(size / threads)
+    def share(self, dimension: Dimension, size: int) -> Share:
+        """Of a last iteration that may be less than the others, nothing is certain."""
+        every = self._rates.device.threads
+        threads = min(size, every)
+        is_ragged = dimension.logical.is_ragged
+        if is_ragged and (size - 1) % every == 0:
+            return Share(threads, float(threads), is_even=False)
+        return Share(threads, size / math.ceil(size / every), size % every == 0 and not is_ragged)
 
 
 def linalg_kernel(instance: Instance) -> Kernel:

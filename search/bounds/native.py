@@ -41,7 +41,7 @@ def _record(*names: str, reals: Sequence[str] = ()) -> np.dtype[np.void]:
 
 
 _DIM = _record("kind_cell", "size_cell", "sizes[]")
-_SIZE = _record(reals=("iterations", "threads", "speedup", *USES))
+_SIZE = _record("is_even", "pad", reals=("iterations", "threads", "speedup", *USES))
 _INSTR = _record("dims[]", "pad[]", reals=USES)
 _OP = _record("instr", "pad", reals=("iterations",))
 _REDUCTION = _record(
@@ -52,7 +52,7 @@ _OPERAND = _record("instr", "pad", "matters[]", "steps[]", "copies[]", reals=("i
 _BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("pad", np.int32)], align=True)
 _NEST = _record(
     *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]"),
-    *("operands[]", "borders[]", "cuts[]", "order_cells", "pad"),
+    *("operands[]", "borders[]", "cuts[]", "order_cells", "ragged"),
     reals=("kept_loads", "load_rate"),
 )
 _CUT = _record("inner", "ways[]")
@@ -230,9 +230,10 @@ class _Tables:
         return self._ints(self._dims[dim] for dim in dims)
 
     def _size(self, dim: Dimension, size: int) -> tuple[object, ...]:
-        threads, speedup = self.domains.sharing(size)
+        share = self.domains.share(dim, size)
+        numbers = share.is_even, 0, size, share.threads, share.speedup
         elements = (self.rates.used_elements(dim.instruction, use, size) for use in USES)
-        return (size, threads, speedup, *elements)
+        return (*numbers, *elements)
 
     def _instr(self, dims: tuple[Dimension, ...], pace: Instruction) -> int:
         key = dims, pace
@@ -291,7 +292,7 @@ class _Tables:
     def _shares(self, dims: Iterable[Dimension]) -> set[float]:
         """The same of the most speedups that threads can have which share one of the dimensions out."""
         sizes = {place.dimension: place.universe for place in self.domains.places}
-        return {1.0, *(self.domains.sharing(size)[1] for dim in dims for size in sizes[dim])}
+        return {1.0, *(self.domains.share(dim, size).speedup for dim in dims for size in sizes[dim])}
 
     def _nest(self, nest: Nest) -> None:
         count = len(nest.dims)
@@ -325,7 +326,7 @@ class _Tables:
             self._append("borders", borders),
             self._append("cuts", cuts),
             self._ints(cells)[0],
-            0,
+            sum(1 << x for x, is_ragged in enumerate(nest.ragged) if is_ragged),
             nest.kept_loads,
             self.rates.most_loads([o.load for o in nest.operands]),
         )

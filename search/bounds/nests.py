@@ -3,7 +3,9 @@
 In: an instance, then views of candidates. Out: nanoseconds. The dimensions of an instruction become loops in
 some order. Cut this order anywhere: all loops inside the cut run as one *segment*, once for each iteration of
 the loops outside. A segment touches a certain footprint, of which registers or caches held no more at its
-beginning than they have room for; the rest has to come in, in every segment. So every set of innermost
+beginning than they have room for; the rest has to come in, in every segment. Where tiles may end early,
+segments differ: what all of them touch, less what is there at each beginning, is what an average segment
+touches, less that, times their number. So every set of innermost
 dimensions gives a bound, an order of loops gives the largest of those that it passes through, and a candidate
 the least over all orders that its domains still allow. Where sizes are open, the least over them is taken.
 
@@ -87,6 +89,8 @@ class Nest:
 
     instruction: Instruction
     extents: tuple[int, ...]
+    ragged: tuple[bool, ...]
+    """For each index, whether its last tile may end early."""
     dims: tuple[Dimension, ...]
     index_of: tuple[int, ...]
     """For each dimension, its index."""
@@ -161,6 +165,7 @@ def _nest(
     return Nest(
         instruction=instruction,
         extents=tuple(logical.extent for logical in instruction.logical_dims),
+        ragged=tuple(logical.is_ragged for logical in instruction.logical_dims),
         dims=dims,
         index_of=tuple(indices.index(dim.index) for dim in dims),
         inner_levels=tuple(tuple(place[d] for d in dim.inner_levels) for dim in dims),
@@ -398,14 +403,16 @@ class NestView:
     def _segments(self, sizes: Sequence[float]) -> float:
         return math.prod(extent / size for extent, size in zip(self.nest.extents, sizes, strict=True))
 
-    def _corners(self, inner: int) -> Iterator[tuple[int, ...]]:
+    def _corners(self, inner: int) -> Iterator[tuple[float, ...]]:
         """Least and greatest numbers of values of each index inside a cut, in all combinations.
 
         Footprint and number of segments are monotone in 1 / n for each index, and so is what follows from
-        them: the least time over all sizes is that of a corner.
+        them: the least time over all sizes is that of a corner. Of a ragged index these are averages.
         """
-        ranges = []
+        ranges: list[tuple[float, ...]] = []
         for index, extent in enumerate(self.nest.extents):
+            least: float
+            most: float
             within, around = [1, 1], [1, 1]
             for number, dim in enumerate(self.nest.dims):
                 if self.nest.index_of[number] == index:
@@ -415,13 +422,20 @@ class NestView:
                     product[1] *= freedom.most
             least = max(within[0], -(-extent // around[1]))
             most = max(least, min(within[1], extent // around[0]))
+            if self.nest.ragged[index]:
+                most = average(extent, max(least, min(within[1], extent)))
+                least = average(extent, least)
             ranges.append((least,) if least == most else (least, most))
         return itertools.product(*ranges)
 
-    def _lines(self, operand: Operand, inner: int) -> int:
-        """Cache lines of an operand inside a cut; 0 where its sizes are open or its place is not certain."""
+    def _lines(self, operand: Operand, inner: int) -> float:
+        """Cache lines of an operand inside a cut; 0 where its sizes are open or its place is not certain.
+
+        Where segments differ, those that are whole count, and the average is over all.
+        """
         if self.view.may_be(operand.copies):
             return 0
+        inside = [1] * len(self.nest.extents)
         steps: list[tuple[int, int]] = []
         for number, dim in enumerate(self.nest.dims):
             step = operand.steps[self.nest.index_of[number]]
@@ -431,12 +445,25 @@ class NestView:
             if freedom.least != freedom.most:
                 return 0
             if inner >> number & 1:
-                inside = (self.view.freedoms[self.nest.dims[d]].least for d in self.nest.inner_levels[number])
-                steps.append((step * math.prod(inside), freedom.least))
-        return least_lines(steps, operand.item_bytes)
+                inside[self.nest.index_of[number]] *= freedom.least
+                tile = (self.view.freedoms[self.nest.dims[d]].least for d in self.nest.inner_levels[number])
+                steps.append((step * math.prod(tile), freedom.least))
+        whole = math.prod(
+            (extent // size) / -(-extent // size)
+            for extent, size, step, is_ragged in zip(
+                self.nest.extents, inside, operand.steps, self.nest.ragged, strict=True
+            )
+            if is_ragged and step
+        )
+        return least_lines(steps, operand.item_bytes) * whole
 
 
-def _elements(operand: Operand, sizes: Sequence[int]) -> int:
+def average(extent: int, size: int) -> float:
+    """Of the pieces of `size` that an index falls into, the last of which may be smaller."""
+    return extent / -(-extent // size)
+
+
+def _elements(operand: Operand, sizes: Sequence[float]) -> float:
     return math.prod(size for size, matters in zip(sizes, operand.indices, strict=True) if matters)
 
 

@@ -13,6 +13,8 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Assign,
+    Blend,
+    Branch,
     Broadcast,
     Convert,
     Div,
@@ -30,6 +32,8 @@ from spacedsl.codegen.program import (
     Number,
     ParallelLoop,
     ParameterValue,
+    PartialLoad,
+    PartialStore,
     Program,
     Register,
     Statement,
@@ -98,6 +102,12 @@ class _Interpreter:
                     at = self.at(index, loops)
                     for lane, number in enumerate(self.value(value, loops, registers)):
                         self.memory[tensor][at + lane] = number
+                case PartialStore(tensor, index, value, count):
+                    at = self.at(index, loops)
+                    for lane, number in enumerate(self.value(value, loops, registers)[:count]):
+                        self.memory[tensor][at + lane] = number
+                case Branch(variable, limit, inner, otherwise):
+                    self.block(inner if loops[variable] < limit else otherwise, loops, registers)
                 case Loop(variable, extent, inner):
                     for i in range(extent):
                         self.block(inner, {**loops, variable: i}, registers)
@@ -131,6 +141,13 @@ class _Interpreter:
                 lanes = self.memory[tensor][at : at + kind.lanes]
                 assert len(lanes) == kind.lanes
                 return lanes
+            case PartialLoad(tensor, index, kind, count):
+                at = self.at(index, loops)
+                lanes = self.memory[tensor][at : at + count]
+                assert len(lanes) == count
+                return lanes + [0] * (kind.lanes - count)
+            case Blend(part, other, count):
+                return value(part)[:count] + value(other)[count:]
             case Number(number):
                 return [number]
             case ParameterValue(name):

@@ -5,12 +5,14 @@ candidate that the same decisions make of a space (`decide`).
 
 Each line is an instruction's name, or a dimension and how it is implemented, around the lines indented
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
-4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL. A size `*` is what the other levels
-leave of the extent. `store_C streamed` is a store around the caches. `#` begins a comment.
+4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
+tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
+around the caches. `#` begins a comment.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +23,9 @@ from spacedsl.codegen.nest import Statement
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel, LogicalDim
 
-_KINDS = {"L": "LOOP", "U": "UNROLL", "V": "VECTOR", "P": "PARALLEL"}
+_KINDS = {"L": "LOOP", "U": "UNROLL", "V": "VECTOR", "P": "PARALLEL", "G": "LOOP"}
 _REST = "*"
 Path = tuple[int, ...]
 
@@ -50,6 +52,7 @@ class Script:
     paths: dict[Statement, Path] = field(default_factory=dict)
     kinds: dict[Dimension, str] = field(default_factory=dict)
     sizes: dict[Dimension, int] = field(default_factory=dict)
+    guarded: set[Dimension] = field(default_factory=set)
     streamed: set[Instruction] = field(default_factory=set)
     lines: dict[Statement, str] = field(default_factory=dict)
     """Where each statement stands, for messages."""
@@ -70,6 +73,9 @@ class Script:
     def size(self, dim: Dimension) -> int:
         return self.sizes[dim]
 
+    def is_guarded(self, dim: Dimension) -> bool:
+        return dim in self.guarded
+
     def is_streamed(self, store: Instruction) -> bool:
         return store in self.streamed
 
@@ -82,6 +88,10 @@ class Script:
                 return self.kind(dim)
             case "order", (Instruction() | Dimension() as lhs, Instruction() | Dimension() as rhs):
                 return self.order(lhs, rhs)
+            case "remainder", (Dimension() as dim,):
+                if math.prod(self.sizes[d] for d in dim.logical.dims) == dim.logical.extent:
+                    return "NONE"
+                return "GUARDED" if dim in self.guarded or self.kind(dim) == "PARALLEL" else "PEELED"
             case "caching", (Instruction() as store,):
                 return "STREAMED" if self.is_streamed(store) else "CACHED"
         raise RefusedError(f"scripts say nothing about {variable.choice}")
@@ -102,7 +112,7 @@ def script(kernel: Kernel, text: str) -> Script:
     missing = [s for s in kernel.statements if s not in result.paths]
     assert not missing, f"the script lacks {missing}"
     for logical in kernel.logical_dims:
-        _fill(logical.extent, [d for d in logical.dims if d in rest], logical.dims, result)
+        _fill(logical, [d for d in logical.dims if d in rest], result)
     return result
 
 
@@ -137,6 +147,8 @@ def _block(
         kind, size = words
         for dim in dims:
             result.paths[dim], result.kinds[dim], result.lines[dim] = here, _KINDS[kind], str(line)
+            if kind == "G":
+                result.guarded.add(dim)
             if size == _REST:
                 rest.add(dim)
             else:
@@ -145,15 +157,16 @@ def _block(
     return inside
 
 
-def _fill(extent: int, unsized: list[Dimension], dims: tuple[Dimension, ...], result: Script) -> None:
+def _fill(logical: LogicalDim, unsized: list[Dimension], result: Script) -> None:
     """Gives the one dimension without a size what the others leave."""
     assert len(unsized) <= 1, f"of {unsized} only one can have the rest"
     for dim in unsized:
-        inner = 1
-        for other in dims:
-            inner *= result.sizes.get(other, 1)
-        assert extent % inner == 0, f"{result.lines[dim]}: {extent} is no multiple of {inner}"
-        result.sizes[dim] = extent // inner
+        others = math.prod(result.sizes[other] for other in logical.dims if other is not dim)
+        may_end_early = logical.is_ragged and dim.level == 0
+        assert logical.extent % others == 0 or may_end_early, (
+            f"{result.lines[dim]}: {logical.extent} is no multiple of {others}"
+        )
+        result.sizes[dim] = math.ceil(logical.extent / others)
 
 
 # ---- Through a space -----------------------------------------------------------------------------------

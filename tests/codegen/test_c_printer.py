@@ -51,6 +51,17 @@ def streamed() -> tuple[KernelFile, Program]:
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
+def ragged() -> tuple[KernelFile, Program]:
+    kernel = axpy(107, "{i: [[2], [16]]}")
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, AXPY_VECTOR.format(i0=4, i1=2))))
+
+
+def ragged_sum() -> tuple[KernelFile, Program]:
+    kernel = dot(43, "{p: [[2], [8]]}")
+    text = DOT_PARALLEL.format(p0=3, p1=2).replace("p0 P", "p0 L")
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
+
+
 def summed() -> tuple[KernelFile, Program]:
     kernel = dot(480, "{p: [[20], [8]]}")
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, DOT_PARALLEL.format(p0=3, p1=20))))
@@ -62,6 +73,8 @@ PROGRAMS: dict[str, Callable[[], tuple[KernelFile, Program]]] = {
     "axpy_streamed": streamed,
     "dot_parallel": summed,
     "matmul_scalar": scalar,
+    "axpy_ragged": ragged,
+    "dot_ragged": ragged_sum,
 }
 
 
@@ -102,7 +115,7 @@ def test_built_as_its_comment_says_a_file_gives_no_warning(
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="ziglang is not installed")
-@pytest.mark.parametrize("name", ["matmul_tiled", "axpy_vector"])
+@pytest.mark.parametrize("name", ["matmul_tiled", "axpy_vector", "axpy_ragged", "dot_ragged"])
 def test_clang_makes_the_same_of_it(name: str, tmp_path: Path) -> None:
     zig = Compiler((sys.executable, "-m", "ziglang", "cc"), "clang of zig", is_clang=True)
     kernel, program = PROGRAMS[name]()

@@ -154,7 +154,8 @@ def _changed(kernel: KernelFile, decided: Script, pair: tuple[str, str], value: 
 
     if decided.order(a, b) == value:
         return None
-    return Changed(decided.paths, decided.kinds, decided.sizes, decided.streamed, decided.lines)
+    kept = decided.guarded, decided.streamed, decided.lines
+    return Changed(decided.paths, decided.kinds, decided.sizes, *kept)
 
 
 @pytest.mark.parametrize("value", ["BEFORE", "AFTER", "INNER", "OUTER", "MERGED"])

@@ -12,6 +12,8 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.program import (
     Add,
     Assign,
+    Blend,
+    Branch,
     Broadcast,
     Convert,
     FirstLane,
@@ -23,6 +25,8 @@ from spacedsl.codegen.program import (
     Number,
     ParallelLoop,
     ParameterValue,
+    PartialLoad,
+    PartialStore,
     Program,
     Register,
     Statement,
@@ -211,6 +215,50 @@ MISTAKES: dict[str, tuple[Program, str]] = {
     "a name that is no identifier": (
         outer(lambda p: (Loop("i 0", 1, (Assign(Register("a", F32), Number(0, F32)),)), p)),
         "'i 0' is not an identifier",
+    ),
+    "a branch that is always taken": (
+        inner(lambda b: (Branch("i1", 10, b, b),)),
+        "a branch at 10 of i1 is always taken, or never",
+    ),
+    "a branch that is never taken": (
+        inner(lambda b: (Branch("i0", 0, b, b),)),
+        "a branch at 0 of i0 is always taken, or never",
+    ),
+    "a branch on what is no loop": (
+        inner(lambda b: (Branch("i7", 1, b, b),)),
+        "a branch at 1 of i7 is always taken, or never",
+    ),
+    "a branch that goes past the end": (
+        inner(lambda b: (Branch("i1", 9, (), (*b[:3], _shift(b[3], 1))),)),
+        "145 to 480 are accessed",
+    ),
+    "a branch that leaves something out": (
+        inner(lambda b: (Branch("i1", 9, b, b[:3]),)),
+        "has 480 elements, but only 432 are written",
+    ),
+    "a register of the other branch": (
+        inner(lambda b: (Branch("i1", 9, b, b[3:]),)),
+        "register fma has no value here",
+    ),
+    "a partial vector that is whole": (
+        inner(lambda b: (Assign(Register("a", F32X16), PartialLoad("x", Z, F32X16, 16)), *b)),
+        "16 lanes are no part of f32x16",
+    ),
+    "a partial store of nothing": (
+        inner(lambda b: (*b, PartialStore("z", b[3].index, b[3].value, 0))),
+        "0 lanes are no part of f32x16",
+    ),
+    "a partial load past the end": (
+        inner(lambda b: (Assign(Register("a", F32X16), PartialLoad("x", Index(478), F32X16, 3)), *b)),
+        "478 to 480 are accessed",
+    ),
+    "a partial vector that is not enough": (
+        inner(lambda b: (*b[:3], PartialStore("z", b[3].index, b[3].value, 15))),
+        "has 480 elements, but only 450 are written",
+    ),
+    "lanes of different vectors": (
+        inner(lambda b: (*b[:3], replace(b[3], value=Blend(b[0].register, Broadcast(Number(0, F32), 8), 3)))),
+        "lanes of f32x16 are blended with lanes of f32x8",
     ),
     "an output that is never written": (outer(lambda _: ()), "only 0 are written"),
 }

@@ -172,6 +172,21 @@ compute:
   - y[j] = max[i](max(A[i, j], -3)) + prod[p](relu(min(A[p, j], 2)))
 tiling: {i: [[2]], j: [[4, 8]]}
 """,
+    "ragged lines": """
+kernel: ragged
+backbone: linalg
+sizes: {m: 3, n: 23}
+tensors:
+  X: {dtype: f32, shape: [m, n]}
+  Y: {dtype: f32, shape: [m, n], output: true}
+  s: {dtype: f32, shape: [m], output: true}
+compute:
+  - T[i, j] = X[i, j] * 2
+  - top[i] = max[j](T[i, j] - 9)
+  - Y[i, j] = T[i, j] - top[i]
+  - s[i] = sum[j](Y[i, j])
+tiling: {i: [[2]], j: [[2, 4], [2, 4]]}
+""",
     "awkward names": """
 kernel: pool
 backbone: linalg
@@ -192,6 +207,7 @@ def zoo() -> dict[str, KernelFile]:
     kernels = {name: parse(text) for name, text in _TEXTS.items()}
     kernels["matmul"] = matmul(8, 16, 6, "{i: [[2, 4]], j: [[4, 8]], p: [[2, 3]]}")
     kernels["matmul of single elements"] = matmul(1, 1, 1)
+    kernels["ragged matmul"] = matmul(7, 19, 5, "{i: [[2, 4]], j: [[2], [4, 8]], p: [[2, 3]]}")
     kernels["matmul of primes"] = matmul(5, 7, 3)
     kernels["axpy"] = axpy(48, "{i: [[2, 3], [2, 4, 8]]}")
     return kernels

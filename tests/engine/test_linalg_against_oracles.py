@@ -49,6 +49,9 @@ compute:
 tiling: {i: [[2, 4]]}
 """
 
+RAGGED = SCALE.replace("n: 8", "n: 7")
+"""Tiles of 2 and 4 end beyond the index, and may be peeled off or guarded."""
+
 MATMUL = """
 kernel: matmul
 backbone: linalg
@@ -87,7 +90,7 @@ def everything(kernel: Kernel) -> dict[str, object]:
     return {**statements, **{x.name: x for x in kernel.logical_dims}}
 
 
-@pytest.mark.parametrize("text", [OUTER, SCALE], ids=["outer", "scale"])
+@pytest.mark.parametrize("text", [OUTER, SCALE, RAGGED], ids=["outer", "scale", "ragged"])
 def test_small_kernels_have_exactly_the_implementations_that_both_oracles_count(
     tmp_path: Path, text: str
 ) -> None:

@@ -18,13 +18,14 @@ from spacedsl.kernels.linalg.backbone import (
     Dimension,
     Instruction,
     Kernel,
+    LogicalDim,
     Number,
     Op,
     Operand,
     ParameterValue,
     Value,
 )
-from spacedsl.kernels.linalg.tiling import inferred_factors, possible_sizes
+from spacedsl.kernels.linalg.tiling import exact_sizes, inferred_factors, tiling
 from spacedsl.kernels.reference import evaluate, view
 from tests.kernels.library_formulas import FIXED, swept_sizes
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
@@ -98,34 +99,59 @@ def test_only_innermost_contiguous_dimensions_can_be_vectors() -> None:
     }
 
 
-def test_sizes_are_the_factors_that_divide_and_the_quotients_that_remain() -> None:
-    kernel = check(MATMUL + "tiling: {i: [[4, 32, 7], [2, 4]], j: [[3, 5]]}\n").backbone
+def test_sizes_are_the_factors_and_what_remains() -> None:
+    kernel = check(MATMUL + "tiling: {i: [[4, 32], [2, 4]], j: [[3]]}\n").backbone
     sizes = {d.name: d.possible_sizes for d in kernel.dimensions}
     assert [sizes[f"fma.i{n}"] for n in range(3)] == [(1, 4, 8), (4, 32), (2, 4)]
     assert [sizes[f"fma.j{n}"] for n in range(2)] == [(16,), (3,)]
     assert {s.value for s in kernel.uneven_sizes} == {3}
+    assert not kernel.ragged_dims
+
+
+def test_a_factor_that_does_not_divide_makes_the_last_tile_smaller() -> None:
+    kernel = check(MATMUL + "tiling: {i: [[4, 7], [2, 4]], j: [[16], [4]]}\n").backbone
+    sizes = {d.name: d.possible_sizes for d in kernel.dimensions}
+    assert [sizes[f"fma.i{n}"] for n in range(3)] == [(3, 4, 5, 8), (4, 7), (2, 4)]
+    # Each factor divides 48, but no combination does: there is one whole tile of 64, and it is not.
+    assert [sizes[f"fma.j{n}"] for n in range(3)] == [(1,), (16,), (4,)]
+    ragged = {d.name for d in kernel.ragged_dims}
+    assert ragged == {
+        "load_A.i0",
+        "load_B.j0",
+        *(f"{n}.{x}0" for n in ("init", "fma", "store_C") for x in "ij"),
+    }
 
 
 def test_a_factor_that_fits_no_combination_is_not_on_offer() -> None:
-    assert possible_sizes(12, [[2, 4], [6]]) == ((1,), (2,), (6,))
-    assert possible_sizes(12, [[4], [4]]) is None
+    assert exact_sizes(12, [[2, 4], [6]]) == ((1,), (2,), (6,))
+    assert exact_sizes(12, [[4], [4]]) is None
 
 
 @pytest.mark.parametrize("extent", [*range(1, 200), 1000, 1021, 1024, 4096, 2**26, 97 * 61])
 @pytest.mark.parametrize("is_only_reduced", [False, True])
-def test_inferred_tilings_are_exact_and_hold_every_combination(extent: int, is_only_reduced: bool) -> None:
+def test_inferred_tilings_hold_every_combination(extent: int, is_only_reduced: bool) -> None:
     factors = inferred_factors(extent, is_only_reduced)
-    exact = possible_sizes(extent, factors)
-    assert exact is not None
-    brute = [
-        (extent // int(np.prod(c)), *c) for c in itertools.product(*factors) if extent % int(np.prod(c)) == 0
-    ]
-    assert [set(level) for level in exact] == [set(level) for level in zip(*brute, strict=True)]
+    offered = tiling(extent, factors)
+    tiles = [(math.prod(c), c) for c in itertools.product(*factors)]
+    brute = [(-(-extent // tile), *c) for tile, c in tiles if offered.is_ragged or extent % tile == 0]
+    assert [set(level) for level in offered.levels] == [set(level) for level in zip(*brute, strict=True)]
+    assert offered.is_ragged == any(extent % f for level in factors for f in level)
     assert len(factors) <= (1 if is_only_reduced else 2)
 
 
-def test_a_prime_extent_is_not_split() -> None:
-    assert inferred_factors(97, False) == ()
+@pytest.mark.parametrize("extent", [5, 7, 23, 56, 100, 976, 1000, 1023, 4099])
+def test_extents_that_powers_of_two_divide_badly_have_the_tiles_of_others(extent: int) -> None:
+    offered = tiling(extent, inferred_factors(extent, is_only_reduced=False))
+    assert offered.is_ragged
+    vectors = {2, 4, 8, 16} if extent > 8 else {2, 4, 8}
+    assert vectors <= set(offered.levels[-1])
+    if extent >= 1000:
+        assert offered.levels[1:] == tiling(1024, inferred_factors(1024, False)).levels[1:]
+
+
+@pytest.mark.parametrize("extent", [8, 16, 32, 64, 96, 256, 480, 1024, 1056, 4096, 2**26])
+def test_extents_that_powers_of_two_divide_well_have_exact_tilings_alone(extent: int) -> None:
+    assert not tiling(extent, inferred_factors(extent, is_only_reduced=False)).is_ragged
 
 
 def test_indices_of_extent_1_are_left_out() -> None:
@@ -165,7 +191,7 @@ FUNCTIONS: Mapping[Op, Callable[[float], float]] = {
 
 
 def run(kernel: Kernel, buffers: Mapping[str, Any], parameters: Mapping[str, float]) -> None:
-    """Executes the backbone with the first size on offer that is exact, in plain Python, on flat buffers."""
+    """Executes the backbone with the first tiling on offer, in plain Python, on flat buffers."""
     chosen = {d: _size(d) for d in kernel.dimensions}
     results: dict[Instruction, dict[Point, float]] = {}
     for instruction in kernel.instructions:
@@ -173,6 +199,8 @@ def run(kernel: Kernel, buffers: Mapping[str, Any], parameters: Mapping[str, flo
         latest: dict[Point, float] = {}
         for position in itertools.product(*(range(chosen[d]) for d in instruction.dims)):
             point = dict(zip(instruction.dims, position, strict=True))
+            if any(_value(logical, point, chosen) >= logical.extent for logical in instruction.logical_dims):
+                continue
             free = tuple((d, n) for d, n in point.items() if not d.is_reduction)
             arguments = [_operand(o, point, free, results, latest, parameters) for o in instruction.operands]
             value = _apply(instruction, arguments, point, chosen, buffers)
@@ -181,12 +209,22 @@ def run(kernel: Kernel, buffers: Mapping[str, Any], parameters: Mapping[str, flo
 
 
 def _size(dim: Dimension) -> int:
-    """The sizes of one exact tiling of the dimension's index, the same for all nests."""
-    logical = next(g for g in dim.instruction.logical_dims if dim in g.dims)
-    for sizes in itertools.product(*(d.possible_sizes for d in logical.dims)):
-        if int(np.prod(sizes)) == logical.extent:
+    """The sizes of one tiling of the dimension's index, the same for all nests."""
+    for sizes in itertools.product(*(d.possible_sizes for d in dim.logical.dims)):
+        covered, tile = math.prod(sizes), math.prod(sizes[1:])
+        is_tiling = (
+            covered - tile < dim.logical.extent <= covered
+            if dim.logical.is_ragged
+            else (covered == dim.logical.extent)
+        )
+        if is_tiling:
             return int(sizes[dim.level])
-    raise AssertionError(f"no exact tiling of {logical}")
+    raise AssertionError(f"no tiling of {dim.logical}")
+
+
+def _value(logical: LogicalDim, point: Mapping[Dimension, int], sizes: Mapping[Dimension, int]) -> int:
+    """Of the index, where each of its levels stands somewhere."""
+    return sum(point[d] * math.prod(sizes[inner] for inner in d.inner_levels) for d in logical.dims)
 
 
 def _operand(

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping
 
 from spacedsl.codegen.program import (
     Assign,
+    Branch,
     Expression,
     Load,
     Loop,
     ParallelLoop,
+    PartialLoad,
     Program,
     Register,
     Statement,
+    blocks,
     operands,
 )
 from spacedsl.search.bounds.certain import LINE_BYTES
@@ -45,16 +48,19 @@ def loads(program: Program, threads: int) -> Loads:
                     for t in range(threads):
                         for i in range(extent * t // threads, extent * (t + 1) // threads):
                             yield from block(inner, {**at, variable: i}, t)
+                case Branch(variable, limit, inner, otherwise):
+                    yield from block(inner if at[variable] < limit else otherwise, at, thread)
                 case Assign(_, value):
                     yield from accesses(value, at, thread)
                 case _:
                     yield from accesses(statement.value, at, thread)
 
     def accesses(value: Expression, at: Mapping[str, int], thread: int) -> Loads:
-        if isinstance(value, Load):
+        if isinstance(value, Load | PartialLoad):
             start, item = places[value.tensor]
+            lanes = value.type.lanes if isinstance(value, Load) else value.count
             element = value.index.constant + sum(at[v] * stride for v, stride in value.index.terms)
-            yield thread, start + element * item, item * value.type.lanes
+            yield thread, start + element * item, item * lanes
         for part in operands(value):
             yield from accesses(part, at, thread)
 
@@ -66,9 +72,9 @@ def register_lines(program: Program) -> int:
 
     def registers(body: tuple[Statement, ...]) -> Iterator[Register]:
         for statement in body:
-            if isinstance(statement, Loop | ParallelLoop):
-                yield from registers(statement.body)
-            elif isinstance(statement, Assign):
+            for inner in blocks(statement):
+                yield from registers(inner)
+            if isinstance(statement, Assign):
                 yield statement.register
 
     kinds = {register.name: register.type for register in registers(program.body)}

@@ -57,6 +57,20 @@ compute:
 tiling: {p: [[16]]}
 """
 
+ODD = """
+kernel: odd
+backbone: linalg
+sizes: {m: 37, n: 53, k: 523}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  B: {dtype: f32, shape: [k, n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = sum[p](A[i, p] * B[p, j])
+tiling: {i: [[2, 4], [1, 4]], j: [[1, 2, 4], [1, 16]], p: [[1, 4, 7]]}
+"""
+"""No level of which ends where its index does."""
+
 DEVICE = CpuDevice(
     name="round",
     threads=2,

@@ -22,7 +22,7 @@ from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
 
 from .cache import bytes_brought_in, register_lines
-from .linalg import AXPY, DEVICE, DOT, MATMUL, compiled, instance_under, parse, root
+from .linalg import AXPY, DEVICE, DOT, MATMUL, ODD, compiled, instance_under, parse, root
 
 SMALL = """
 kernel: product
@@ -62,6 +62,12 @@ compute:
   - C[i, j] = a[i] * b[j]
 tiling: {i: [[2, 8]], j: [[8, 16]]}
 """
+
+
+ODD_DENSE = DENSE.replace("m: 16, n: 32, k: 32", "m: 13, n: 37, k: 29")
+ODD_STRIDED = STRIDED.replace("m: 16, n: 32, k: 32", "m: 13, n: 37, k: 29")
+ODD_MATVEC = MATVEC.replace("m: 64, k: 64", "m: 61, k: 67")
+ODD_OUTER = OUTER.replace("m: 128, n: 256", "m: 121, n: 243")
 
 
 @functools.cache
@@ -189,7 +195,11 @@ def test_accumulators_need_not_be_copies_where_no_rule_says_so(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("no_window")
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER], ids=["dense", "strided", "matvec", "outer"])
+@pytest.mark.parametrize(
+    "text",
+    [DENSE, STRIDED, MATVEC, OUTER, ODD_DENSE, ODD_STRIDED, ODD_MATVEC, ODD_OUTER],
+    ids=["dense", "strided", "matvec", "outer", "odd dense", "odd strided", "odd matvec", "odd outer"],
+)
 def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_brings_in(text: str) -> None:
     instance = native(text)
     kernel = instance.kernel
@@ -215,7 +225,9 @@ def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_bring
         assert certain <= brought
         if brought:
             shares.append(certain / brought)
-    assert max(shares) > 0.3, "the bound should not be idle either"
+    # Copies of the body for last tiles have registers of their own, which count here.
+    is_odd = bool(kernel.ragged_dims)
+    assert max(shares) > (0.2 if is_odd else 0.3), "the bound should not be idle either"
 
 
 def chain(behind: nests.NestView) -> list[int]:
@@ -243,7 +255,7 @@ def chain(behind: nests.NestView) -> list[int]:
 TIGHT = with_caches(512, 2048)
 
 
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL])
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, ODD, ODD_STRIDED])
 @pytest.mark.parametrize("ordering", [None, "order, dim_kind, size", "dim_kind, order, size"])
 def test_no_term_falls_whatever_is_decided_first(
     text: str, ordering: str | None, monkeypatch: pytest.MonkeyPatch
