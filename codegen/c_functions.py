@@ -184,6 +184,8 @@ class _Words(dict[str, str]):
                 return Template(_instruction(_SCALINGS.get((dtype, lanes)), "n")).substitute(self)
             case "square":
                 return ", ".join(f"{Type(dtype)}_sqrt(x[{lane}])" for lane in range(lanes))
+            case "unpacked":
+                return Template(_instruction(_UNPACKED.get(lanes), "(halves)x")).substitute(self)
             case "widened":
                 return _instruction(_WIDENED.get(lanes), f"(halves){'{x}' if lanes == 1 else 'x'}")
             case "narrowed":
@@ -238,6 +240,12 @@ _SCALINGS: dict[tuple[DType, int], _Instruction] = {
     ),
 }  # fmt: skip
 """A vector times powers of two, with whole exponents."""
+
+_UNPACKED: dict[int, _Instruction] = {
+    8: ("__AVX2__", "${{T}}_of_bits(__builtin_ia32_pmovzxwd256({x}) << 16)"),
+    16: ("__AVX512F__", "${{T}}_of_bits(__builtin_ia32_pmovzxwd512_mask({x}, ($I){{0}}, -1) << 16)"),
+}
+"""By lanes: f32 from bf16, which gcc makes of halves of a vector."""
 
 _WIDENED: dict[int, _Instruction] = {
     1: ("__F16C__", "__builtin_ia32_vcvtph2ps({x})[0]"),

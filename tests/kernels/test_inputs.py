@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacedsl.kernels.inputs import adversarial_inputs, integer_inputs, random_inputs
+from spacedsl.kernels.formats import elements, numbers
+from spacedsl.kernels.inputs import adversarial_inputs, integer_inputs, plain_buffer, random_inputs
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.kernels.reference import evaluate, greatest_magnitude
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
@@ -25,15 +26,32 @@ def test_gaps_between_elements_hold_nan_and_no_element_does() -> None:
     assert np.isfinite(evaluate(kernel, arguments.inputs, {})["C"]).all()
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+LARGEST = {"f32": 2**24, "f64": 2**53, "i32": 2**31, "bf16": 2**24, "f16": 65504}
+"""Integers that sums of a type do not reach."""
+
+
+@pytest.mark.parametrize("dtype", LARGEST)
 def test_integer_inputs_stay_exact_and_are_no_trivial_ones(dtype: str) -> None:
     kernel = check(changed(("f32", dtype)), {"k": 2000})
     arguments = integer_inputs(kernel, np.random.default_rng(0))
     assert arguments.is_exact
-    assert (
-        greatest_magnitude(kernel, arguments.inputs, {}) < {"f32": 2**24, "f64": 2**53, "i32": 2**31}[dtype]
-    )
-    assert all(len(np.unique(a)) > 10 and not (a == 0).all() for a in arguments.inputs.values())
+    assert greatest_magnitude(kernel, arguments.inputs, {}) < LARGEST[dtype]
+    assert all(len(np.unique(a)) >= 6 and not (a == 0).all() for a in arguments.inputs.values())
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_exact_sums_that_are_rounded_once_can_be_compared_exactly(dtype: str) -> None:
+    kernel = check(changed(("f32", dtype)), {"k": 2000})
+    arguments = integer_inputs(kernel, np.random.default_rng(0))
+    (output,) = (t for t in kernel.backbone.tensors if t.is_output)
+    held = plain_buffer(output).reshape(output.shape)
+    evaluate(kernel, arguments.inputs, {}, {"C": held})
+    shapes = {t.name: t.shape for t in kernel.backbone.tensors}
+    a, b = (numbers(output.dtype, arguments.inputs[n]).reshape(shapes[n]).astype(np.int64) for n in "AB")
+    exact = a @ b
+    np.testing.assert_array_equal(held, elements(output.dtype, exact))
+    if dtype == "bf16":
+        assert np.count_nonzero(numbers(output.dtype, held) != exact), "some of them had to be rounded"
 
 
 def test_a_very_long_sum_gets_mostly_zeros() -> None:

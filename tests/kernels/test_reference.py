@@ -11,7 +11,7 @@ import pytest
 
 from spacedsl.kernels import reference
 from spacedsl.kernels.expression import Binary, Constant, Expression, Name, Negation, Read, Reduction
-from spacedsl.kernels.formats import numbers
+from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.inputs import integer_inputs, random_inputs
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.reference import evaluate, greatest_magnitude, view
@@ -176,3 +176,43 @@ def test_results_can_be_written_into_arrays_of_the_callers() -> None:
     results = evaluate(kernel, arguments.inputs, {}, {"C": target})
     assert results["C"] is target
     np.testing.assert_array_equal(target, evaluate(kernel, arguments.inputs, {})["C"])
+
+
+def test_a_result_is_read_as_it_has_been_stored() -> None:
+    text = changed(("f32", "bf16"), ("  C:", "  D: {dtype: f32, shape: [m, n], output: true}\n  C:")) + (
+        "  - D[i, j] = C[i, j] + C[i, j]\n"
+    )
+    kernel = check(text, {"m": 3, "n": 4, "k": 5})
+    arguments = random_inputs(kernel, np.random.default_rng(1))
+    dtypes = {t.name: t.dtype for t in kernel.backbone.tensors}
+    rooms = {name: elements(dtypes[name], np.zeros((3, 4))) for name in "CD"}
+    evaluate(kernel, arguments.inputs, {}, rooms)
+    unrounded = evaluate(kernel, arguments.inputs, {})["C"]
+    np.testing.assert_array_equal(rooms["C"], elements(dtypes["C"], unrounded))
+    np.testing.assert_array_equal(rooms["D"], 2 * numbers(dtypes["C"], rooms["C"]))
+    assert np.any(rooms["D"] != 2 * unrounded)
+
+
+DTYPES = {
+    "B[j, i] = A[i, j]": ("bf16", "bf16"),
+    "B[j, i] = A[i, j] + A[i, j]": ("bf16", "f32"),
+    "B[j, i] = A[i, j] * s": ("f16", "f32"),
+    "B[j, i] = A[i, j] + D[i, j]": ("bf16", "f64"),
+}
+
+
+@pytest.mark.parametrize("line", DTYPES)
+def test_what_a_line_computes_in_follows_from_its_tensors(line: str) -> None:
+    dtype, wanted = DTYPES[line]
+    tensors = [
+        f"  A: {{dtype: {dtype}, shape: [3, 4]}}",
+        f"  B: {{dtype: {dtype}, shape: [4, 3], output: true}}",
+    ]
+    tensors += ["  D: {dtype: f64, shape: [3, 4]}"] if "D[" in line else []
+    parameters = ["params: {s: f64}"] if " s" in line else []
+    text = "\n".join(
+        ["kernel: k", "backbone: linalg", "tensors:", *tensors, *parameters, f"compute: ['{line}']"]
+    )
+    assert check(text).computation.computed_in["B"].label == wanted
+    wide = check(text + "\naccumulate: f64\n").computation.computed_in["B"].label
+    assert wide == ("bf16" if wanted == "bf16" else "f64")
