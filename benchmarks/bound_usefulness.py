@@ -155,7 +155,7 @@ def best_ns(kernel: KernelFile, time_s: float, seed: int) -> float:
         result = api.explore(kernel.path, time_s=time_s, seed=seed, runs=Path(folder))
     if result.best is None:
         raise SystemExit(f"{kernel.name}: nothing was found in {time_s:g} s; give its best time by --cut")
-    return result.best.timing.time_ns
+    return result.best.time_ns
 
 
 def report(kernel: KernelFile, cut_ns: float, options: argparse.Namespace) -> None:

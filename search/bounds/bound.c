@@ -47,12 +47,17 @@ typedef struct {
 typedef struct { int32_t inner; List ways; } Cut;
 
 typedef struct { int32_t reduction, nest; List groups; } Sweep;
+typedef struct { List fused /* pairs of a word and bits: it may be read at once */; double loaded, stored; } Passed;
+typedef struct {
+  List passed; /* in a table of its own */
+  List dims, streams; /* pairs of a word and bits by which a store may go around the caches */
+  int32_t rates, mixed_rates, plain_rates, pad; /* by threads */
+  double inner, loaded, stored;
+} Level;
 typedef struct {
   int32_t kind, use;
   List groups, sweeps; /* UNITS, LOADS */
-  int32_t subject, rates, mixed_rates, plain_rates; /* CHAIN: reduction; LOOPS: nest; LEVEL: rates by threads */
-  List dims, streams; /* LEVEL: pairs of a word and bits by which a store may go around the caches */
-  double loaded, moved;
+  int32_t subject, pad; /* CHAIN: reduction; LOOPS: nest; LEVEL: level */
 } Term;
 
 typedef struct {
@@ -72,6 +77,8 @@ typedef struct {
   const Nest *nests;
   const Cut *cuts;
   const Sweep *sweeps;
+  const Passed *passed;
+  const Level *levels;
   const Term *terms;
 } Model;
 
@@ -434,6 +441,21 @@ typedef struct { double chain[MOST_REDUCTIONS], again[MOST_REDUCTIONS], loads[MO
 
 static double started_ns(const View *v, double time_ns) { return time_ns > 0 ? time_ns + v->start_ns : time_ns; }
 
+static double level_ns(const View *v, const Level *l) {
+  const Model *m = v->m;
+  const int used = threads(v, l->dims);
+  double again = 0, stored = l->stored;
+  for (int p = 0; p < l->passed.count; p++) {
+    const Passed *passed = &m->passed[l->passed.at + p];
+    if (may_be(v, passed->fused)) continue;
+    again += passed->loaded;
+    stored += passed->stored;
+  }
+  const double loaded = greater(0, l->loaded - l->inner) + again, moved = greater(0, l->loaded + stored - l->inner) + again;
+  return greater(loaded / m->reals[l->rates + used],
+                 moved / m->reals[(may_be(v, l->streams) ? l->mixed_rates : l->plain_rates) + used]);
+}
+
 static double term_ns(const View *v, const Term *t, const Costs *costs) {
   const Model *m = v->m;
   switch (t->kind) {
@@ -449,11 +471,7 @@ static double term_ns(const View *v, const Term *t, const Costs *costs) {
       }
       return started_ns(v, sum);
     }
-    case LEVEL: {
-      const int used = threads(v, t->dims);
-      const double moved = m->reals[(may_be(v, t->streams) ? t->mixed_rates : t->plain_rates) + used];
-      return greater(t->loaded / m->reals[t->rates + used], t->moved / moved);
-    }
+    case LEVEL: return level_ns(v, &m->levels[t->subject]);
     default: return costs->bytes[t->subject];
   }
 }

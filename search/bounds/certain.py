@@ -31,6 +31,9 @@ from spacedsl.kernels.linalg.backbone import (
 
 LINE_BYTES = 64
 
+LONGEST_UNROLLED = 512
+"""Iterations that a compiler might turn into straight-line code, which it then arranges as it likes."""
+
 Unit = Literal["multiply", "add", "any"]
 
 _ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.FMA})
@@ -219,15 +222,17 @@ def _operand_key(operand: Operand) -> Key:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Footprint:
-    """What is touched of one tensor at least, and by which loads and stores."""
+    """What is loaded or stored of one tensor at least, and by which instructions."""
 
     tensor: Tensor
     loads: tuple[Instruction, ...]
-    """Empty where the kernel itself writes the tensor: what it reads may still be in registers."""
     stores: tuple[Instruction, ...]
+    """Of loads and stores, one is empty."""
     elements: int
     line_bytes: int
     """Cache lines that loads touch, in bytes; of stores, the bytes themselves."""
+    is_late: bool = False
+    """Whether the loads come when the kernel itself has stored what they read."""
 
     @property
     def nbytes(self) -> int:
@@ -235,27 +240,61 @@ class Footprint:
 
 
 def footprints(
-    kernel: Kernel, is_certain: Callable[[Instruction], bool] = lambda instruction: True
+    kernel: Kernel,
+    is_certain: Callable[[Instruction], bool] = lambda instruction: True,
+    is_after: Callable[[Instruction, Instruction], bool] = lambda load, store: False,
 ) -> tuple[Footprint, ...]:
-    """Of all tensors that are certainly read or written.
+    """Of all tensors that are certainly read or written: what is stored, and what is loaded.
 
-    Accesses to one tensor may overlap: the largest counts.
+    Accesses to one tensor may overlap: the largest counts. What the kernel itself writes may be read from
+    registers, as long as it is not certain that a load comes after a whole loop nest of stores (`is_after`)
+    which no compiler unrolls; and an intermediate tensor may be kept in part.
     """
     found: list[Footprint] = []
-    for tensor in kernel.tensors:
+    for tensor in (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch)):
         accessing = [i for i in kernel.instructions if i.access is not None and i.access.tensor is tensor]
-        is_written = any(i.op is Op.STORE for i in accessing)
-        stores = tuple(i for i in accessing if i.op is Op.STORE and is_certain(i))
-        loads = () if is_written else tuple(i for i in accessing if i.op is Op.LOAD and is_certain(i))
-        accesses = [i.access for i in stores or loads if i.access is not None]
-        if not accesses:
-            continue
-        elements = max(distinct_elements(a) for a in accesses)
-        line_bytes = elements * tensor.dtype.nbytes
-        if loads:
-            line_bytes = max(line_bytes, max(distinct_lines(a) for a in accesses) * LINE_BYTES)
-        found.append(Footprint(tensor, loads, stores, elements, line_bytes))
+        writing = [i for i in accessing if i.op is Op.STORE]
+        stores = tuple(i for i in writing if is_certain(i))
+        loads = tuple(
+            i
+            for i in accessing
+            if i.op is Op.LOAD and is_certain(i) and all(is_after(i, store) for store in writing)
+        )
+        if loads and (not writing or _elements(loads) > LONGEST_UNROLLED):
+            found.append(Footprint(tensor, loads, (), _elements(loads), line_bytes(loads), bool(writing)))
+        is_kept = all(is_after(i, store) for i in accessing if i.op is Op.LOAD for store in writing)
+        if stores and (tensor in kernel.tensors or (is_kept and _elements(stores) > LONGEST_UNROLLED)):
+            found.append(Footprint(tensor, (), stores, _elements(stores), element_bytes(stores)))
     return tuple(found)
+
+
+def read_back(kernel: Kernel) -> tuple[tuple[Tensor, tuple[Instruction, ...], tuple[Instruction, ...]], ...]:
+    """Tensors that the kernel itself writes and reads, with the stores and loads; small ones are left out."""
+    found = []
+    for tensor in (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch)):
+        accessing = [i for i in kernel.instructions if i.access is not None and i.access.tensor is tensor]
+        stores = tuple(i for i in accessing if i.op is Op.STORE)
+        loads = tuple(i for i in accessing if i.op is Op.LOAD)
+        if stores and loads and min(_elements(stores), _elements(loads)) > LONGEST_UNROLLED:
+            found.append((tensor, stores, loads))
+    return tuple(found)
+
+
+def line_bytes(accessing: Iterable[Instruction]) -> int:
+    """Of the cache lines that loads or stores touch at least."""
+    accesses = [i.access for i in accessing if i.access is not None]
+    elements = max(distinct_elements(a) * a.tensor.dtype.nbytes for a in accesses)
+    return max(elements, max(distinct_lines(a) for a in accesses) * LINE_BYTES)
+
+
+def element_bytes(accessing: Iterable[Instruction]) -> int:
+    """Of the distinct elements that they touch at least."""
+    return max(distinct_elements(i.access) * i.access.tensor.dtype.nbytes for i in accessing if i.access)
+
+
+def _elements(accessing: Iterable[Instruction]) -> int:
+    """Distinct ones, of the instruction that has most of them."""
+    return max(distinct_elements(i.access) for i in accessing if i.access is not None)
 
 
 def fed_by(load: Instruction, elements: int) -> Alternatives:

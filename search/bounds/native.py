@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from spacedsl.compiler.c.build import build
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
-from spacedsl.search.bounds.certain import LINE_BYTES, Alternatives
-from spacedsl.search.bounds.domains import USES, Domains
+from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alternatives
+from spacedsl.search.bounds.domains import USES, Bits, Domains
 from spacedsl.search.bounds.nests import Nest
 from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
-from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, WINDOW, Reduction, kept_values, least_steps
+from spacedsl.search.bounds.reductions import WINDOW, Reduction, kept_values, least_steps
 from spacedsl.search.bounds.resources import Chain, Level, LoadInstructions, LoopOrder, Resource, Units
 
 SOURCE = Path(__file__).parent / "bound.c"
@@ -57,21 +57,12 @@ _NEST = _record(
 )
 _CUT = _record("inner", "ways[]")
 _SWEEP = _record("reduction", "nest", "groups[]")
-_TERM = _record(
-    *(
-        "kind",
-        "use",
-        "groups[]",
-        "sweeps[]",
-        "subject",
-        "rates",
-        "mixed_rates",
-        "plain_rates",
-        "dims[]",
-        "streams[]",
-    ),
-    reals=("loaded", "moved"),
+_PASSED = _record("fused[]", reals=("loaded", "stored"))
+_LEVELS = _record(
+    *("passed[]", "dims[]", "streams[]", "rates", "mixed_rates", "plain_rates", "pad"),
+    reals=("inner", "loaded", "stored"),
 )
+_TERM = _record("kind", "use", "groups[]", "sweeps[]", "subject", "pad")
 _LIST = _record("at", "count")
 
 _TABLES = {
@@ -86,6 +77,8 @@ _TABLES = {
     "nests": _NEST,
     "cuts": _CUT,
     "sweeps": _SWEEP,
+    "passed": _PASSED,
+    "levels": _LEVELS,
     "terms": _TERM,
 }
 
@@ -226,6 +219,9 @@ class _Tables:
         self.reals += listed
         return len(self.reals) - len(listed), len(listed)
 
+    def _bits(self, bits: Bits) -> tuple[int, int]:
+        return self._ints(number for pair in bits for number in pair)
+
     def _dims_of(self, dims: Iterable[Dimension]) -> tuple[int, int]:
         return self._ints(self._dims[dim] for dim in dims)
 
@@ -304,7 +300,7 @@ class _Tables:
                 0,
                 self._ints(map(int, operand.indices)),
                 self._doubles(map(float, operand.steps)),
-                self._ints(number for bits in operand.copies for number in bits),
+                self._bits(operand.copies),
                 operand.item_bytes,
                 operand.element_bytes,
             )
@@ -333,15 +329,30 @@ class _Tables:
         self.nests.append(nest)
         self._append("nests", [row])
 
+    def _level(self, resource: Level) -> int:
+        rates = self._rates_by_threads(read_rate, resource.level)
+        mixed = plain = self._rates_by_threads(mixed_rate, resource.level)
+        if resource.streams is not None:
+            plain = self._rates_by_threads(partial(mixed_rate, is_plain=True), resource.level)
+        passed = [(self._bits(p.fused), p.loaded_bytes, p.stored_bytes) for p in resource.passed]
+        row = (
+            self._append("passed", passed),
+            self._dims_of(resource.dims),
+            self._bits(resource.streams or ()),
+            *(rates, mixed, plain, 0),
+            *(resource.inner_bytes, resource.loaded_bytes, resource.stored_bytes),
+        )
+        return self._append("levels", [row])[0]
+
     def _term(self, resource: Resource) -> tuple[object, ...]:
         nothing = (0, 0)
         match resource:
             case Units():
                 groups = self._groups(resource.work)
-                return (_UNITS, USES.index(resource.use), groups, nothing, 0, 0, 0, 0, nothing, nothing, 0, 0)
+                return (_UNITS, USES.index(resource.use), groups, nothing, 0, 0)
             case Chain():
                 subject = self._reductions[resource.reduction]
-                return (_CHAIN, 0, nothing, nothing, subject, 0, 0, 0, nothing, nothing, 0, 0)
+                return (_CHAIN, 0, nothing, nothing, subject, 0)
             case LoadInstructions():
                 sweeps: list[tuple[object, ...]] = [
                     (
@@ -352,30 +363,10 @@ class _Tables:
                     for sweep in resource.swept
                 ]
                 use, groups = USES.index("load"), self._groups(resource.distinct)
-                return (
-                    _LOADS,
-                    use,
-                    groups,
-                    self._append("sweeps", sweeps),
-                    0,
-                    0,
-                    0,
-                    0,
-                    nothing,
-                    nothing,
-                    0,
-                    0,
-                )
+                return (_LOADS, use, groups, self._append("sweeps", sweeps), 0, 0)
             case Level():
-                rates = self._rates_by_threads(read_rate, resource.level)
-                mixed = plain = self._rates_by_threads(mixed_rate, resource.level)
-                if resource.streams is not None:
-                    plain = self._rates_by_threads(partial(mixed_rate, is_plain=True), resource.level)
-                streams = self._ints(number for pair in resource.streams or () for number in pair)
-                amounts = resource.loaded_bytes, resource.moved_bytes
-                dims = self._dims_of(resource.dims)
-                return (_LEVEL, 0, nothing, nothing, 0, rates, mixed, plain, dims, streams, *amounts)
+                return (_LEVEL, 0, nothing, nothing, self._level(resource), 0)
             case LoopOrder():
                 subject = self.nests.index(resource.nest)
-                return (_LOOPS, 0, nothing, nothing, subject, 0, 0, 0, nothing, nothing, 0, 0)
+                return (_LOOPS, 0, nothing, nothing, subject, 0)
         raise TypeError(f"no table holds a {type(resource).__name__}")

@@ -25,6 +25,7 @@ from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Op, Value
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
+    LONGEST_UNROLLED,
     Alternatives,
     Footprint,
     distinct_elements,
@@ -34,7 +35,7 @@ from spacedsl.search.bounds.certain import (
 )
 from spacedsl.search.bounds.domains import Bits, View, detours, order_bits
 from spacedsl.search.bounds.rates import read_rate
-from spacedsl.search.bounds.reductions import LONGEST_UNROLLED, kept_values
+from spacedsl.search.bounds.reductions import kept_values
 
 EARLY_LOADS = 256
 """More loads than any processor has under way (today's have 72 to 192): what they touch was there before."""
@@ -170,7 +171,7 @@ def _nest(
         index_of=tuple(indices.index(dim.index) for dim in dims),
         inner_levels=tuple(tuple(place[d] for d in dim.inner_levels) for dim in dims),
         operands=tuple(tensors.values()),
-        borders=_borders(device, _is_outermost(instance, root, dims), kept_loads),
+        borders=_borders(device, _is_outermost(instance, root, dims)),
         kept_loads=kept_loads,
         order_cells=order_cells,
         copied=tuple(
@@ -199,14 +200,18 @@ def _operand(instance: Instance, load: Instruction, user: Instruction, indices: 
     )
 
 
-def _borders(device: CpuDevice, is_private: bool, registers: int) -> tuple[Border, ...]:
+def early_bytes(device: CpuDevice) -> int:
+    """That a core may hold of what it reads later, besides its caches."""
+    return kept_values(device) * (device.vector_bytes + LINE_BYTES) + EARLY_LOADS * LINE_BYTES
+
+
+def _borders(device: CpuDevice, is_private: bool) -> tuple[Border, ...]:
     """All but that between registers and the first cache, where load instructions count.
 
     What one core keeps counts where segments run on one core and no cache inside is shared: what is shared
     may be read from the private cache of another core. Loads that the processor has begun early, before the
     segment, belong to what was there; and a register stands for all lines that its value lies in.
     """
-    early_bytes = registers * (device.vector_bytes + LINE_BYTES) + EARLY_LOADS * LINE_BYTES
     found: list[Border] = []
     for position, level in enumerate(device.memory[1:], 1):
         inside = device.memory[:position]
@@ -215,7 +220,7 @@ def _borders(device: CpuDevice, is_private: bool, registers: int) -> tuple[Borde
             kept = sum(own)
         else:
             kept = sum(m.capacity_bytes or 0 for m in inside)
-        found.append(Border(level, kept + early_bytes))
+        found.append(Border(level, kept + early_bytes(device)))
     return tuple(found)
 
 

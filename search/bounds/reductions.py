@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, DType, Instruction, Op, Value
 from spacedsl.search.bounds.certain import (
+    LONGEST_UNROLLED,
     Alternatives,
     Footprint,
     Operation,
@@ -28,9 +29,6 @@ from spacedsl.search.bounds.rates import Rates
 
 WINDOW = 1024
 """More instructions than any processor looks ahead; and where sums are not tabled any more."""
-
-LONGEST_UNROLLED = 512
-"""Terms of a sum that a compiler might turn into straight-line code, where its scheduler could mix sweeps."""
 
 OTHER_REGISTERS = 32
 """Besides vector registers: general and mask registers could keep a value, too."""

@@ -14,22 +14,25 @@ from typing import Protocol
 
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Value
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Value
 from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.certain import (
     Alternatives,
     Footprint,
     Operation,
     Unit,
+    element_bytes,
     fed_by,
     footprints,
+    line_bytes,
     operations,
+    read_back,
     stored_by,
 )
 from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel
-from spacedsl.search.bounds.nests import Nest, NestView, Pressure, copied_inside, nests
+from spacedsl.search.bounds.nests import Nest, NestView, Pressure, copied_inside, early_bytes, nests
 from spacedsl.search.bounds.rates import Use, mixed_rate, read_rate
-from spacedsl.search.bounds.reductions import Reduction, reductions
+from spacedsl.search.bounds.reductions import Reduction, kept_values, reductions
 
 _UNITS: dict[Unit, str] = {"multiply": "multipliers", "add": "adders", "any": "arithmetic"}
 
@@ -48,7 +51,11 @@ class Resource(Protocol):
 def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
     """Of instructions that run in every implementation: what triggers may add counts nowhere."""
     kernel = linalg_kernel(instance)
-    touched = footprints(kernel, lambda instruction: is_always(instance, instruction))
+    touched = footprints(
+        kernel,
+        lambda instruction: is_always(instance, instruction),
+        lambda load, store: _is_after(instance, load, store),
+    )
     work = {
         unit: tuple(a for a in classes if any(is_always(instance, o.instruction) for o in a))
         for unit, classes in operations(kernel).items()
@@ -62,14 +69,29 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
         if (chosen := tuple(a for a in work[unit] if _is_integer(a) == (kind == "integer")))
     ]
     found += [Chain(reduction) for reduction in accumulating]
-    found += [LoadInstructions.of(touched, accumulating, loops), store_instructions(touched)]
+    found += [
+        LoadInstructions.of(touched, accumulating, loops, kept_values(device)),
+        store_instructions(touched),
+    ]
     streams = streaming(instance, touched)
-    inner_bytes = 0
-    for position, level in enumerate(device.memory):
-        found.append(Level.of(level, position == 0, inner_bytes, touched, streams, device.threads))
-        inner_bytes += level.capacity_bytes or 0
+    found += [Level.of(instance, device, n, touched, streams) for n in range(len(device.memory))]
     found += map(LoopOrder, loops)
     return tuple(found)
+
+
+def _is_after(instance: Instance, load: Instruction, store: Instruction) -> bool:
+    """Whether a load comes after a store, and after all loops around it, whatever is decided."""
+    root, bits = instance.root(), _not_after(instance, load, store)
+    return root is not None and bits is not None and not any(root.vector[c] & mask for c, mask in bits)
+
+
+def _not_after(instance: Instance, load: Instruction, store: Instruction) -> Bits | None:
+    """By which a load may still come before the end of a store's loops; None: the space has no such order."""
+    order = instance.space.choices.get("order")
+    if not isinstance(order, EnumChoice) or "BEFORE" not in order.values:
+        return None
+    others = order.full & ~order.mask("BEFORE")
+    return tuple((instance.offset("order", s, load), others) for s in (store, *store.dims))
 
 
 def _is_swept(instance: Instance, reduction: Reduction) -> bool:
@@ -178,11 +200,12 @@ class LoadInstructions:
 
     @classmethod
     def of(
-        cls, touched: Iterable[Footprint], accumulating: Iterable[Reduction], loops: Iterable[Nest]
+        cls, touched: Iterable[Footprint], accumulating: Iterable[Reduction], loops: Iterable[Nest], kept: int
     ) -> LoadInstructions:
+        """`kept`: values that registers keep of what was stored before."""
         nest_of = {nest.instruction: nest for nest in loops}
         distinct = {
-            f.tensor: tuple(o for load in f.loads for o in fed_by(load, f.elements))
+            f.tensor: tuple(o for load in f.loads for o in fed_by(load, f.elements - kept * f.is_late))
             for f in touched
             if f.loads and all(fed_by(load, f.elements) for load in f.loads)
         }
@@ -226,13 +249,26 @@ def _is_integer(alternatives: Alternatives) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """A tensor that the kernel itself stores and reads, and what that moves once it is stored as a whole."""
+
+    fused: Bits
+    """By which a load may still come before the last store."""
+    loaded_bytes: int
+    stored_bytes: int
+    """Of an intermediate tensor: when it is read at once, its memory may be used again and again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """Bytes that cross between a level and those inside it, which cannot keep them all between runs."""
 
     level: MemoryLevel
+    inner_bytes: int
     loaded_bytes: int
-    moved_bytes: int
-    """Loaded and stored."""
+    """Of tensors that the kernel does not write."""
+    stored_bytes: int
+    passed: tuple[Passed, ...]
     dims: tuple[Dimension, ...]
     """Those that share accesses out among threads when they are parallel."""
     streams: Bits | None
@@ -242,25 +278,36 @@ class Level:
     @classmethod
     def of(
         cls,
-        level: MemoryLevel,
-        is_first: bool,
-        inner_bytes: int,
+        instance: Instance,
+        device: CpuDevice,
+        position: int,
         touched: tuple[Footprint, ...],
         streams: Bits | None,
-        threads: int,
     ) -> Level:
+        kernel, level = linalg_kernel(instance), device.memory[position]
+        inner_bytes = sum(inside.capacity_bytes or 0 for inside in device.memory[:position])
         # From the L1 cache go elements, from all others cache lines.
-        sizes = {f: f.nbytes if is_first else f.line_bytes for f in touched}
-        loaded = sum(size for f, size in sizes.items() if f.loads)
-        accesses = [access for f in touched for access in (*f.loads, *f.stores)]
+        size_of = line_bytes if position else element_bytes
+        # At the end of its stores, the caches hold no more of a tensor than at the beginning of a run.
+        held = inner_bytes + device.threads * early_bytes(device)
+        passed: list[Passed] = []
+        for tensor, stores, loads in read_back(kernel):
+            pairs = [_not_after(instance, load, store) for load in loads for store in stores]
+            if all(is_always(instance, i) for i in (*stores, *loads)) and None not in pairs:
+                fused = tuple(bit for bits in pairs for bit in bits or ())
+                stored = 0 if tensor in kernel.tensors else element_bytes(stores)
+                passed.append(Passed(fused, max(0, size_of(loads) - held), stored))
+        accesses = [i for i in kernel.instructions if i.access is not None]
         dims = dict.fromkeys(d for a in accesses for d in (*a.dims, *a.foreign_dims))
         return cls(
             level,
-            max(0, loaded - inner_bytes),
-            max(0, sum(sizes.values()) - inner_bytes),
+            inner_bytes,
+            sum(size_of(f.loads) for f in touched if f.loads and not f.is_late),
+            sum(f.nbytes for f in touched if f.stores and f.tensor in kernel.tensors),
+            tuple(passed),
             tuple(dims),
             streams,
-            threads,
+            device.threads,
         )
 
     @property
@@ -268,8 +315,18 @@ class Level:
         return f"{self.level.name} bandwidth"
 
     def time_ns(self, view: View) -> float:
-        loaded_rate, moved_rate = self.rates(view)
-        return max(self.loaded_bytes / loaded_rate, self.moved_bytes / moved_rate)
+        (loaded, moved), (loaded_rate, moved_rate) = self.nbytes(view), self.rates(view)
+        return max(loaded / loaded_rate, moved / moved_rate)
+
+    def nbytes(self, view: View) -> tuple[int, int]:
+        """That are loaded, and loaded or stored."""
+        whole = [p for p in self.passed if not view.may_be(p.fused)]
+        again, stored = sum(p.loaded_bytes for p in whole), sum(p.stored_bytes for p in whole)
+        moved = self.loaded_bytes + self.stored_bytes + stored
+        return (
+            max(0, self.loaded_bytes - self.inner_bytes) + again,
+            max(0, moved - self.inner_bytes) + again,
+        )
 
     def rates(self, view: View) -> tuple[float, float]:
         """Bytes per ns that can be loaded, and loaded or stored."""
@@ -282,10 +339,10 @@ class Level:
 
     def describe(self, view: View) -> str:
         threads = view.threads(self.dims)
-        loaded_rate, moved_rate = self.rates(view)
+        (loaded, moved), (loaded_rate, moved_rate) = self.nbytes(view), self.rates(view)
         return (
-            f"at least {self.loaded_bytes:,} bytes are loaded from {self.level.name}, at most "
-            f"{loaded_rate:.4g} a ns, and {self.moved_bytes:,} loaded or "
+            f"at least {loaded:,} bytes are loaded from {self.level.name}, at most "
+            f"{loaded_rate:.4g} a ns, and {moved:,} loaded or "
             f"stored, at most {moved_rate:.4g} a ns, by "
             + ("one thread" if threads == 1 else f"{threads} threads")
         )

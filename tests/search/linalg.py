@@ -71,6 +71,20 @@ tiling: {i: [[2, 4], [1, 4]], j: [[1, 2, 4], [1, 16]], p: [[1, 4, 7]]}
 """
 """No level of which ends where its index does."""
 
+SCALED = """
+kernel: scaled
+backbone: linalg
+sizes: {m: 64, n: 4096}
+tensors:
+  A: {dtype: f32, shape: [m, n]}
+  y: {dtype: f32, shape: [m], output: true}
+compute:
+  - T[i, j] = 2.5 * A[i, j]
+  - y[i] = sum[p](T[i, p] * T[i, p])
+tiling: {i: [[2, 4]], j: [[16]], p: [[16]]}
+"""
+"""A product whose result is kept in memory and read again when all of it is there."""
+
 DEVICE = CpuDevice(
     name="round",
     threads=2,

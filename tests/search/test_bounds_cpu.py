@@ -12,7 +12,7 @@ import pytest
 from spacedsl.codegen import program as tree
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
-from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import ChainLatency, CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
@@ -20,7 +20,7 @@ from spacedsl.search.bounds import reductions
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.reductions import WINDOW
 
-from .linalg import AXPY, DEVICE, DOT, MATMUL, decide, descent, instance_of, instance_under, root
+from .linalg import AXPY, DEVICE, DOT, MATMUL, SCALED, decide, descent, instance_of, instance_under, root
 
 AXPY_BYTES = 4 * 2**20
 CACHED_BYTES = 2**16 + 2**20
@@ -56,6 +56,22 @@ def test_threads_that_share_the_terms_of_a_sum_wait_for_their_own_part() -> None
     candidate = decide(instance, candidate, "dim_kind", "fma.p1", "LOOP")
     found = terms(CpuBound(instance, DEVICE), candidate)
     assert found["latency of fma"] == pytest.approx(2**19 - WINDOW)
+
+
+def test_what_the_kernel_itself_has_stored_as_a_whole_is_loaded_again() -> None:
+    instance = instance_of(SCALED)
+    bound = CpuBound(instance, DEVICE)
+    nbytes, l1 = 64 * 4096 * 4, 2**16
+    candidate = root(instance)
+    fused = terms(bound, candidate)
+    assert fused["L2 bandwidth"] == pytest.approx((nbytes + 4 * 64 - l1) / 100)
+    for dim in ("i0", "i1"):
+        decided = instance.decide(candidate, Decision("order", (f"store_T.{dim}", "load_T"), ("BEFORE",)))
+        assert decided is not None
+        candidate = decided
+    early = 2 * (64 * (64 + 64) + 256 * 64)
+    again, stored = nbytes - l1 - early, nbytes + 4 * 64
+    assert terms(bound, candidate)["L2 bandwidth"] == pytest.approx((nbytes + stored - l1 + again) / 100)
 
 
 def test_without_parallel_and_vector_dimensions_one_thread_works_on_single_elements() -> None:
@@ -258,7 +274,7 @@ def test_stores_that_go_through_the_caches_share_a_slower_rate(tmp_path: Path) -
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, *HALVES, MATMUL.replace("p: []", "p: [[2, 4], [4]]")])
+@pytest.mark.parametrize("text", [AXPY, MATMUL, SCALED, *HALVES, MATMUL.replace("p: []", "p: [[2, 4], [4]]")])
 def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> None:
     instance = instance_of(text)
     bound = CpuBound(instance, DEVICE)
@@ -343,7 +359,7 @@ def rate(device: CpuDevice, kind: str, nbytes: int) -> float:
     return table.get(nbytes, max(table.values()))
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, *HALVES, MATMUL.replace("k: 2048", "k: 8")])
+@pytest.mark.parametrize("text", [AXPY, MATMUL, SCALED, *HALVES, MATMUL.replace("k: 2048", "k: 8")])
 def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: str) -> None:
     instance: Instance = instance_of(text)
     kernel = instance.kernel

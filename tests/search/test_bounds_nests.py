@@ -22,7 +22,7 @@ from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
 
 from .cache import bytes_brought_in, register_lines
-from .linalg import AXPY, DEVICE, DOT, MATMUL, ODD, compiled, instance_under, parse, root
+from .linalg import AXPY, DEVICE, DOT, MATMUL, ODD, SCALED, compiled, instance_under, parse, root
 
 SMALL = """
 kernel: product
@@ -255,7 +255,7 @@ def chain(behind: nests.NestView) -> list[int]:
 TIGHT = with_caches(512, 2048)
 
 
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, ODD, ODD_STRIDED])
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, ODD, ODD_STRIDED, SCALED])
 @pytest.mark.parametrize("ordering", [None, "order, dim_kind, size", "dim_kind, order, size"])
 def test_no_term_falls_whatever_is_decided_first(
     text: str, ordering: str | None, monkeypatch: pytest.MonkeyPatch
@@ -275,7 +275,7 @@ def test_no_term_falls_whatever_is_decided_first(
             assert bound(candidate) == max(found)
 
 
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, DOT])
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, DOT, SCALED])
 @pytest.mark.parametrize("device", [DEVICE, TIGHT], ids=["round", "tight"])
 def test_compiled_code_computes_what_the_reference_does(text: str, device: CpuDevice) -> None:
     instance = native(text)
