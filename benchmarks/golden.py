@@ -4,8 +4,8 @@
 
 Each list of `tests/codegen/golden_lists` becomes code through its space. All lists of a kernel, the C of
 `benchmarks/cpu/peers/hand.c` and the peers that are named take turns, as in `python -m benchmarks.cpu`.
-Shown is their time over that of each list, beside that of the machine's limit. `--print` shows the C of one
-list and measures nothing.
+Shown is their time over that of each list, and in brackets the ratio of least times. `--print` shows the C of
+one list and measures nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -51,7 +52,7 @@ def main() -> None:
         return
     table = headed(
         "Golden lists: others' time over theirs",
-        ("list", "time", "hand", "limit", *MODULES),
+        ("list", "median", "hand", "limit", *MODULES),
         words=("list",),
     )
     err = Console(stderr=True)
@@ -121,22 +122,37 @@ def _case(golden: GoldenList) -> Case:
 def _rows(contest: Contest) -> Iterable[tuple[str, ...]]:
     """A list for each row; of a peer with several variants, the fastest."""
     for ours in (c for c in contest.contenders if c.name == PRODUCT):
-        best: dict[str, float] = {}
-        limits: dict[str, float] = {}
+        best: dict[str, _Ratio] = {}
+        limits: dict[str, _Ratio] = {}
         for contender in (c for c in contest.contenders if c.name != PRODUCT):
-            ratio = _ratio(contender, ours).median
+            ratio = _ratio(contender, ours)
             if contender.name == LIMITS:
                 limits[contender.variant] = ratio
             else:
                 best[contender.name] = min(ratio, best.get(contender.name, ratio))
-        moves = min(limits[move] for move in MOVES)
-        shown = [f"{best[name]:.2f}" if name in best else "" for name in (HAND, *MODULES)]
-        limit = f"{max(limits[ARITHMETIC], moves):.2f}"
+        shown = [str(best.get(name, "")) for name in (HAND, *MODULES)]
+        limit = str(max(limits[ARITHMETIC], min(limits[move] for move in MOVES)))
         yield ours.label, f"{statistics.median(_medians(ours)) / 1e3:.4g} us", shown[0], limit, *shown[1:]
 
 
-def _ratio(contender: Contender, ours: Contender) -> Ratio:
-    return Ratio.of([a / b for a, b in zip(_medians(contender), _medians(ours), strict=True)])
+@dataclass(frozen=True, slots=True, order=True)
+class _Ratio:
+    """Of medians, the median over rounds; and of least times, which other work disturbs least."""
+
+    median: float
+    least: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.least:.2f})"
+
+
+def _ratio(contender: Contender, ours: Contender) -> _Ratio:
+    median = Ratio.of([a / b for a, b in zip(_medians(contender), _medians(ours), strict=True)]).median
+    return _Ratio(median, _least(contender) / _least(ours))
+
+
+def _least(contender: Contender) -> float:
+    return min(ns for turn in contender.rounds for ns in turn.wall_ns)
 
 
 def _medians(contender: Contender) -> list[float]:

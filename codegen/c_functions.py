@@ -181,7 +181,7 @@ class _Words(dict[str, str]):
             case "smaller":
                 return Template(_instruction(_EXTREMES.get((dtype, lanes)), "min")).substitute(self)
             case "scaling":
-                return Template(_instruction(_SCALINGS.get((dtype, lanes)), "n")).substitute(self)
+                return Template(_instruction(_SCALINGS.get((dtype, lanes)), _SHIFTED)).substitute(self)
             case "square":
                 return ", ".join(f"{Type(dtype)}_sqrt(x[{lane}])" for lane in range(lanes))
             case "unpacked":
@@ -231,14 +231,13 @@ _EXTREMES: dict[tuple[DType, int], _Instruction] = {
 }
 """The greater, or the smaller, of two vectors: of two that are equal or no numbers, the second one."""
 
+_SHIFTED = "shifted - 0x1.8p$mantissa$f"
+"""The exponent that `reduced` found."""
+
 _SCALINGS: dict[tuple[DType, int], _Instruction] = {
-    (DType.F32, 16): (
-        "__AVX512F__", "__builtin_ia32_scalefps512_mask(x, __builtin_convertvector({x}, $T), x, -1, 4)"
-    ),
-    (DType.F64, 8): (
-        "__AVX512DQ__", "__builtin_ia32_scalefpd512_mask(x, __builtin_convertvector({x}, $T), x, -1, 4)"
-    ),
-}  # fmt: skip
+    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_scalefps512_mask(x, {x}, x, -1, 4)"),
+    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_scalefpd512_mask(x, {x}, x, -1, 4)"),
+}
 """A vector times powers of two, with whole exponents."""
 
 _UNPACKED: dict[int, _Instruction] = {
