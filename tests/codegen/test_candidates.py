@@ -65,6 +65,11 @@ require forall $inst in Instructions:
   order($dim, $reader) is BEFORE | OUTER
 """,
     ),
+    "fused levels of ragged indices have the same tiles inside": (
+        "ragged lines",
+        """  order($a, $b) is not MERGED || tile($a) == tile($b)
+""",
+    ),
 }
 """Each with a kernel in which some candidates break it once it is gone."""
 

@@ -36,14 +36,15 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.verify import verify
-from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.linalg.backbone import DType
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.devices import DEVICE
+from tests.codegen.golden import LIBRARY
 from tests.codegen.kernels import axpy, dot, matmul, parse
-from tests.codegen.listings import DOT_PARALLEL, MATMUL_TILED
+from tests.codegen.listings import DOT_PARALLEL, MATMUL_ANY, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
-from tests.codegen.scripts import script
+from tests.codegen.scripts import decide, script
 from tests.codegen.test_evaluator import lowered
 
 LOCK = Path(tempfile.gettempdir(), f"spacedsl-test-{os.getpid()}.lock")
@@ -146,6 +147,23 @@ def test_random_tilings_of_random_extents_are_right(
         candidate = random_candidate(instance, random, {"dim_kind": kind})
         if candidate is not None:
             assert_right(kernel, verify(lower(kernel.backbone, CandidateImplementation(candidate))))
+
+
+@pytest.mark.parametrize(("j0", "p0"), [("L", "L"), ("G", "L"), ("L", "G")])
+@pytest.mark.parametrize("extent", [1000, 1023, 1024])
+def test_the_space_has_the_same_tiles_at_extents_that_they_divide_and_at_others(
+    extent: int, j0: str, p0: str
+) -> None:
+    kernel = load_kernel(LIBRARY / "matmul.yaml", dict.fromkeys("mnk", extent))
+    instance = space_of(kernel)
+    root = instance.root()
+    assert root is not None
+    text = MATMUL_ANY.format(j0=j0, p0=p0)
+    candidate = decide(instance, root, script(kernel.backbone, text))
+    program = verify(lower(kernel.backbone, CandidateImplementation(candidate)))
+    found = list(stores(program.body))
+    assert sum(times * count for times, count in found) == extent**2
+    assert sum(times for times, _ in found) == extent * math.ceil(extent / 16)
 
 
 # ---- What is executed ----------------------------------------------------------------------------------

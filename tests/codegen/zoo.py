@@ -175,7 +175,7 @@ tiling: {i: [[2]], j: [[4, 8]]}
     "ragged lines": """
 kernel: ragged
 backbone: linalg
-sizes: {m: 3, n: 23}
+sizes: {m: 3, n: 11}
 tensors:
   X: {dtype: f32, shape: [m, n]}
   Y: {dtype: f32, shape: [m, n], output: true}
@@ -185,7 +185,7 @@ compute:
   - top[i] = max[j](T[i, j] - 9)
   - Y[i, j] = T[i, j] - top[i]
   - s[i] = sum[j](Y[i, j])
-tiling: {i: [[2]], j: [[2, 4], [2, 4]]}
+tiling: {i: [[2]], j: [[4, 5]]}
 """,
     "awkward names": """
 kernel: pool
