@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -381,12 +381,13 @@ def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: s
 # ---- Against a machine ---------------------------------------------------------------------------------
 
 
-def simulated_ns(sweeps: int, terms_of_sum: int, accumulators: int, window: int) -> float:
-    """Time of sweeps of accumulations of 1 ns each on a machine with any number of units: an accumulation
-    starts when the one before it in its sum has finished and the instruction `window` before it retired."""
+def simulated_ns(sweeps: Sequence[int], terms_of_sum: int, window: int) -> float:
+    """Time of sweeps of so many accumulators, with accumulations of 1 ns each, on a machine with any number
+    of units: an accumulation starts when the one before it in its sum has finished and the instruction
+    `window` before it retired."""
     retired: list[float] = []
     last = 0.0
-    for _ in range(sweeps):
+    for accumulators in sweeps:
         ready = [0.0] * accumulators
         for _ in range(terms_of_sum):
             for a in range(accumulators):
@@ -404,10 +405,22 @@ def test_latency_is_never_more_than_on_a_machine_with_any_number_of_units(
 ) -> None:
     sweeps = 6
     bound_ns = sweeps * accumulators * reductions.sum_steps(float(terms_of_sum), accumulators, 64)
-    simulated = simulated_ns(sweeps, terms_of_sum, accumulators, 64)
+    simulated = simulated_ns([accumulators] * sweeps, terms_of_sum, 64)
     assert bound_ns <= simulated
     if terms_of_sum > 2 * 64:
         assert bound_ns > simulated / 3, "the bound should not be idle either"
+
+
+@pytest.mark.parametrize("terms_of_sum", [33, 64, 130])
+@pytest.mark.parametrize("whole", [2, 3, 8])
+def test_latency_is_never_more_where_the_last_tile_has_fewer_accumulators(
+    whole: int, terms_of_sum: int
+) -> None:
+    for rest in range(1, whole):
+        for pattern in ([whole, rest], [whole, rest, rest], [whole] * 5 + [rest], [rest, whole, whole]):
+            sweeps = 3 * pattern
+            bound_ns = sum(sweeps) * reductions.sum_steps(float(terms_of_sum), whole, 64)
+            assert bound_ns <= simulated_ns(sweeps, terms_of_sum, 64)
 
 
 def test_two_operands_divide_the_accumulators_among_them() -> None:
