@@ -11,12 +11,9 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-import numpy as np
-
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.kernels.expression import (
     FUNCTIONS,
-    INTEGER_FUNCTIONS,
     REDUCERS,
     TRIANGULAR_CALLS,
     Affine,
@@ -34,6 +31,7 @@ from spacedsl.kernels.expression import (
     walk,
 )
 from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.line_types import Known
 from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report
 
@@ -104,6 +102,7 @@ class _Checker:
         self.declared = declared
         self.assigned = assigned
         self.tensors = dict(declared.tensors)
+        self.known = Known(self.tensors, declared.parameters, declared.accumulate)
         self.spans = dict(declared.spans)
         self.intermediates: dict[str, Tensor] = {}
         self.affine: list[tuple[Tensor, int, Affine, Span]] = []
@@ -121,8 +120,9 @@ class _Checker:
         value = self._expression(line.value, scope)
         tensor = self.tensors.get(target.tensor) or self._intermediate(target, value)
         if tensor is not None:
-            self.computed_in[tensor.name] = self._computed_in(value, tensor)
-            self._dtypes(tensor, value)
+            dtype = self.computed_in[tensor.name] = self.known.computed_in(value, tensor)
+            for code, message, span in self.known.mistakes(value, tensor, dtype):
+                self.report.error(code, message, span)
             self.written.setdefault(tensor.name, target.name_span)
         return Assignment(target, value, line.span)
 
@@ -168,38 +168,10 @@ class _Checker:
             return None
         shape = tuple(self.extents[i.name] for i in names)
         strides = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
-        tensor = Tensor(target.tensor, self._computed_in(value, None), shape, strides, is_output=True)
+        tensor = Tensor(target.tensor, self.known.computed_in(value, None), shape, strides, is_output=True)
         self.tensors[tensor.name] = self.intermediates[tensor.name] = tensor
         self.spans[tensor.name] = target.name_span
         return tensor
-
-    def _computed_in(self, value: Expression, target: Tensor | None) -> DType:
-        """The widest type of the tensors in a line, or what the file says; a line that only copies: its own.
-
-        A line without tensors takes the type of its first parameter, or else of the first output.
-        """
-        found = [
-            self.tensors[n.tensor].dtype
-            for n in walk(value)
-            if isinstance(n, Read) and n.tensor in self.tensors
-        ]
-        if isinstance(value, Read) and found and (target is None or target.dtype is found[0]):
-            return found[0]
-        if target is not None:
-            found.append(target.dtype)
-        elif not found:
-            parameters = self.declared.parameters
-            named = [
-                parameters[n.name].dtype for n in walk(value) if isinstance(n, Name) and n.name in parameters
-            ]
-            outputs = [t.dtype for t in self.declared.tensors.values() if t.is_output]
-            found = [*named, *outputs, DType.F32][:1]
-        if DType.I32 in found:
-            return DType.I32
-        given = self.declared.accumulate
-        if given is not None and given is not DType.I32:
-            return given
-        return DType.F64 if DType.F64 in found else DType.F32
 
     def _subscripts(self, read: Read, tensor: Tensor | None) -> Read:
         """Checks the form, number and extents of subscripts; infers the extents of new indices.
@@ -416,36 +388,6 @@ class _Checker:
         hint = closest(read.tensor, self.tensors)
         self.report.error("KF021", f"unknown tensor `{read.tensor}`", read.name_span, hint)
 
-    def _dtypes(self, target: Tensor, value: Expression) -> None:
-        """Integers or floating-point numbers alone; constants and divisions that the line can hold."""
-        dtype = self.computed_in[target.name]
-        for node in walk(value):
-            match node:
-                case Read(tensor=name) if name in self.tensors:
-                    other = self.tensors[name].dtype
-                    self._same_dtype(node.span, name, other, target)
-                case Name(name=name) if name in self.declared.parameters:
-                    self._same_dtype(node.span, name, self.declared.parameters[name].dtype, target)
-                case Constant(value=number) if not _fits(number, dtype):
-                    self.report.error("KF007", f"{number} is no {dtype.label}", node.span)
-                case Binary(operator="/") if dtype is DType.I32:
-                    self.report.error("KF008", f"not supported yet: division of {dtype.label}", node.span)
-                case Binary(operator="/", right=Constant(value=0, span=span)):
-                    self.report.error("KF007", "division by zero", span)
-                case Call(function=Name(name=name, span=span)) if (
-                    dtype is DType.I32 and name in FUNCTIONS and name not in INTEGER_FUNCTIONS
-                ):
-                    message = f"`{name}` is a function of floating-point numbers, not of {dtype.label}"
-                    self.report.error("KF007", message, span)
-
-    def _same_dtype(self, span: Span, name: str, dtype: DType, target: Tensor) -> None:
-        if (dtype is DType.I32) is not (target.dtype is DType.I32):
-            message = (
-                f"not supported yet: `{name}` is {dtype.label} and `{target.name}`, which depends on it, "
-                f"is {target.dtype.label}"
-            )
-            self.report.error("KF008", message, span)
-
     def unused(self) -> None:
         """What is declared and plays no part; after other mistakes, an input may only seem to play none."""
         is_sound = not self.report.problems
@@ -472,12 +414,6 @@ def _fresh(wanted: str, names: set[str]) -> str:
         wanted += "_"
     names.add(wanted)
     return wanted
-
-
-def _fits(number: float, dtype: DType) -> bool:
-    if dtype is DType.I32:
-        return math.isfinite(number) and number == int(number) and abs(number) < 2**31
-    return abs(number) <= float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
 
 
 def _count(number: int, noun: str) -> str:

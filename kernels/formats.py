@@ -6,6 +6,7 @@ holds the bits, the upper half of those of an f32. Nothing is computed here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,11 @@ PRECISION: Mapping[DType, float] = {
 }  # fmt: skip
 """From 1 to the next greater number; 0 for integers, which wrap around instead of being rounded."""
 
+_LARGEST = {
+    DType.F32: float(np.finfo(np.float32).max), DType.F64: float(np.finfo(np.float64).max),
+    DType.F16: 65504.0, DType.BF16: (2 - 2.0**-7) * 2.0**127,
+}  # fmt: skip
+
 _HALF_BITS = 0x8000
 """Of the lower half of an f32: what lies in the middle between two neighbours of bf16."""
 
@@ -36,6 +42,13 @@ def numbers(dtype: DType, elements: Array) -> Array:
     if dtype is not DType.BF16 or elements.dtype != np.uint16:
         return elements
     return (elements.astype(np.uint32) << 16).view(np.float32)
+
+
+def is_held(dtype: DType, number: float) -> bool:
+    """Whether a constant can be an element; it may have to be rounded."""
+    if dtype is DType.I32:
+        return math.isfinite(number) and number == int(number) and abs(number) < 2**31
+    return abs(number) <= _LARGEST[dtype]
 
 
 def elements(dtype: DType, values: ArrayLike) -> Array:
