@@ -159,6 +159,21 @@ class Descent:
             frames.append(_Frame(child, branching.variable, list(branching.masks)))
         return Exhausted(refuted.least_excluded_ns, refuted.refused)
 
+    def towards(self, node: Expanded, implementation: Candidate) -> Implementation:
+        """The steps from a node to an implementation below it."""
+        if node.expansion.variable is None:
+            return Implementation(node.start, (), 0)
+        steps: list[Step] = []
+        start = node.start
+        while (branching := self.ordering.next(start.candidate)) is not None:
+            wanted = implementation.mask(branching.variable)
+            mask = next(mask for mask in branching.masks if mask & wanted)
+            child = self._child(start, branching.variable, mask)
+            assert child is not None, "an implementation meets the constraints"
+            steps.append(Step(branching.variable.index, mask))
+            start = child
+        return Implementation(start, tuple(steps), 0)
+
     def _first_frame(self, node: Expanded, variable: Variable, cut: Cut, refuted: _Refuted) -> _Frame:
         frame = _Frame(node.start, variable, [])
         for mask, child in zip(node.expansion.masks, node.children, strict=True):

@@ -22,12 +22,22 @@ from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.events import Comparing, Finished, Listener, Progress, Started
+from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Contender, Iteration, Measured, State
 from spacedsl.search.store import DamagedError, Store
 from spacedsl.search.tree import Node, Tree, replay
+
+FIRST_ROLLOUTS = 24
+"""Valid implementations from all over the space before any is looked for near another."""
+
+KNOWN = 16
+"""Of the fastest implementations have neighbours."""
+
+TRIES = 8
+"""Neighbours that are drawn, where bounds exclude them or they are known, before the policy chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +216,14 @@ class Search:
 
     def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...], str | None]:
         """One iteration, the candidates of its expansion, and its code where that is worth keeping."""
-        node = self._select(state.tree)
+        target = self._near(state)
+        node = self._select(state.tree) if target is None else state.tree.holder(target)
         start = Bounded(state.tree.candidate(node), node.bound_ns)
         expanded = self._descent.expand(start)
-        end = self._descent.rollout(expanded, state.cut, self._rng)
+        if target is None:
+            end = self._descent.rollout(expanded, state.cut, self._rng)
+        else:
+            end = self._descent.towards(expanded, target)
         measured, code = None, None
         if isinstance(end, Implementation):
             measured, code = self._measure(state, end)
@@ -223,6 +237,18 @@ class Search:
             random_state=json.dumps(self._rng.bit_generator.state),
         )
         return iteration, tuple(child.candidate for child in expanded.children), code
+
+    def _near(self, state: State) -> Candidate | None:
+        """An implementation near the best ones that is worth a visit; None: the policy shall choose."""
+        if state.valid < FIRST_ROLLOUTS or float(self._rng.random()) >= self._policy.share_near:
+            return None
+        neighbourhood = Neighbourhood(self._descent, state.tree.candidate(state.tree.root))
+        known = [contender.steps for contender in state.fastest(KNOWN)]
+        for _ in range(TRIES):
+            target = neighbourhood.draw(known, state.cut, self._rng)
+            if target is not None and state.tree.holder(target).closed is None:
+                return target
+        return None
 
     def _select(self, tree: Tree) -> Node:
         node = tree.root

@@ -117,6 +117,10 @@ class State:
     def best_ns(self) -> float | None:
         return self.contenders[0].timing.time_ns if self.contenders else None
 
+    def fastest(self, most: int) -> list[Contender]:
+        """The fastest implementations, fastest first, with distinct code."""
+        return (self.contenders + self.reserve[: max(0, most - len(self.contenders))])[:most]
+
     @property
     def cut(self) -> Cut:
         return Cut(self.tree.cut_ns, self.tree.scale)

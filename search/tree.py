@@ -141,6 +141,18 @@ class Tree:
             node = node.children[index]
         return node
 
+    def holder(self, implementation: Candidate) -> Node:
+        """The deepest node that an implementation lies below, or the first closed one on the way there."""
+        node = self.root
+        while node.children and node.closed is None:
+            node = next(child for child in node.children if self._holds(child, implementation))
+        return node
+
+    def _holds(self, child: Node, implementation: Candidate) -> bool:
+        """Whether an implementation below a node's parent is below the node: by the step that parts them."""
+        first = child.steps[0]
+        return bool(implementation.mask(self._instance.variables[first.variable]) & first.mask)
+
     def candidate(self, node: Node) -> Candidate:
         """The node's candidate, rebuilt from the nearest ancestor that is still in memory."""
         missing: list[Node] = []

@@ -55,7 +55,7 @@ from spacedsl.search.tree import Step
 from spacedsl.search.tree import replay as follow
 
 TARGETS = ("cpu",)
-DEFAULT_POLICY = "tag"
+DEFAULT_POLICY = "near"
 
 
 def explore(

@@ -67,8 +67,9 @@ def explore(
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="Which child is tried next: `tag` (where most of the best times came from), `bound` (the "
-            "least bound) or `uniform` (any). Default: `tag`.",
+            help="What is tried next: `near` (mostly neighbours of the best), or only children in the tree: "
+            "`tag` (where most of the best times came from), `bound` (the least bound) or `uniform` (any). "
+            "Default: `near`.",
         ),
     ] = None,
     target: Annotated[

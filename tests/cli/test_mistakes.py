@@ -84,7 +84,7 @@ def test_what_is_no_kernel_file_is_shown_at_its_place(
         (["--time", "0"], "not a length of time"),
         (["--evaluations", "0"], "greater than or"),
         (["--seed", "-1"], "greater than or"),
-        (["--policy", "best"], "known: tag, bound, uniform"),
+        (["--policy", "best"], "known: near, tag, bound, uniform"),
         (["--target", "cuda"], "known: cpu"),
         (["--config", "nope.toml"], "nope.toml: there is no such file"),
         (["--bogus"], "No such option"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.search.events import Evaluated, Event
-from spacedsl.search.policies import ThresholdAscent
+from spacedsl.search.policies import near
 from spacedsl.search.results import Result
 from spacedsl.search.run import Options, Search
 from spacedsl.search.store import DATABASE, About, Store
@@ -37,7 +37,7 @@ ABOUT = About(
     flags=("-O2",),
     seed=3,
     ordering=None,
-    policy="tag",
+    policy="near",
     seconds=None,
     evaluations=60,
     version="0",
@@ -99,7 +99,7 @@ def run(
             bound=bound(toy, slack),
             evaluator=evaluator,
             ordering=InOrder(toy),
-            policy=ThresholdAscent(),
+            policy=near(),
             options=Options(seed=3, evaluations=evaluations),
             store=store,
             listener=listen,

@@ -118,6 +118,7 @@ def scale(tmp_path_factory: pytest.TempPathFactory) -> tuple[Instance, set[Named
 @pytest.mark.parametrize(
     ("ordering", "policy"),
     [
+        (None, "near"),
         (None, "tag"),
         (None, "bound"),
         (None, "uniform"),

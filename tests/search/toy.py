@@ -59,6 +59,7 @@ class ToyInstance(Instance):
         self.variables = tuple(
             Variable(i, "x", (i,), (f"o{i}",), i, tuple(range(n))) for i, n in enumerate(sizes)
         )
+        self.presence = {}
         self.constraints = tuple(constraints)
         self.restrictions = 0
 

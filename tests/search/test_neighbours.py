@@ -1,0 +1,132 @@
+"""Neighbours are implementations, differ from what they are near to, and in little else than they must."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.policies import near
+from spacedsl.search.run import FIRST_ROLLOUTS, Options, Search
+from spacedsl.search.tree import Step, replay
+from tests.search.linalg import DEVICE, MATMUL, instance_of, ordering_of, root
+from tests.search.toy import (
+    Constraint,
+    ExactBound,
+    InOrder,
+    NoBound,
+    ToyEvaluator,
+    ToyInstance,
+    cost,
+    values_of,
+)
+
+NO_CUT = Cut(None, 1.0)
+
+
+def toy_steps(values: tuple[int, ...]) -> tuple[Step, ...]:
+    return tuple(Step(i, 1 << value) for i, value in enumerate(values))
+
+
+def toy_neighbours(
+    instance: ToyInstance, values: tuple[int, ...], cut: Cut = NO_CUT
+) -> list[tuple[int, ...]]:
+    start = instance.root()
+    assert start is not None
+    near_it = Neighbourhood(Descent(instance, InOrder(instance), ExactBound(instance, cost)), start)
+    rng = np.random.default_rng(0)
+    drawn = [near_it.draw([toy_steps(values)], cut, rng) for _ in range(300)]
+    return [values_of(candidate) for candidate in drawn if candidate is not None]
+
+
+def test_without_constraints_exactly_one_decision_changes_and_any_may() -> None:
+    known = (1, 2, 3)
+    found = toy_neighbours(ToyInstance([4, 4, 4]), known)
+    assert {sum(a != b for a, b in zip(known, values, strict=True)) for values in found} == {1}
+    assert len(set(found)) == 9  # three other values of each of three variables
+
+
+def test_what_is_bound_to_the_changed_decision_goes_along_and_nothing_else_does() -> None:
+    instance = ToyInstance([4, 4, 4], [Constraint((0, 1), lambda a, b: a == b)])
+    found = set(toy_neighbours(instance, (1, 1, 3)))
+    assert found == {(v, v, 3) for v in (0, 2, 3)} | {(1, 1, v) for v in (0, 1, 2)}
+
+
+def test_a_neighbour_meets_the_constraints_and_is_not_the_known_one() -> None:
+    instance = ToyInstance([5, 5, 5], [Constraint((0, 1, 2), lambda a, b, c: (a + 2 * b + 3 * c) % 7 < 3)])
+    solutions = set(instance.solutions())
+    for known in sorted(solutions)[::9]:
+        assert set(toy_neighbours(instance, known)) <= solutions - {known}
+
+
+def test_what_the_cut_excludes_is_no_neighbour() -> None:
+    known = (1, 2, 3)
+    found = toy_neighbours(ToyInstance([4, 4, 4]), known, Cut(cost(known), 1.0))
+    assert found
+    assert all(cost(values) < cost(known) for values in found)
+
+
+def _rollout(
+    instance: Instance, start: Candidate, rng: np.random.Generator
+) -> tuple[Descent, Implementation]:
+    descent = Descent(instance, ordering_of(instance), CpuBound(instance, DEVICE, is_native=False))
+    end = descent.rollout(descent.expand(Bounded(start, 0.0)), NO_CUT, rng)
+    assert isinstance(end, Implementation)
+    return descent, end
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tile_size_changes_in_all_fused_loops_at_once(seed: int) -> None:
+    """In a matrix product most neighbours keep most decisions, those on fused loops too."""
+    instance, rng = instance_of(MATMUL), np.random.default_rng(seed)
+    start = root(instance)
+    descent, end = _rollout(instance, start, rng)
+    forced = descent.expand(Bounded(start, 0.0)).expansion.forced
+    steps = (*forced, *end.steps)
+    known = replay(instance, start, steps)
+    assert known.is_complete
+    near_it = Neighbourhood(descent, start)
+    drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(40)]
+    neighbours = [candidate for candidate in drawn if candidate is not None]
+    assert len(neighbours) > 20
+    assert all(candidate.is_complete for candidate in neighbours)
+    changes = [
+        sum(candidate.mask(v) != known.mask(v) for v in instance.variables) for candidate in neighbours
+    ]
+    assert min(changes) > 0
+    other = [_rollout(instance, start, rng)[1].end.candidate for _ in range(20)]
+    random_changes = [sum(c.mask(v) != known.mask(v) for v in instance.variables) for c in other]
+    assert np.median(changes) < 0.5 * np.median(random_changes)
+
+
+def test_the_steps_to_an_implementation_lead_to_it() -> None:
+    instance, rng = instance_of(MATMUL), np.random.default_rng(1)
+    descent, end = _rollout(instance, root(instance), rng)
+    expanded = descent.expand(Bounded(root(instance), 0.0))
+    towards = descent.towards(expanded, end.end.candidate)
+    assert towards.end.candidate.vector == end.end.candidate.vector
+    assert towards.end.bound_ns == end.end.bound_ns
+    assert replay(instance, expanded.start.candidate, towards.steps).vector == end.end.candidate.vector
+
+
+def test_neighbours_find_the_optimum_of_a_large_space_in_few_evaluations() -> None:
+    """By hand: 6 variables of 8 values, improved one at a time, need at most 6 * 7 changes from any start."""
+    results = []
+    for policy in (near(), near().__class__()):
+        instance = ToyInstance([8] * 6)
+        result = Search(
+            instance,
+            bound=NoBound(),
+            evaluator=ToyEvaluator(cost),
+            ordering=InOrder(instance),
+            policy=policy,
+            options=Options(seed=5, evaluations=FIRST_ROLLOUTS + 300),
+        ).run()
+        assert result.best is not None
+        results.append(values_of(result.best.candidate))
+    assert results[0] == (2,) * 6
+    assert results[1] != (2,) * 6
