@@ -30,7 +30,7 @@ from spacedsl.search.state import Contender, Iteration, Measured, State
 from spacedsl.search.store import DamagedError, Store
 from spacedsl.search.tree import Node, Tree, replay
 
-FIRST_ROLLOUTS = 24
+FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another."""
 
 KNOWN = 16
