@@ -66,13 +66,13 @@ def print_c(program: Program, threads: int) -> str:
     features = _Features.of(program)
     has_threads = bool(features.parallel_loops)
     parts = [_banner(program.name, program.tensors, program.parameters, has_threads=has_threads)]
-    needs_system = features.parallel_loops or program.scratch
+    needs_system = features.parallel_loops or _own(program)
     parts.append("#define _GNU_SOURCE\n#include <stdint.h>" if needs_system else "#include <stdint.h>")
     if features.parallel_loops:
         parts.append(f"#define POOL_THREADS {threads}\n{_POOL.read_text(encoding='utf-8').rstrip()}")
-    if program.scratch:
+    if _own(program):
         text = _SCRATCH.read_text(encoding="utf-8").rstrip()
-        parts.append(f"#define SCRATCH_ARRAYS {len(program.scratch)}\n{text}")
+        parts.append(f"#define SCRATCH_ARRAYS {len(_own(program))}\n{text}")
     if features.vectors:
         parts.append(_INLINED)
     parts += [vector_type(t) for t in features.vectors]
@@ -227,7 +227,12 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load | PartialLoad)}
     used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store | PartialStore)}
     used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
-    fetch = [f"  {_pointer(t)} = in->{c_name(t.name)};" for t in _tensors(program) if t.name in used]
+    own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
+    fetch = [
+        f"  {_pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};"
+        for t in _tensors(program)
+        if t.name in used
+    ]
     fetch += [
         f"  {p.dtype.c_name} {c_name(p.name)} = in->{c_name(p.name)};"
         for p in program.parameters
@@ -238,9 +243,6 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
         value = first if kind.lanes == 1 else f"{{{', '.join([first] * kind.lanes)}}}"
         fetch.append(f"  {c_type(kind)} {register} = {value};")
-    fetch += [
-        f"  {t.dtype.c_name} {c_name(t.name)}[{t.span}] __attribute__((aligned(64)));" for t in loop.private
-    ]
     variable, partials = c_name(loop.variable), _partial_name(loop)
     return "\n".join([
         f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",
@@ -250,7 +252,7 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         *_block(program, loop.body, {p.register.name: p.register.type for p in loop.combined}, 2),
         "  }",
         *([f"  struct {partials} *partial = (struct {partials} *)in->partial + thread;"]
-          if loop.combined else ["  (void)thread;"]),
+          if loop.combined else [] if loop.private else ["  (void)thread;"]),
         *(f"  partial->{c_name(p.register.name)} = {c_name(p.register.name)};" for p in loop.combined),
         *(["  pool_fence();"] if _streams(loop.body) else []),
         "}",
@@ -297,7 +299,7 @@ def _entry(program: Program) -> str:
         *_scratch_pointers(program),
         *_block(program, program.body, {}, 1),
         *(["  pool_fence();"] if any(_is_streamed(s) for s in program.body) else []),
-        *(["  pthread_mutex_unlock(&scratch_callers);"] if program.scratch else []),
+        *(["  pthread_mutex_unlock(&scratch_callers);"] if _own(program) else []),
         "}",
     ])  # fmt: skip
 
@@ -309,18 +311,36 @@ def _is_streamed(statement: Statement) -> bool:
 
 def _scratch_pointers(program: Program) -> list[str]:
     """Where the memory of the implementation's own lies, of which one call at a time makes use."""
-    if not program.scratch:
+    if not _own(program):
         return []
     lines = ["  pthread_mutex_lock(&scratch_callers);"]
-    for number, tensor in enumerate(s.tensor for s in program.scratch):
-        nbytes = tensor.span * tensor.dtype.nbytes
-        lines.append(f"  {_pointer(tensor)} = scratch_array({number}, {nbytes});")
+    private = {t.name for loop in _parallel_loops(program) for t in loop.private}
+    for number, tensor in enumerate(_own(program)):
+        elements = f"POOL_THREADS * {_apart(tensor)}" if tensor.name in private else f"{tensor.span}"
+        array = f"scratch_array({number}, {elements} * sizeof({tensor.dtype.c_name}))"
+        lines.append(f"  {_pointer(tensor)} = {array};")
     return lines
+
+
+_APART_BYTES = 128
+"""What threads of their own write is so far apart: two cache lines, which some processors fetch together."""
+
+
+def _apart(tensor: Tensor) -> int:
+    """Elements from one thread's array to the next one's."""
+    unit = _APART_BYTES // tensor.dtype.nbytes
+    return -(-tensor.span // unit) * unit
+
+
+def _own(program: Program) -> tuple[Tensor, ...]:
+    """Memory of the program's own, that of all threads or of each."""
+    private = (t for loop in _parallel_loops(program) for t in loop.private)
+    return (*(s.tensor for s in program.scratch), *private)
 
 
 def _tensors(program: Program) -> tuple[Tensor, ...]:
     """Arguments and memory of the program's own."""
-    return (*program.tensors, *(s.tensor for s in program.scratch))
+    return (*program.tensors, *_own(program))
 
 
 def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type], depth: int) -> list[str]:

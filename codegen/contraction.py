@@ -2,7 +2,7 @@
 
 In: a `Program`. Out: one that computes the same. Where all accesses to an array of `scratch` lie in one loop
 and move alike along it, an iteration sees nothing of what others wrote, and all of them can use the same
-elements. Of a parallel loop each thread then has elements of its own, if they are few. Only the outermost
+elements. Of a parallel loop each thread then has elements of its own. Only the outermost
 extents of an array go, so that what is left is dense. Whether accesses lie in one loop was decided before.
 """
 
@@ -30,23 +30,17 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.kernels.linalg.backbone import Tensor
 
-MOST_PRIVATE_BYTES = 1 << 18
-"""Of all arrays that a thread keeps on its stack."""
-
 
 def contract(program: Program) -> Program:
     """The program with each array of its scratch as small as its loops allow."""
-    private_bytes = 0
     for scratch in program.scratch:
         if scratch.is_zeroed:
             continue
         accesses = tuple(_accesses(program.body, scratch.tensor.name, ()))
         loops = _contractible(accesses)
-        nbytes = _span(accesses, loops) * scratch.tensor.dtype.nbytes
         is_private = any(isinstance(loop, ParallelLoop) for loop in loops)
-        if not loops or (is_private and private_bytes + nbytes > MOST_PRIVATE_BYTES):
+        if not loops:
             continue
-        private_bytes += nbytes * is_private
         span = _span(accesses, loops)
         tensor = replace(scratch.tensor, shape=(span,), strides=(1,), pad=())
         variables = frozenset(loop.variable for loop in loops)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps
 from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
 from spacedsl.codegen.program import (
@@ -53,6 +54,7 @@ from spacedsl.codegen.program import (
     type_of,
 )
 from spacedsl.codegen.remainder import divide
+from spacedsl.codegen.temporaries import Temporary, temporaries
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import (
     FUNCTIONS,
@@ -64,6 +66,8 @@ from spacedsl.kernels.linalg.backbone import (
     Kernel,
     Op,
     Operand,
+    Scratch,
+    Tensor,
     Value,
 )
 
@@ -73,19 +77,7 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     tree = divide(nest(kernel, implementation), kernel, implementation)
     lowering = _Lowering(kernel, implementation)
     body = lowering.block(tree, {})
-    return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, kernel.scratch))
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """The first ones of a vector, of which the others are not used."""
-
-    count: int
-
-
-Place = Mapping[Dimension, str | int | Lanes]
-"""Where each dimension around a statement stands: a loop variable or an unrolled index; of lanes, whether
-there are fewer than in registers."""
+    return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
 
 
 @dataclass(slots=True)
@@ -99,16 +91,19 @@ class _Lowering:
     """For the initialisers of reductions over a VECTOR dimension: the lanes of partial results."""
     partial_combine: dict[Instruction, Combine] = field(init=False)
     """For the same, how their lanes are combined."""
+    temporaries: dict[Instruction, Temporary] = field(init=False)
+    """By the instructions whose values go through memory."""
 
     def __post_init__(self) -> None:
         self.names = {t.name for t in self.kernel.tensors} | {s.tensor.name for s in self.kernel.scratch}
         self.names |= {p.name for p in self.kernel.parameters}
+        self.temporaries = temporaries(self.kernel, self.implementation, self.name)
         self.partial_lanes, self.partial_combine = {}, {}
         for reduction in self.kernel.reductions:
             vector = self.vector_dim(reduction)
             start = _accumulator(reduction)
             self.check_accumulator(reduction, start)
-            if vector is not None and vector in start.reduced:
+            if vector is not None and vector in start.reduced and self.implementation.size(vector) > 1:
                 self.partial_combine[start.initialiser] = _combine(reduction)
                 self.partial_lanes[start.initialiser] = self.implementation.size(vector)
 
@@ -129,11 +124,17 @@ class _Lowering:
 
     # ---- Structure -------------------------------------------------------------------------------------
 
+    @property
+    def scratch(self) -> tuple[Scratch, ...]:
+        """Memory that the program shares among its threads."""
+        shared = (t for t in self.temporaries.values() if not t.is_private)
+        return (*self.kernel.scratch, *(Scratch(t.tensor, t.has_padding) for t in shared))
+
     def block(self, nodes: tuple[Node, ...], place: Place) -> tuple[Statement, ...]:
         statements: list[Statement] = []
         for node in nodes:
             if isinstance(node, Instruction):
-                statements.append(self.instruction(node, place))
+                statements += self.instruction(node, place)
             else:
                 statements += self.fused(node, place)
         return tuple(statements)
@@ -159,7 +160,7 @@ class _Lowering:
         if node.last is not None:
             body = (Branch(variable, node.size - 1, body, self.block(node.last, inside)),)
         if node.kind == "PARALLEL":
-            return (ParallelLoop(variable, node.size, body, self.combined(node)),)
+            return (ParallelLoop(variable, node.size, body, self.combined(node), self.private(node)),)
         return (Loop(variable, node.size, body),)
 
     def combined(self, node: Fused) -> tuple[Partial, ...]:
@@ -174,6 +175,14 @@ class _Lowering:
             found += [Partial(Register(name, kind), combine) for name in names]
         return tuple(found)
 
+    def private(self, node: Fused) -> tuple[Tensor, ...]:
+        """Temporaries of which each thread of a parallel dimension has one of its own."""
+        return tuple(
+            temporary.tensor
+            for maker, temporary in self.temporaries.items()
+            if temporary.is_private and self.implementation.order(maker, node.dims[0]) == "INNER"
+        )
+
     def name(self, wanted: str) -> str:
         name, number = wanted, 1
         while name in self.names:
@@ -184,7 +193,7 @@ class _Lowering:
 
     # ---- Instructions ----------------------------------------------------------------------------------
 
-    def instruction(self, instruction: Instruction, place: Place) -> Statement:
+    def instruction(self, instruction: Instruction, place: Place) -> tuple[Statement, ...]:
         vector = self.vector_dim(instruction)
         for dim in instruction.dims:
             if dim is not vector and dim not in place:
@@ -192,11 +201,8 @@ class _Lowering:
         part = None if vector is None else place.get(vector)
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
-            tensor, index = _access(instruction).tensor, self.index(instruction, place)
-            value = _converted(value, tensor.dtype)
-            if isinstance(part, Lanes):
-                return PartialStore(tensor.name, index, value, part.count)
-            return Store(tensor.name, index, value, self.implementation.is_streamed(instruction))
+            is_streamed = self.implementation.is_streamed(instruction)
+            return (_store(*self.element(instruction, place), value, part, is_streamed=is_streamed),)
         unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.partial_lanes:
@@ -204,11 +210,14 @@ class _Lowering:
         register = self.register(instruction, unrolled)
         if isinstance(part, Lanes) and vector in instruction.reduced_dims:
             value = Blend(value, register, part.count)
-        return Assign(register, value)
+        temporary = self.temporaries.get(instruction)
+        if temporary is None:
+            return (Assign(register, value),)
+        return (Assign(register, value), _store(*self.kept(instruction, temporary, place), register, part))
 
     def value(self, instruction: Instruction, place: Place) -> Expression:
         if instruction.op is Op.LOAD:
-            tensor, index = _access(instruction).tensor, self.index(instruction, place)
+            tensor, index = self.element(instruction, place)
             kind, vector = Type(tensor.dtype, self.lanes(instruction)), self.vector_dim(instruction)
             part = None if vector is None else place.get(vector)
             if isinstance(part, Lanes):
@@ -242,26 +251,19 @@ class _Lowering:
         vector = self.vector_dim(instruction)
         return 1 if vector is None else self.implementation.size(vector)
 
-    def index(self, instruction: Instruction, place: Place) -> Index:
-        """The element that an instance accesses: the first one for a vector."""
-        access = _access(instruction)
+    def element(self, instruction: Instruction, place: Place) -> tuple[Tensor, Index]:
+        """What an instance loads or stores."""
         vector = self.vector_dim(instruction)
-        constant = access.offset
-        terms: dict[str, int] = {}
-        for logical, stride in access.strides:
-            step = stride
-            for dim in reversed(logical.dims):
-                if dim is vector:
-                    if step != 1 and self.implementation.size(dim) > 1:
-                        raise LoweringError(f"{instruction!r} accesses every {step}th element along {dim!r}")
-                elif isinstance(at := place[dim], int):
-                    constant += at * step
-                elif isinstance(at, str):
-                    terms[at] = terms.get(at, 0) + step
-                step *= self.implementation.size(dim)
-        if vector is not None and vector not in {d for g, _ in access.strides for d in g.dims}:
-            raise LoweringError(f"{instruction!r} does not move along its vector dimension {vector!r}")
-        return Index(constant, tuple(sorted(terms.items(), key=lambda term: -abs(term[1]))))
+        if instruction.maker is not None:
+            return self.kept(instruction, self.temporaries[instruction.maker], place)
+        access = _access(instruction)
+        steps = tensor_steps(access, self.implementation.size)
+        return access.tensor, element(instruction, vector, access.offset, steps, place)
+
+    def kept(self, instruction: Instruction, temporary: Temporary, place: Place) -> tuple[Tensor, Index]:
+        """The element of a temporary that an instance of its maker writes or of a reload loads."""
+        vector = self.vector_dim(instruction)
+        return temporary.tensor, element(instruction, vector, 0, temporary.strides, place)
 
     # ---- Values ----------------------------------------------------------------------------------------
 
@@ -300,7 +302,10 @@ class _Lowering:
                 unrolled = {d: i for d, i in place.items() if isinstance(i, int)}
                 return self.register(user, unrolled)
             case Value(instruction, mapping):
-                return self.made(user, instruction, mapping, place)
+                if instruction not in self.temporaries:
+                    return self.made(user, instruction, mapping, place)
+                reload = next(r for r in instruction.reloads if user in r.consumers)
+                return self.made(user, reload, tuple((d, d.mapped_to[0]) for d in reload.dims), place)
 
     def made(
         self,
@@ -315,7 +320,8 @@ class _Lowering:
             unrolled |= dict.fromkeys(maker.reduced_dims, 0)
         register = self.register(maker, unrolled)
         lanes, vector = self.lanes(user), self.vector_dim(maker)
-        if maker in self.partial_lanes or vector in maker.reduced_dims:
+        is_partial = maker in self.partial_lanes or vector in maker.reduced_dims
+        if is_partial and register.type.lanes > 1:
             combine = self.partial_combine.get(maker) or _combine(maker)
             return _spread(LaneReduction(register, combine), lanes)
         if register.type.lanes == 1:
@@ -323,6 +329,21 @@ class _Lowering:
         if (vector, self.vector_dim(user)) not in mapping or register.type.lanes != lanes:
             raise LoweringError(f"the lanes of {maker!r} are not those of {user!r}, which uses its value")
         return register
+
+
+def _store(
+    tensor: Tensor,
+    index: Index,
+    value: Expression,
+    part: str | int | Lanes | None,
+    *,
+    is_streamed: bool = False,
+) -> Statement:
+    """Of a vector of which only some lanes are used, those."""
+    value = _converted(value, tensor.dtype)
+    if isinstance(part, Lanes):
+        return PartialStore(tensor.name, index, value, part.count)
+    return Store(tensor.name, index, value, is_streamed)
 
 
 def _enter(place: Place, node: Fused, at: str | int | Lanes) -> Place:

@@ -44,19 +44,24 @@ class Implementation(Protocol):
         """Whether what is stored goes around the caches."""
         ...
 
+    def is_stored(self, instruction: Instruction) -> bool:
+        """Whether the value goes through memory: its reloads are part of the program then."""
+        ...
+
 
 _VALUES = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
     "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
     "remainder": ("NONE", "PEELED", "GUARDED"),
     "caching": ("CACHED", "STREAMED"),
+    "storage": ("REGISTERS", "TEMPORARY"),
 }
 """Values for which there is code. A space may do without some of them."""
 
 _NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
 """Choices without which there is no code, and how many objects each is about."""
 
-_OPTIONAL = {"remainder": 1, "caching": 1}
+_OPTIONAL = {"storage": 1, "remainder": 1, "caching": 1}
 """What a space need not decide."""
 
 
@@ -112,6 +117,10 @@ class CandidateImplementation:
         has_choice = dim.logical.is_ragged and "remainder" in self.candidate.instance.space.choices
         return has_choice and self.candidate.value("remainder", dim) == "GUARDED"
 
+    def is_stored(self, instruction: Instruction) -> bool:
+        has_choice = "storage" in self.candidate.instance.space.choices
+        return has_choice and self.candidate.value("storage", instruction) == "TEMPORARY"
+
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:
             self._sizes[dim] = int(self.candidate.value("size", dim))
@@ -139,23 +148,30 @@ _INVERSE = {"BEFORE": "AFTER", "AFTER": "BEFORE", "INNER": "OUTER", "OUTER": "IN
 
 def nest(kernel: Kernel, implementation: Implementation) -> tuple[Node, ...]:
     """The program structure that the decisions describe; raises `LoweringError` where they describe none."""
-    order = {
-        (a, b): implementation.order(a, b) for a in kernel.statements for b in kernel.statements if a is not b
-    }
-    fused = _merge(kernel, order)
-    heads: list[Statement] = [*kernel.instructions, *fused]
+    instructions = present(kernel, implementation)
+    dimensions = tuple(d for i in instructions for d in i.dims)
+    statements: tuple[Statement, ...] = (*instructions, *dimensions)
+    order = {(a, b): implementation.order(a, b) for a in statements for b in statements if a is not b}
+    fused = _merge(dimensions, order)
+    heads: list[Statement] = [*instructions, *fused]
     tree = _block(heads, fused, order, implementation)
     _confirm(tree, order)
     return tree
 
 
+def present(kernel: Kernel, implementation: Implementation) -> tuple[Instruction, ...]:
+    """The instructions of the program: those of the kernel, and reloads of what goes through memory."""
+    stored = [maker for maker in kernel.storable if implementation.is_stored(maker)]
+    return (*kernel.instructions, *(load for maker in stored for load in maker.reloads))
+
+
 Order = Mapping[tuple[Statement, Statement], str]
 
 
-def _merge(kernel: Kernel, order: Order) -> dict[Dimension, tuple[Dimension, ...]]:
+def _merge(dimensions: Sequence[Dimension], order: Order) -> dict[Dimension, tuple[Dimension, ...]]:
     """The fused dimensions, by the first of them."""
     fused: dict[Dimension, tuple[Dimension, ...]] = {}
-    for dim in kernel.dimensions:
+    for dim in dimensions:
         head = next((h for h in fused if order[h, dim] == "MERGED"), dim)
         fused[head] = (*fused.get(head, ()), dim)
     return fused

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node
+from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, present
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 
 Limits = Mapping[Dimension, int]
@@ -28,7 +28,7 @@ Limits = Mapping[Dimension, int]
 def divide(tree: tuple[Node, ...], kernel: Kernel, implementation: Implementation) -> tuple[Node, ...]:
     """The structure without iterations beyond extents; raises `LoweringError` for tilings that cover none."""
     limits: dict[Dimension, int] = {}
-    for logical in kernel.logical_dims:
+    for logical in (g for i in present(kernel, implementation) for g in i.logical_dims):
         sizes = [implementation.size(dim) for dim in logical.dims]
         covered, tile = math.prod(sizes), math.prod(sizes[1:])
         is_exact = covered == logical.extent

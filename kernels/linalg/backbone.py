@@ -15,7 +15,7 @@ import enum
 import math
 from dataclasses import dataclass, field
 
-from spacedsl.language.host import exposed
+from spacedsl.language.host import Addition, callback, exposed
 
 
 class DType(enum.Enum):
@@ -74,7 +74,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory of the implementation's own: an intermediate tensor, or an input with zeros around it."""
+    """Memory of the implementation's own: an intermediate tensor, a padded input, a temporary."""
 
     tensor: Tensor
     is_zeroed: bool
@@ -138,8 +138,35 @@ def neutral(combine: Combine, dtype: DType) -> float:
             return 2.0**31 - 1 if dtype is DType.I32 else math.inf
 
 
-@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "twins", "mapped_to",
-         "instruction", "logical", "is_reduction", "is_vectorizable", "item_bytes")  # fmt: skip
+@exposed("name", "dims")
+@dataclass(slots=True, eq=False, repr=False)
+class Index:
+    """An index of the computation: its dimensions in all nests. Those of reloads are not listed."""
+
+    name: str
+    """`*.i`: it belongs to no instruction."""
+    dims: tuple[Dimension, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "dims")
+@dataclass(slots=True, eq=False, repr=False)
+class Level:
+    """One level of an index: its dimensions in all nests. Those of reloads are not listed."""
+
+    name: str
+    """`*.i.0` is level 0 of index i."""
+    index: Index
+    dims: tuple[Dimension, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "mapped_to", "instruction",
+         "logical", "is_reduction", "is_vectorizable", "item_bytes", "maker_dim", "layout_dim")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -149,8 +176,8 @@ class Dimension:
     """Stable: `fma.i0` is level 0 of index i in the nest of instruction `fma`."""
     index: str
     level: int
-    group: int
-    """Equal for the same level of the same index in different nests."""
+    group: Level
+    """What it has in common with the same level of the same index in other nests."""
     possible_sizes: tuple[int, ...]
     is_reduction: bool
     is_vectorizable: bool
@@ -160,8 +187,11 @@ class Dimension:
     """Of what its instruction computes in: a lane of a vector."""
     instruction: Instruction
     inner_levels: tuple[Dimension, ...] = ()
-    twins: tuple[Dimension, ...] = ()
     mapped_to: tuple[Dimension, ...] = ()
+    maker_dim: Dimension | None = None
+    """Of a reload's dimension: that of the maker's nest that it follows."""
+    layout_dim: Dimension | None = None
+    """Of a reload's dimension: that of the reload whose nest gives the temporary its layout."""
 
     @property
     def logical(self) -> LogicalDim:
@@ -233,8 +263,8 @@ class Access:
 
 
 @exposed(
-    "id", "name", "dims", "foreign_dims", "consumers", "reduced_dims", "free_dims", "initialisers", "readers",
-    "followed_dims", "item_bytes",
+    "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -251,7 +281,8 @@ class Instruction:
     """For LOAD and STORE."""
     logical_dims: tuple[LogicalDim, ...] = ()
     dims: tuple[Dimension, ...] = ()
-    foreign_dims: tuple[Dimension, ...] = ()
+    foreign_indices: tuple[Index, ...] = ()
+    """Indices that it does not depend on."""
     consumers: tuple[Instruction, ...] = ()
     reduced_dims: tuple[Dimension, ...] = ()
     free_dims: tuple[Dimension, ...] = ()
@@ -261,6 +292,20 @@ class Instruction:
     followed_dims: tuple[Dimension, ...] = ()
     """Of the store that wrote what this load reads: its iteration i alone writes what iteration i of the same
     dimension reads here."""
+    maker: Instruction | None = None
+    """Of a reload: the instruction whose value it loads from a temporary."""
+    reloads: tuple[Instruction, ...] = ()
+    """What loads its value for each of its users, should it go through memory."""
+
+    @property
+    def foreign_dims(self) -> tuple[Dimension, ...]:
+        """Dimensions of indices that it does not depend on; those of reloads are not listed."""
+        return tuple(d for index in self.foreign_indices for d in index.dims)
+
+    @property
+    def is_storable(self) -> bool:
+        """Whether its value may go through memory to its users."""
+        return bool(self.reloads)
 
     @property
     def access_dtype(self) -> DType:
@@ -296,12 +341,13 @@ class UnevenSize:
 
 
 @exposed("name", "statements", "instructions", "loads", "stores", "singular", "reductions", "dimensions",
-         "logical_dims", "ragged_dims", "uneven_sizes")  # fmt: skip
+         "logical_dims", "ragged_dims", "uneven_sizes", "indices", "levels", "storable",
+         "reload")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """The backbone of one kernel. `tensors` are its arguments.
 
-    `statements`: instructions, then dimensions; ids are positions there.
+    `statements`: instructions, then dimensions; ids are positions there. Reloads are no part of them.
     """
 
     name: str
@@ -311,6 +357,8 @@ class Kernel:
     dimensions: tuple[Dimension, ...]
     logical_dims: tuple[LogicalDim, ...]
     uneven_sizes: tuple[UnevenSize, ...]
+    indices: tuple[Index, ...]
+    levels: tuple[Level, ...]
     scratch: tuple[Scratch, ...] = ()
     statements: tuple[Instruction | Dimension, ...] = field(init=False)
     loads: tuple[Instruction, ...] = field(init=False)
@@ -320,6 +368,17 @@ class Kernel:
     reductions: tuple[Instruction, ...] = field(init=False)
     ragged_dims: tuple[Dimension, ...] = field(init=False)
     """The outermost levels of ragged indices."""
+    storable: tuple[Instruction, ...] = field(init=False)
+    """Those whose value may go through memory."""
+
+    @callback
+    def reload(self, maker: Instruction, user: Instruction) -> Addition:
+        """What comes between an instruction that writes its value to a temporary and one of its users."""
+        loads = [load for load in maker.reloads if user in load.consumers]
+        dims = [d for load in loads for d in load.dims]
+        levels = tuple(("LevelDims", (d.group,), d) for d in dims)
+        indices = tuple(("IndexDims", (d.group.index,), d) for d in dims)
+        return Addition((*(("Reloads", (), load) for load in loads), *levels, *indices))
 
     def __post_init__(self) -> None:
         def fix(name: str, value: tuple[object, ...]) -> None:
@@ -331,3 +390,4 @@ class Kernel:
         fix("singular", tuple(i for i in self.instructions if i.op is not Op.LOAD))
         fix("reductions", tuple(i for i in self.instructions if i.reduced_dims))
         fix("ragged_dims", tuple(g.dims[0] for g in self.logical_dims if g.is_ragged))
+        fix("storable", tuple(i for i in self.instructions if i.is_storable))

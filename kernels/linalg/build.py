@@ -34,8 +34,10 @@ from spacedsl.kernels.linalg.backbone import (
     Combine,
     Dimension,
     DType,
+    Index,
     Instruction,
     Kernel,
+    Level,
     LogicalDim,
     Number,
     Op,
@@ -48,6 +50,7 @@ from spacedsl.kernels.linalg.backbone import (
     Value,
     neutral,
 )
+from spacedsl.kernels.linalg.temporaries import add_reloads
 from spacedsl.kernels.linalg.tiling import Tiling
 
 Made = Number | ParameterValue | Instruction
@@ -87,7 +90,10 @@ def build(
     instructions = tuple(builder.instructions)
     dimensions = tuple(d for i in instructions for d in i.dims)
     _number(instructions, dimensions)
-    _relate(instructions, dimensions, builder.mapped)
+    levels = tuple(level for levels in builder.levels.values() for level in levels)
+    indices = tuple(dict.fromkeys(level.index for level in levels))
+    _relate(instructions, dimensions, indices, builder.mapped)
+    add_reloads(instructions, builder.fresh)
     uneven = sorted({s for t in tilings.values() for level in t.levels for s in level if s & (s - 1)})
     return Kernel(
         name=name,
@@ -97,6 +103,8 @@ def build(
         dimensions=dimensions,
         logical_dims=tuple(logical for i in instructions for logical in i.logical_dims),
         uneven_sizes=tuple(UnevenSize(f"uneven_{s}", s) for s in uneven),
+        indices=indices,
+        levels=levels,
         scratch=scratch,
     )
 
@@ -116,11 +124,7 @@ class _Builder:
         self.tensors = {t.name: t for t in tensors}
         self.parameters = {p.name: p for p in parameters}
         self.tilings = tilings
-        self.first_group: dict[str, int] = {}
-        groups = 0
-        for index in computation.extents:
-            self.first_group[index] = groups
-            groups += len(tilings[index].levels) if index in tilings else 0
+        self.levels = {name: _levels(name, tilings[name]) for name in computation.extents if name in tilings}
         self.instructions: list[Instruction] = []
         self.names: set[str] = set()
         self.stores: dict[str, Instruction] = {}
@@ -328,7 +332,7 @@ class _Builder:
                 name=f"{instruction.name}.{index}{level}",
                 index=index,
                 level=level,
-                group=self.first_group[index] + level,
+                group=self.levels[index][level],
                 possible_sizes=sizes,
                 is_reduction=is_reduction,
                 is_vectorizable=level == len(levels) - 1 and not has_access,
@@ -366,6 +370,11 @@ class _Builder:
         return candidate
 
 
+def _levels(name: str, tiling: Tiling) -> tuple[Level, ...]:
+    index = Index(f"*.{name}")
+    return tuple(Level(f"{index}.{number}", index) for number, _ in enumerate(tiling.levels))
+
+
 def _number(instructions: Sequence[Instruction], dimensions: Sequence[Dimension]) -> None:
     statements: tuple[Instruction | Dimension, ...] = (*instructions, *dimensions)
     for position, statement in enumerate(statements):
@@ -375,13 +384,15 @@ def _number(instructions: Sequence[Instruction], dimensions: Sequence[Dimension]
 def _relate(
     instructions: Sequence[Instruction],
     dimensions: Sequence[Dimension],
+    indices: Sequence[Index],
     mapped: Sequence[tuple[Dimension, Dimension]],
 ) -> None:
     """Fills in the relations between dimensions, each in order of position."""
     for dim in dimensions:
-        dim.twins = tuple(d for d in dimensions if d.group == dim.group and d is not dim)
+        dim.group.dims += (dim,)
+        dim.group.index.dims += (dim,)
     for instruction in instructions:
-        own = {logical.index for logical in instruction.logical_dims}
-        instruction.foreign_dims = tuple(d for d in dimensions if d.index not in own)
+        own = {dim.group.index for dim in instruction.dims}
+        instruction.foreign_indices = tuple(i for i in indices if i not in own)
     for made, used in dict.fromkeys(mapped):
         made.mapped_to += (used,)

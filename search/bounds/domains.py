@@ -239,7 +239,8 @@ def is_always(instance: Instance, member: object, set_name: str | None = None, *
 def detours(instance: Instance, made: Instruction, user: Instruction) -> Bits:
     """By which a trigger may still put something between what makes a value and its user.
 
-    It adds to the users of the value, or takes the present one away. `CERTAIN` is always set.
+    It adds to the users of the value, or takes the present one away, or adds what loads the value again.
+    `CERTAIN` is always set.
     """
     ids, presence = instance.objects.ids, instance.layout.presence
     users = [
@@ -250,6 +251,12 @@ def detours(instance: Instance, made: Instruction, user: Instruction) -> Bits:
     changed: list[tuple[int, int]] = []
     for place, cell in users:
         changed.append((cell, ABSENT if place == ids[id(user)] else PRESENT))
+    again = {ids[id(load)] for load in made.reloads if id(load) in ids}
+    changed += [
+        (cell, PRESENT)
+        for (name, key, place), cell in presence.items()
+        if name == "Consumers" and key is not None and again.intersection(key) and place == ids[id(user)]
+    ]
     if not is_always(instance, made):
         changed.append((CERTAIN, PRESENT))
     return tuple(changed)

@@ -21,8 +21,8 @@ SOUND = ROOT / "kernels" / "spaces" / "linalg.space"
 WEAKENED = {
     # An initialiser comes before the loops of its reduction, and is not repeated in them.
     "order($init, $dim) is BEFORE\n": "order($init, $dim) is not MERGED\n",
-    "forall $inst in Singular: forall $dim in ForeignDims($inst):\n  order($inst, $dim) is not INNER\n": (
-        "forall $inst in Singular: forall $dim in ForeignDims($inst):\n  order($inst, $dim) is not MERGED\n"
+    "forall $dim in IndexDims($index):\n  order($inst, $dim) is not INNER\n": (
+        "forall $dim in IndexDims($index):\n  order($inst, $dim) is not MERGED\n"
     ),
 }
 

@@ -90,3 +90,33 @@ MATMUL_ANY = """
                 store_C
 """
 """For matmul of any size that is tiled as the product infers it; `j0` and `p0` are L or G."""
+
+MATMUL_COPIED = """
+    j0 P {j0}
+      p0 L {p0}
+        p1 L {p1}
+          j1 U 2
+            j2 V 16
+              load_B
+      i0 L {i0}
+        i1 U 4
+          j1 U 2
+            j2 V 16
+              init
+        p0 L {p0}
+          p1 U {p1}
+            i1 U 4
+              load_A
+            j1 U 2
+              j2 V 16
+                reload_B
+            i1 U 4
+              j1 U 2
+                j2 V 16
+                  fma
+        i1 U 4
+          j1 U 2
+            j2 V 16
+              store_C
+"""
+"""For matmul with i in two levels, j in three, p in two: each thread copies the part of B that it needs."""

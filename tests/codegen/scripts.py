@@ -7,7 +7,7 @@ Each line is an instruction's name, or a dimension and how it is implemented, ar
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
-around the caches. `#` begins a comment.
+around the caches. A line `reload_B` lets the value of `load_B` go through memory. `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
-from spacedsl.codegen.nest import Statement
+from spacedsl.codegen.nest import Statement, present
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
@@ -54,6 +54,7 @@ class Script:
     sizes: dict[Dimension, int] = field(default_factory=dict)
     guarded: set[Dimension] = field(default_factory=set)
     streamed: set[Instruction] = field(default_factory=set)
+    stored: set[Instruction] = field(default_factory=set)
     lines: dict[Statement, str] = field(default_factory=dict)
     """Where each statement stands, for messages."""
 
@@ -79,9 +80,14 @@ class Script:
     def is_streamed(self, store: Instruction) -> bool:
         return store in self.streamed
 
+    def is_stored(self, instruction: Instruction) -> bool:
+        return instruction in self.stored
+
     def value(self, variable: Variable) -> str | int:
         """What the script decides about a choice of `linalg.space`."""
         match variable.choice, variable.objects:
+            case "storage", (Instruction() as maker,):
+                return "TEMPORARY" if self.is_stored(maker) else "REGISTERS"
             case "size", (Dimension() as dim,):
                 return self.size(dim)
             case "dim_kind", (Dimension() as dim,):
@@ -108,10 +114,12 @@ def script(kernel: Kernel, text: str) -> Script:
         if line.strip()
     ]
     result, rest = Script(), set[Dimension]()
-    _block(lines, (), {i.name: i for i in kernel.instructions}, result, rest)
-    missing = [s for s in kernel.statements if s not in result.paths]
+    reloads = (load for maker in kernel.storable for load in maker.reloads)
+    _block(lines, (), {i.name: i for i in (*kernel.instructions, *reloads)}, result, rest)
+    instructions = present(kernel, result)
+    missing = [s for i in instructions for s in (i, *i.dims) if s not in result.paths]
     assert not missing, f"the script lacks {missing}"
-    for logical in kernel.logical_dims:
+    for logical in (g for i in instructions for g in i.logical_dims):
         _fill(logical, [d for d in logical.dims if d in rest], result)
     return result
 
@@ -138,6 +146,8 @@ def _block(
             assert words in ([], ["streamed"]), f"{line}: what is {' '.join(words)}?"
             if words:
                 result.streamed.add(instruction)
+            if instruction.maker is not None:
+                result.stored.add(instruction.maker)
             result.paths[instruction], result.lines[instruction] = here, str(line)
             inside.append(instruction)
             continue
@@ -175,8 +185,11 @@ def _fill(logical: LogicalDim, unsized: list[Dimension], result: Script) -> None
 def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:
     """The complete candidate after all decisions of a script; raises `RefusedError` with the reason."""
     candidate, taken = root, list[Decision]()
-    for choice in instance.space.choices:
+    # What triggers add depends on where values go.
+    for choice in sorted(instance.space.choices, key=lambda name: name != "storage"):
         for variable in instance.variables_of(choice):
+            if any(item not in decided.paths for item in variable.objects):
+                continue
             value = decided.value(variable)
             if value in variable.universe:
                 restricted = instance.restrict(candidate, variable, 1 << variable.universe.index(value))

@@ -22,7 +22,7 @@ from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.kernels import axpy, dot, matmul, parse
-from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, MATMUL_SCALAR, MATMUL_TILED
+from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, MATMUL_COPIED, MATMUL_SCALAR, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case
 from tests.codegen.scripts import script
 
@@ -67,8 +67,15 @@ def summed() -> tuple[KernelFile, Program]:
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, DOT_PARALLEL.format(p0=3, p1=20))))
 
 
+def copied() -> tuple[KernelFile, Program]:
+    kernel = matmul(8, 96, 12, "{i: [[4]], j: [[2], [16]], p: [[4]]}")
+    text = MATMUL_COPIED.format(j0=3, i0=2, p0=3, p1=4)
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
+
+
 PROGRAMS: dict[str, Callable[[], tuple[KernelFile, Program]]] = {
     "matmul_tiled": tiled,
+    "matmul_copied": copied,
     "axpy_vector": vectorised,
     "axpy_streamed": streamed,
     "dot_parallel": summed,

@@ -25,7 +25,9 @@ def test_random_candidates_are_right(name: str, tmp_path: Path) -> None:
     instance, case = space_of(kernel), integer_case(kernel)
     random = np.random.default_rng(11)
     for number in range(8):
-        preferred = {"dim_kind": ("VECTOR", "UNROLL", "PARALLEL")[number % 3]} if number % 4 else None
+        preferred = {"dim_kind": ("VECTOR", "UNROLL", "PARALLEL")[number % 3]} if number % 4 else {}
+        if number % 3:
+            preferred["storage"] = "TEMPORARY"
         candidate = random_candidate(instance, random, preferred)
         assert candidate is not None and candidate.is_complete
         program = verify(lower(kernel.backbone, CandidateImplementation(candidate)))
@@ -51,7 +53,21 @@ RULES = {
     ),
     "a value travels through a fused dimension or a register for each iteration": (
         "matmul of primes",
-        """  order($made, $used) is MERGED || dim_kind($made) is UNROLL | VECTOR
+        """  storage($inst) is TEMPORARY
+    || order($made, $used) is MERGED
+    || dim_kind($made) is UNROLL | VECTOR
+""",
+    ),
+    "a value is loaded again after it has been made": (
+        "copied operands",
+        """require forall $load in Reloads:
+  order(maker($load), $load) is BEFORE
+""",
+    ),
+    "a vector is of neighbours in the temporary": (
+        "copied operands",
+        """  order(layout_dim($other), layout_dim($dim)) is OUTER
+    || dim_kind($dim) is not VECTOR && dim_kind(maker_dim($dim)) is not VECTOR
 """,
     ),
     "what is read from memory has been written": (

@@ -95,11 +95,6 @@ def test_an_array_that_lives_from_one_loop_to_another_keeps_its_size(tmp_path: P
     assert_right(kernel, program, tmp_path)
 
 
-def test_rows_that_are_too_long_for_a_stack_stay_where_they_were() -> None:
-    program = program_of(chain(2, 1 << 17), _FUSED.format(kind="P"))
-    assert [s.tensor.span for s in program.scratch] == [1 << 18]
-
-
 def test_all_of_an_iteration_that_is_fused_innermost_is_one_element(tmp_path: Path) -> None:
     kernel = chain(6, 10)
     text = """

@@ -154,7 +154,7 @@ def _changed(kernel: KernelFile, decided: Script, pair: tuple[str, str], value: 
 
     if decided.order(a, b) == value:
         return None
-    kept = decided.guarded, decided.streamed, decided.lines
+    kept = decided.guarded, decided.streamed, decided.stored, decided.lines
     return Changed(decided.paths, decided.kinds, decided.sizes, *kept)
 
 

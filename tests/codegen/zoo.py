@@ -187,6 +187,19 @@ compute:
   - s[i] = sum[j](Y[i, j])
 tiling: {i: [[2]], j: [[4, 5]]}
 """,
+    "computed operand": """
+kernel: computed
+backbone: linalg
+sizes: {m: 4, n: 8, k: 6}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  x: {dtype: f32, shape: [k]}
+  B: {dtype: f32, shape: [k, n]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = sum[p]((A[i, p] - x[p]) * B[p, j])
+tiling: {i: [[2]], j: [[2, 4]], p: [[2, 3]]}
+""",
     "awkward names": """
 kernel: pool
 backbone: linalg
@@ -206,6 +219,7 @@ def zoo() -> dict[str, KernelFile]:
     """By name; new objects at each call."""
     kernels = {name: parse(text) for name, text in _TEXTS.items()}
     kernels["matmul"] = matmul(8, 16, 6, "{i: [[2, 4]], j: [[4, 8]], p: [[2, 3]]}")
+    kernels["copied operands"] = matmul(4, 8, 6, "{i: [[2]], j: [[2, 4]], p: [[2, 3]]}")
     kernels["matmul of single elements"] = matmul(1, 1, 1)
     kernels["ragged matmul"] = matmul(7, 19, 5, "{i: [[2, 4]], j: [[2], [4, 8]], p: [[2, 3]]}")
     kernels["matmul of primes"] = matmul(5, 7, 3)

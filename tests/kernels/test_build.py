@@ -80,7 +80,8 @@ def test_a_load_is_foreign_to_the_indices_that_it_does_not_read() -> None:
 def test_twins_share_group_and_inner_levels_follow() -> None:
     kernel = check(TWICE).backbone
     dims = {d.name: d for d in kernel.dimensions}
-    assert names(dims["fma.i1"].twins) == ["load_A.i1", "init.i1", "store_C.i1"]
+    assert names(dims["fma.i1"].group.dims) == ["load_A.i1", "init.i1", "fma.i1", "store_C.i1"]
+    assert {d.group.index for d in dims["fma.i1"].group.dims} == {dims["fma.i0"].group.index}
     assert names(dims["fma.i0"].inner_levels) == ["fma.i1", "fma.i2"]
     assert len({d.group for d in kernel.dimensions}) == 8
 

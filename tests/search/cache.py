@@ -34,7 +34,8 @@ def loads(program: Program, threads: int) -> Loads:
     """Of one run. Tensors lie behind each other, not aligned to lines."""
     places: dict[str, tuple[int, int]] = {}
     address = 4
-    for tensor in program.tensors:
+    private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
+    for tensor in (*program.tensors, *(s.tensor for s in program.scratch), *private):
         places[tensor.name] = address, tensor.dtype.nbytes
         address += tensor.span * tensor.dtype.nbytes + 3 * LINE_BYTES
 

@@ -22,7 +22,7 @@ from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
 
 from .cache import bytes_brought_in, register_lines
-from .linalg import AXPY, DEVICE, DOT, MATMUL, ODD, SCALED, compiled, instance_under, parse, root
+from .linalg import AXPY, DEVICE, DOT, MATMUL, ODD, SCALED, compiled, decide, instance_under, parse, root
 
 SMALL = """
 kernel: product
@@ -87,12 +87,15 @@ def with_caches(*core_bytes: int) -> CpuDevice:
 
 
 def descent(
-    instance: Instance, random: np.random.Generator, ordering: str | None = None
+    instance: Instance,
+    random: np.random.Generator,
+    ordering: str | None = None,
+    start: Candidate | None = None,
 ) -> Iterator[Candidate]:
-    """As `linalg.descent`, by any ordering; it may end early."""
+    """As `linalg.descent`, by any ordering and from any candidate; it may end early."""
     chosen = select_ordering(instance, compiled().space, ordering)
     assert isinstance(chosen, StaticOrdering)
-    candidate: Candidate | None = root(instance)
+    candidate: Candidate | None = start or root(instance)
     while candidate is not None:
         yield candidate
         branching = chosen.next(candidate)
@@ -101,6 +104,14 @@ def descent(
         masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
         children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
         candidate = next((child for child in children if child is not None), None)
+
+
+def uncopied(instance: Instance) -> Candidate:
+    """All operands come from where they are."""
+    candidate = root(instance)
+    for variable in instance.variables_of("storage"):
+        candidate = decide(instance, candidate, "storage", variable.names[0], "REGISTERS")
+    return candidate
 
 
 def order(bound: CpuBound) -> LoopOrder:
@@ -153,7 +164,7 @@ def test_elements_that_share_no_line_count_as_lines_before_any_size_is_known() -
     for text in (DENSE, STRIDED):
         instance = native(text)
         bound = CpuBound(instance, device)
-        candidate = root(instance)
+        candidate = uncopied(instance)
         for inner in ("p0", "p1"):  # every row of A is read as a whole, and again for other columns
             for outer in ("i0", "i1", "j0", "j1"):
                 decided = instance.decide(
@@ -177,7 +188,7 @@ def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) 
 
 def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tmp_path: Path) -> None:
     rule = "  order($inner, $outer) is not INNER || dim_kind($inner) is not PARALLEL\n"
-    instance = instance_under(tmp_path, PLAIN, (rule, ""))
+    instance = instance_under(tmp_path, PLAIN, (rule, "    || true\n"))
     device = with_caches(4096, 8192)
     borders = order(CpuBound(instance, device)).nest.borders
     early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
@@ -185,9 +196,9 @@ def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tm
 
 
 def test_accumulators_need_not_be_copies_where_no_rule_says_so(tmp_path: Path) -> None:
-    rule = "  order($made, $used) is MERGED || dim_kind($made) is UNROLL | VECTOR\n"
+    rule = "    || order($made, $used) is MERGED\n    || dim_kind($made) is UNROLL | VECTOR\n"
     assert any(order(CpuBound(native(DENSE), DEVICE)).nest.copied)
-    loose = instance_under(tmp_path, DENSE, (rule, ""))
+    loose = instance_under(tmp_path, DENSE, (rule, "    || true\n"))
     assert not any(order(CpuBound(loose, DEVICE)).nest.copied)
 
 
@@ -206,8 +217,10 @@ def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_bring
     assert isinstance(kernel, Kernel)
     random = np.random.default_rng(5)
     shares: list[float] = []
-    for number in range(24):
-        *_, leaf = descent(instance, random, ("size, dim_kind, order", "order, dim_kind, size")[number % 2])
+    for number in range(36):
+        may_copy = number % 3 == 0
+        ordering = ("size, dim_kind, order", "order, dim_kind, size")[number % 2]
+        *_, leaf = descent(instance, random, ordering, None if may_copy else uncopied(instance))
         if not leaf.is_complete:
             continue
         program = lower(kernel, CandidateImplementation(leaf))
@@ -223,11 +236,11 @@ def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_bring
         )
         brought = bytes_brought_in(program, DEVICE.threads, cache_bytes)
         assert certain <= brought
-        if brought:
+        if brought and not may_copy:
             shares.append(certain / brought)
     # Copies of the body for last tiles have registers of their own, which count here.
     is_odd = bool(kernel.ragged_dims)
-    assert max(shares) > (0.2 if is_odd else 0.3), "the bound should not be idle either"
+    assert max(shares) > (0.15 if is_odd else 0.3), "the bound should not be idle either"
 
 
 def chain(behind: nests.NestView) -> list[int]:

@@ -1,0 +1,60 @@
+"""Addresses: which element an instance of an instruction accesses.
+
+In: an instruction that loads or stores, how far one iteration of each of its dimensions moves, and where the
+dimensions around the instance stand. Out: an `Index`, the sum of loop variables times strides; of a vector,
+its first element, along a dimension whose iterations are neighbours. Nothing is known here of what is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from spacedsl.codegen.nest import LoweringError
+from spacedsl.codegen.program import Index
+from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The first ones of a vector, of which the others are not used."""
+
+    count: int
+
+
+Place = Mapping[Dimension, str | int | Lanes]
+"""Where each dimension around a statement stands: a loop variable or an unrolled index; of lanes, whether
+there are fewer than in registers."""
+
+
+def tensor_steps(access: Access, size: Callable[[Dimension], int]) -> dict[Dimension, int]:
+    """How many elements one iteration of each dimension moves through a tensor."""
+    steps: dict[Dimension, int] = {}
+    for logical, stride in access.strides:
+        step = stride
+        for dim in reversed(logical.dims):
+            steps[dim] = step
+            step *= size(dim)
+    return steps
+
+
+def element(
+    instruction: Instruction,
+    vector: Dimension | None,
+    offset: int,
+    steps: Mapping[Dimension, int],
+    place: Place,
+) -> Index:
+    """`offset` and the steps of all dimensions; raises `LoweringError` for a vector of other elements."""
+    constant = offset
+    terms: dict[str, int] = {}
+    for dim in instruction.dims:
+        step = steps.get(dim, 0)
+        if dim is vector:
+            if step != 1:
+                raise LoweringError(f"{instruction!r} accesses every {step}th element along {dim!r}")
+        elif isinstance(at := place[dim], int):
+            constant += at * step
+        elif isinstance(at, str) and step:
+            terms[at] = terms.get(at, 0) + step
+    return Index(constant, tuple(sorted(terms.items(), key=lambda term: -abs(term[1]))))

@@ -1,0 +1,75 @@
+"""Temporaries: where the elements of values lie that go through memory.
+
+In: a kernel's backbone and the decisions about it. Out: for each instruction whose value is stored, a
+`Temporary`: an array and the strides of the dimensions that move through it. It has no room for what
+surrounds the maker and all its reloads: there, each iteration overwrites the one before. Its elements lie
+in the order of the loops of the first reload. Where a parallel loop surrounds all of them, each thread has
+an array of its own. Nothing is allocated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from spacedsl.codegen.nest import Implementation, LoweringError, present
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """The memory of one instruction's value."""
+
+    tensor: Tensor
+    is_private: bool
+    """Whether each thread has an array of its own."""
+    has_padding: bool
+    """Whether there is room for whole tiles, of which the last ones may end early."""
+    strides: Mapping[Dimension, int]
+    """In elements, of the maker's dimensions and of its reloads'; those without room are left out."""
+
+
+def temporaries(
+    kernel: Kernel, implementation: Implementation, fresh: Callable[[str], str]
+) -> dict[Instruction, Temporary]:
+    """By maker; `fresh` makes a name unique."""
+    dims = [d for i in present(kernel, implementation) for d in i.dims]
+    return {
+        maker: _temporary(maker, dims, implementation, fresh)
+        for maker in kernel.storable
+        if implementation.is_stored(maker)
+    }
+
+
+def _temporary(
+    maker: Instruction,
+    dims: list[Dimension],
+    implementation: Implementation,
+    fresh: Callable[[str], str],
+) -> Temporary:
+    order, size = implementation.order, implementation.size
+    followers = {made: [r.dims[n] for r in maker.reloads] for n, made in enumerate(maker.dims)}
+    kept = [
+        made
+        for made, reloading in followers.items()
+        if any(order(made, dim) != "MERGED" for dim in reloading)
+    ]
+    layout = {made: followers[made][0] for made in kept}
+
+    def inside(made: Dimension) -> int:
+        return sum(order(layout[made], layout[other]) == "OUTER" for other in kept if other is not made)
+
+    strides: dict[Dimension, int] = {}
+    elements = 1
+    for made in sorted(kept, key=inside):
+        for dim in (made, *followers[made]):
+            if size(dim) != size(made):
+                raise LoweringError(f"{dim!r} does not have the iterations of {made!r}, which it follows")
+            strides[dim] = elements
+        elements *= size(made)
+    around = {d for d in dims if implementation.kind(d) == "PARALLEL" and order(maker, d) == "INNER"}
+    name = fresh(f"temporary_{maker.name.removeprefix('load_')}")
+    tensor = Tensor(name, maker.dtype, (elements,), (1,), is_output=True)
+    is_private = bool(around) and around.isdisjoint(kept)
+    has_padding = any(logical.is_ragged for logical in maker.logical_dims)
+    return Temporary(tensor, is_private, has_padding, strides)
