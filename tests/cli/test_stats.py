@@ -19,20 +19,8 @@ FIELDS = {
 
 @pytest.mark.parametrize("engine", ["native", "python"])
 def test_the_document_has_what_a_program_asks_for(engine: str) -> None:
-    flags = (
-        "--size",
-        "m=8",
-        "--size",
-        "n=8",
-        "--size",
-        "k=8",
-        "--time",
-        "0.05",
-        "--engine",
-        engine,
-        "--json",
-    )
-    ran = run("stats", LIBRARY / "matmul.yaml", *flags)
+    flags = ("--size", "m=8", "--size", "k=8", "--time", "0.05", "--engine", engine, "--json")
+    ran = run("stats", LIBRARY / "matvec.yaml", *flags)
     document = json.loads(ran.out)
     assert ran.code == 0
     assert set(document) == FIELDS

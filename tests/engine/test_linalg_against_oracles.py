@@ -130,7 +130,9 @@ class Judged:
 
     def domains(self, candidate: Candidate) -> list[Narrowed]:
         return [
-            (v.choice, v.objects, candidate.possible(v.choice, *v.objects)) for v in self.instance.variables
+            (v.choice, v.objects, candidate.possible(v.choice, *v.objects))
+            for v in self.instance.variables
+            if candidate.is_present(v)
         ]
 
     def has_solution(self, narrowed: Sequence[Narrowed]) -> bool:
