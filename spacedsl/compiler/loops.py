@@ -2,11 +2,12 @@
 
 In: the variables of a clause or counter, its static tests, and the variables that are bound already.
 Out: the tests on those, and loops over the rest. Variables are compared only if their sets may share objects.
+A test asks objects for what they have as members of their sets, so it stands where they are known to be that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spacedsl.compiler.clauses import Variable
 from spacedsl.compiler.ir import (
@@ -37,6 +38,10 @@ def plan(
     known = [name for name in sets if name in bound]
     pending: list[StaticTest] = [*tests]
     pending += [Member(name, sets[name]) for name in known]
+    # What is in no instance of its set has no binding at all.
+    pending += [
+        Member(name, SetRef(sets[name].name)) for name in known if not set(sets[name].args) <= {*known}
+    ]
     mapped = {v.name for v in variables if v.target is not None}
     for index, left in enumerate(known):
         pending += [
@@ -46,7 +51,7 @@ def plan(
         ]
     # What is in order is distinct.
     ordered = [{test.left, test.right} for test in pending if isinstance(test, Ascending)]
-    first = _take(pending, known)
+    first = _take(pending, known, sets)
     loops: list[Loop] = []
     for variable in variables:
         if variable.name in known:
@@ -67,7 +72,7 @@ def plan(
             and may_share(space, sets[other], variable.set)
         ]
         known.append(variable.name)
-        tests_here = _take(pending, known)
+        tests_here = _take(pending, known, sets)
         if not bound and not loops:
             first, tests_here = (), (*first, *tests_here)
         loops.append(Loop(variable.name, source, member, tests_here))
@@ -104,11 +109,27 @@ def linear_variables(linear: Linear) -> set[str]:
     return found if linear.use is None else found | set(linear.use.args)
 
 
-def _take(pending: list[StaticTest], known: Sequence[str]) -> tuple[StaticTest, ...]:
+def _take(
+    pending: list[StaticTest], known: Sequence[str], sets: Mapping[str, SetRef]
+) -> tuple[StaticTest, ...]:
     """The tests on known variables: sets are known for distinct objects, all else for members of them."""
-    ready = [test for test in pending if variables_of(test) <= set(known)]
+    members = _members(known, sets)
+    ready = [
+        test
+        for test in pending
+        if variables_of(test) <= (set(known) if isinstance(test, Distinct | Ascending | Member) else members)
+    ]
     pending[:] = [test for test in pending if test not in ready]
     return tuple(sorted(ready, key=_rank))
+
+
+def _members(known: Sequence[str], sets: Mapping[str, SetRef]) -> set[str]:
+    """The known variables whose sets are known: their arguments are, and are members of theirs."""
+    members: set[str] = set()
+    for name, ref in sets.items():
+        if name in known and members.issuperset(ref.args):
+            members.add(name)
+    return members
 
 
 def _rank(test: StaticTest) -> int:

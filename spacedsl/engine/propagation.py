@@ -29,7 +29,7 @@ from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.evaluation import Evaluation
 from spacedsl.engine.quantities.grounding import Grounding
 from spacedsl.engine.quantities.limits import Limits, Ungrounded
-from spacedsl.engine.quantities.sites import sites
+from spacedsl.engine.quantities.sites import bindings, sites
 from spacedsl.engine.static import Statics, set_tables
 from spacedsl.engine.triggers import Expansion
 from spacedsl.engine.twins import twins
@@ -304,8 +304,10 @@ class Propagation:
                 function = self._namespace[wake.name]
                 arguments = objects if wake.loops else tuple(environment[a] for a in propagator.arguments)
                 if wake.gate is not None:
-                    gate = self._gate(wake, environment, swapped)
-                    gated.setdefault(gate, {})[function, arguments] = None
+                    # Its host expressions are about members of the sets that the wake loops over.
+                    if any(True for _ in bindings(self._statics, wake.loops, environment)):
+                        gate = self._gate(wake, environment, swapped)
+                        gated.setdefault(gate, {})[function, arguments] = None
                 elif not propagator.deferred or wake.loops:
                     always[function, arguments] = None
                 elif any(isinstance(s, Settle) and s.use == wake.use for s in propagator.body):
