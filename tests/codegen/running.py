@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,8 @@ def compiled_difference(
     kernel: KernelFile, program: Program, case: Case, folder: Path, compiler: Compiler | None = None
 ) -> str:
     """The same for the printed program, compiled and run in this process."""
-    return run_difference(kernel, build(program, folder / f"{id(program)}.so", compiler), case)
+    library = Path(tempfile.mkdtemp(dir=folder)) / "program.so"
+    return run_difference(kernel, build(program, library, compiler), case)
 
 
 def build(program: Program, library: Path, compiler: Compiler | None = None) -> ctypes.CDLL:
