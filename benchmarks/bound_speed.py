@@ -50,7 +50,7 @@ def families(path: Path, descents: int, seed: int) -> tuple[CpuBound, list[list[
     return bound, found, len(kernel.backbone.statements), 1e6 * propagating_s / tried
 
 
-def microseconds(run: Callable[[], None], candidates: int) -> float:
+def microseconds(run: Callable[[], object], candidates: int) -> float:
     """The least of several runs, for each candidate."""
     best = float("inf")
     for _ in range(5):
@@ -76,9 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         every = [candidate for children in found for candidate in children]
         some = every[:: max(1, len(every) // _REFERENCE)][:_REFERENCE]
-        single = microseconds(lambda: [bound(c) for c in every] and None, len(every))  # noqa: B023
-        batch = microseconds(lambda: [bound.of_all(c) for c in found] and None, len(every))  # noqa: B023
-        slow = microseconds(lambda: [bound.terms_ns(c) for c in some] and None, len(some))  # noqa: B023
+        single = microseconds(lambda: [bound(c) for c in every], len(every))  # noqa: B023
+        batch = microseconds(lambda: [bound.of_all(c) for c in found], len(every))  # noqa: B023
+        slow = microseconds(lambda: [bound.terms_ns(c) for c in some], len(some))  # noqa: B023
         print(
             f"{path.stem:16} {statements:10} {single:7.1f} {batch:7.1f} {slow:9.0f} {propagation_us:11.1f}",
             flush=True,

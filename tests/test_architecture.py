@@ -178,6 +178,12 @@ def test_the_dependencies_are_what_the_packages_import() -> None:
     assert imported == names(project["dependencies"]) | names(extras["pandas"]) | names(extras["lsp"])
 
 
+def test_types_are_checked_in_every_folder_of_modules() -> None:
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert set(mypy["files"]) == folders - set(LINKS)
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_the_packages_are_relative_links_to_the_top_level_folders(link: str) -> None:
     path = ROOT / "spacedsl" / link

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.cpu.peers import Variant
-from benchmarks.cpu.problems import LAYER_NORM_EPSILON, Problem
+from benchmarks.cpu.problems import LAYER_NORM_EPSILON, Array, Problem
 
 _Runs = dict[str, Callable[[], object]]
 
@@ -26,8 +26,9 @@ def variants(name: str, sizes: Mapping[str, int], problem: Problem, threads: int
     return {label: Variant(run, out) for label, run in runs.items()}
 
 
-def _as_array(tensor: Tensor) -> object:
-    return tensor.numpy()
+def _as_array(tensor: Tensor) -> Array:
+    array: Array = tensor.numpy()
+    return array
 
 
 def _axpy(z: Tensor, x: Tensor, y: Tensor, alpha: float) -> _Runs:
