@@ -106,6 +106,8 @@ class Measured:
     case: str
     engine: str
     statements: int
+    added: int
+    """Further statements that triggers may add."""
     open_decisions: int
     descents: int
     descents_per_s: float
@@ -196,6 +198,7 @@ def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) 
         case=case,
         engine=engine.value,
         statements=len(kernel.statements),
+        added=sum(1 + len(load.dims) for maker in kernel.storable for load in maker.reloads),
         open_decisions=sum(root.is_open(v) for v in instance.variables),
         descents=counts.descents,
         descents_per_s=counts.complete / took_s,
@@ -257,7 +260,7 @@ def descents_table(rows: Sequence[Measured]) -> Table:
         made.add_row(
             row.case,
             row.engine,
-            f"{row.statements}",
+            f"{row.statements} + {row.added}",
             f"{row.open_decisions:,}",
             f"{row.descents_per_s:,.0f}",
             f"{row.decisions_per_descent:.1f}",

@@ -7,7 +7,7 @@ whether its objects are present, and wakes when one becomes so; in others nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeGuard
@@ -147,7 +147,17 @@ class _Lowering:
             f"Keeps the values of {_listing(relation.uses)} that occur together in an allowed combination: "
             "complete for one binding, not for several."
         )
-        self._add(name, doc, relation.spans, relation.variables, relation.tests, order, body, wakes)
+        self._add(
+            name,
+            doc,
+            relation.spans,
+            relation.variables,
+            relation.tests,
+            order,
+            body,
+            wakes,
+            relation.exchanges,
+        )
 
     def add_clause(self, clause: Clause) -> None:
         name = self._name(n for x in clause.literals for n in literal_names(x))
@@ -224,6 +234,7 @@ class _Lowering:
         order: tuple[StaticTest, ...],
         body: Sequence[Statement],
         wakes: tuple[Wake, ...],
+        exchanges: Sequence[Mapping[str, str]] = (),
     ) -> None:
         alone, loops = plan(self.space, variables, (*tests, *order), ())
         entries: tuple[Entry, ...] = ()
@@ -231,7 +242,7 @@ class _Lowering:
         if self.space.triggers:
             present = tuple(Present(v.name, v.home, True) for v in variables)
             statements = (If(AllOf(present), statements),) if present else statements
-            entries = self._entries(name, variables, tests, certain=True)
+            entries = self._entries(name, variables, tests, certain=True, exchanges=exchanges)
         arguments = tuple(v.name for v in variables)
         self._append(Propagator(name, doc, spans, arguments, loops, statements, wakes, entries))
 
@@ -255,12 +266,22 @@ class _Lowering:
         return Wake(use, mirrored, gate, first, loops, wake_name)
 
     def _entries(
-        self, name: str, variables: tuple[Variable, ...], tests: tuple[StaticTest, ...], certain: bool
+        self,
+        name: str,
+        variables: tuple[Variable, ...],
+        tests: tuple[StaticTest, ...],
+        certain: bool,
+        exchanges: Sequence[Mapping[str, str]] = (),
     ) -> tuple[Entry, ...]:
+        """One for each variable that no exchange turns into an earlier one."""
         if not self.space.triggers:
             return ()
         entries = []
+        covered: set[str] = set()
         for variable in variables:
+            if variable.name in covered:
+                continue
+            covered |= {exchange[variable.name] for exchange in exchanges}
             first, loops = plan(self.space, variables, tests, (variable.name,))
             entry_name = self._unique(f"{name}_with_{variable.name}") if loops else name
             entries.append(Entry(variable.name, variable.home, certain, first, loops, entry_name))

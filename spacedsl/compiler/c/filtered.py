@@ -9,7 +9,17 @@ from spacedsl.compiler.c.filters import Filter, filter_of
 from spacedsl.compiler.c.names import indent, variable_name
 from spacedsl.compiler.c.tables import StaticTables
 from spacedsl.compiler.c.words import text
-from spacedsl.compiler.ir import Distinct, Loop, Member, Module, Propagator, StaticTest
+from spacedsl.compiler.ir import (
+    AllOf,
+    Distinct,
+    If,
+    Loop,
+    Member,
+    Module,
+    Present,
+    Propagator,
+    StaticTest,
+)
 from spacedsl.language.space import Space
 
 
@@ -24,9 +34,24 @@ class LoopPrinter:
         found = filter_of(propagator, loops[-1].variable, self.module.tables, self.space)
         if found is None:
             return print_loops(loops, innermost, self.tables)
-        return print_loops(loops[:-1], self._filtered(found, loops[-1], innermost), self.tables)
+        present = _present(propagator)
+        variable = loops[-1].variable
+        lacking = [
+            f"~(s->rows + {self.tables.lacking(test.set)})[word]"
+            for test in present
+            if test.variable == variable and variable not in test.set.args
+        ]
+        others = [
+            f"s->v[{self.tables.presence(test.set, test.variable)}] == PRESENT"
+            for test in present
+            if variable not in (test.variable, *test.set.args)
+        ]
+        filtered = self._filtered(found, loops[-1], innermost, lacking)
+        if others:
+            filtered = [f"if ({' && '.join(others)}) {{", *indent(filtered), "}"]
+        return print_loops(loops[:-1], filtered, self.tables)
 
-    def _filtered(self, found: Filter, loop: Loop, innermost: list[str]) -> list[str]:
+    def _filtered(self, found: Filter, loop: Loop, innermost: list[str], lacking: list[str]) -> list[str]:
         name = variable_name(loop.variable)
         words, tests = self._static_words(loop)
         if tests:
@@ -40,7 +65,7 @@ class LoopPrinter:
             *self._fixed(found),
             "for (int32_t word = 0; word < ROW_WORDS; word++) {",
             *indent(self._need(found)),
-            *(f"    need &= {word};" for word in words),
+            *(f"    need &= {word};" for word in (*words, *lacking)),
             "    for (; need; need &= need - 1) {",
             f"        const int32_t {name} = word * 64 + __builtin_ctzll(need);",
             *indent(innermost, 2),
@@ -88,3 +113,11 @@ class LoopPrinter:
                 case _:
                     tests.append(test)
         return words, tests
+
+
+def _present(propagator: Propagator) -> tuple[Present, ...]:
+    """Objects that have to be members of sets for certain, or the propagator does nothing."""
+    match propagator.body:
+        case (If(AllOf(tests), _, ()),):
+            return tuple(test for test in tests if isinstance(test, Present) and test.certain)
+    return ()

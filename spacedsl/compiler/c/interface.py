@@ -35,6 +35,12 @@ class Interface:
         """The choices that are kept as bit rows."""
         return tuple(str(table.subject) for table in self.tables if table.kind is TableKind.ROWS)
 
+    @property
+    def lacking(self) -> tuple[tuple[str, bool], ...]:
+        """The sets, or unions of their instances, whose uncertain members are kept as bit rows."""
+        found = (table for table in self.tables if table.kind is TableKind.LACKING)
+        return tuple((str(table.subject), table.is_union) for table in found)
+
 
 # ---- As numbers and names ---------------------------------------------------------------------------------
 

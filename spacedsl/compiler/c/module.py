@@ -123,7 +123,7 @@ class _Printer:
                 functions.append(_function(wake.name, wake.use.args, loops))
         for entry in propagator.entries:
             if entry.loops:
-                loops = print_loops(entry.loops, inner, self.tables)
+                loops = printer.loops(propagator, entry.loops, inner)
                 functions.append(_function(entry.name, (entry.variable,), loops))
         return functions
 

@@ -31,6 +31,7 @@ class TableKind(enum.Enum):
     OWNERS = "owners"  # by member: where the arguments of the instances that hold it begin in `lists`
     OWNER_SET = "owned"  # the same as a set: where it begins in `sets`
     ROWS = "rows"  # where the bit rows of an enum choice begin, by its first object if it has two
+    LACKING = "lacking"  # where the bit row begins of objects that may not be members of a set
     PRESENCE = "present"  # the word that says whether the last object is a member of the set of the others
     FIRING = "fired"  # the word that says whether a trigger fires
     INTEGER = "host"  # the value of a host expression
@@ -98,6 +99,9 @@ class StaticTables:
 
     def rows(self, choice: str, other: str | None) -> str:
         return self._entry(TableKind.ROWS, choice, () if other is None else (other,))
+
+    def lacking(self, ref: SetRef) -> str:
+        return self._of_set(TableKind.LACKING, ref)
 
     def member_set(self, ref: SetRef) -> str:
         return f"set_at(s, {self._of_set(TableKind.SET, ref)})"

@@ -8,7 +8,7 @@ that cannot be compiled here.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -26,7 +26,7 @@ from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, decisions, ground
-from spacedsl.engine.native.tables import WORD_BITS, Pool, TableBuilder, words
+from spacedsl.engine.native.tables import WORD_BITS, Family, Pool, TableBuilder, words
 from spacedsl.engine.native.tallies import tallied
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.static import Statics
@@ -71,7 +71,15 @@ def build_native(
     rest = (number for number in range(count) if number not in first)
     numbers = np.empty(count, np.int32)
     numbers[[*first, *rest]] = np.arange(count, dtype=np.int32)
-    rows = _Rows(compiled.complete, interface.rows, layout, numbers, row_words)
+    families: dict[Family, Mapping[Key, int]] = {(name, None): layout.cells[name] for name in interface.rows}
+    for name, is_union in interface.lacking:
+        # No row has room for other objects, and no loop with a filter comes to them.
+        families[name, is_union] = {
+            (*(key or ()), member): cell
+            for (of, key, member), cell in layout.presence.items()
+            if of == name and (key is None) is is_union and member in first
+        }
+    rows = _Rows(compiled.complete, families, numbers, row_words)
     filler = _Filler(
         compiled.complete, interface, objects, expansion, layout, object_words, mask_words, numbers, rows
     )
@@ -89,41 +97,48 @@ def _row_objects(interface: Interface, layout: Layout) -> dict[int, None]:
     return dict.fromkeys(chain.from_iterable(keys))
 
 
+PRESENCE_VALUES = 2
+"""`ABSENT` comes first: its row has the objects that may not be members."""
+
+
 class _Rows:
-    """The bit rows of enum choices: for each value, and first object of two, a set of the last objects."""
+    """Bit rows: for each value of an enum or of presence, and first object of two, a set of the last ones."""
 
     def __init__(
         self,
         space: Space,
-        choices: tuple[str, ...],
-        layout: Layout,
+        families: dict[Family, Mapping[Key, int]],
         numbers: NDArray[np.int32],
         row_words: int,
     ) -> None:
-        self._cells = {name: layout.cells[name] for name in choices}
-        self._values = {name: len(space.enum(Use(name, ())).values) for name in choices}
+        self._cells = families
+        self._values = {
+            (name, is_union): len(space.enum(Use(name, ())).values) if is_union is None else PRESENCE_VALUES
+            for name, is_union in families
+        }
         self._numbers, self._row_words = numbers, row_words
-        self.offsets: dict[str, dict[Key, int]] = {}
-        self.words = 0
-        for name, places in self._cells.items():
-            self.offsets[name] = {}
+        self.offsets: dict[Family, dict[Key, int]] = {}
+        self.words = row_words if families else 0
+        """The first row is empty: of sets that lack nobody."""
+        for family, places in self._cells.items():
+            self.offsets[family] = {}
             for key in dict.fromkeys(key[:-1] for key in places):
-                self.offsets[name][key] = self.words
-                self.words += self._values[name] * row_words
+                self.offsets[family][key] = self.words
+                self.words += self._values[family] * row_words
 
     def place(self, row: Array, bit: Array) -> None:
         """Fills in, by cell, where its rows begin and which object it is in them."""
-        for name, places in self._cells.items():
+        for family, places in self._cells.items():
             cells = list(places.values())
-            row[cells] = [self.offsets[name][key[:-1]] for key in places]
+            row[cells] = [self.offsets[family][key[:-1]] for key in places]
             bit[cells] = self._numbers[[key[-1] for key in places]]
 
     def initial(self, row: Array, bit: Array) -> Array:
         """All rows before any propagation, from what `place` filled in."""
         rows = np.zeros(max(self.words, 1), np.uint64)
-        for name, places in self._cells.items():
+        for family, places in self._cells.items():
             cells = np.array(list(places.values()), np.int64)
-            for value in range(self._values[name]):
+            for value in range(self._values[family]):
                 at = row[cells] + value * self._row_words + bit[cells] // WORD_BITS
                 np.bitwise_or.at(rows, at, np.uint64(1) << (bit[cells] % WORD_BITS).astype(np.uint64))
         return rows

@@ -34,6 +34,9 @@ MOST_ENTRIES = 1 << 24
 DTYPES = {TableKind.INTEGER: np.int64, TableKind.TRUTH: np.uint8, TableKind.COMPARISON: np.uint8}
 
 
+Family = tuple[str, bool | None]
+"""What has bit rows: a choice, with None; or a set, and whether it is the union of its instances."""
+
 NO_NODE = -1
 DEFAULTS = {TableKind.PRESENCE: CERTAIN, TableKind.FIRING: CERTAIN, TableKind.LIMIT: NO_NODE}
 
@@ -64,8 +67,8 @@ class TableBuilder:
     """By object id: its number in C."""
     object_words: int
     mask_words: int
-    rows: Mapping[str, Mapping[Key, int]]
-    """Where bit rows begin, by choice and first object."""
+    rows: Mapping[Family, Mapping[Key, int]]
+    """Where bit rows begin, by first object."""
     limits: Mapping[Limit, Sequence[Key]]
     """The objects of comparisons with quantities."""
     contributions: Mapping[str, Mapping[Key, int]]
@@ -121,7 +124,9 @@ class TableBuilder:
             case TableKind.OWNER_SET:
                 return self._owners(str(subject), self._set)
             case TableKind.ROWS:
-                return self.rows[str(subject)]
+                return self.rows[str(subject), None]
+            case TableKind.LACKING:
+                return self.rows[str(subject), table.is_union]
             case TableKind.CONTRIBUTION:
                 return self.contributions.get(str(subject), {})
             case TableKind.LIMIT:
