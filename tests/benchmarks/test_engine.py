@@ -21,7 +21,7 @@ def test_the_first_descent_of_a_process_comes_after_its_library_and_its_instance
 
 def test_tables_show_every_case_whole_where_the_output_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     row = engine.Measured(
-        "two-products", "native", 79, 2045, 10, 1e5, 50.5, 1.25, 0.125, 31.25, 99, 2045, 1.75
+        "two-products", "native", 79, 30, 2045, 10, 1e5, 50.5, 1.25, 0.125, 31.25, 99, 2045, 1.75
     )
     console().print(engine.descents_table([row, replace(row, engine="python", two_threads=None)]))
     console().print(engine.starts_table([engine.Start("matmul-once", 12.25, 34.5, 46.75)]))
