@@ -26,20 +26,21 @@ typedef struct { int32_t instr, pad; double iterations; } Op;
 
 typedef struct {
   int32_t instr, tables;
-  List free, reduced, counters, foreign; /* of lists: a pair of numbers for each load */
+  List free, reduced, counters, loads; /* for each three lists: foreign dims; pairs of its own and ours; bits of copies */
   int32_t table_count, are_disjoint;
   double sums, terms, latency_ns, kept, load_rate;
 } Reduction;
 
 typedef struct {
   int32_t instr, pad;
+  List made; /* pairs: a dimension of the load, and the one of the nest that follows it */
   List matters, steps /* in reals */, copies /* pairs of a word and bits: a copy may be read instead */;
   double item_bytes, element_bytes;
 } Operand;
 typedef struct { double kept_bytes; int32_t rates, pad; } Border;
 typedef struct {
   int32_t instr, reduction;
-  List dims, index_of, inner_levels, extents, copied;
+  List dims, index_of, inner_levels, extents, copied, sharing;
   List operands, borders, cuts; /* in tables of their own */
   int32_t order_cells, ragged; /* indices whose last tile may end early, as bits */
   double kept_loads, load_rate;
@@ -200,18 +201,43 @@ static double sum_steps(const Model *m, const Reduction *r, double terms, double
   return 0; /* no number of lanes that is possible at the root gives so many terms */
 }
 
+enum { LOAD_NUMBERS = 6 };
+
+/* Most vectors of a load's values that one instruction loads: more than 1 through a copy. */
+static double width(const View *v, const int32_t *load, int vector) {
+  const List foreign = {load[0], load[1]}, made = {load[2], load[3]}, bits = {load[4], load[5]};
+  if (!may_be(v, bits)) return 1;
+  double along = vector < 0 ? 1 : v->dims[vector].lanes, most = 1;
+  for (int i = 0; i < foreign.count; i++)
+    if (v->m->pool[foreign.at + i] == vector) along = 1;
+  for (int i = 0; i < made.count; i += 2) {
+    const int own = v->m->pool[made.at + i], used = v->m->pool[made.at + i + 1];
+    most = greater(most, used < 0 ? v->dims[own].lanes : lesser(v->dims[own].lanes, v->dims[used].copies));
+  }
+  return greater(1, most / along);
+}
+
+static double widest(const View *v, const Reduction *r, int vector) {
+  double most = 1;
+  for (int i = 0; i < r->loads.count; i += LOAD_NUMBERS)
+    most = greater(most, width(v, v->m->pool + r->loads.at + i, vector));
+  return most;
+}
+
 static double loads_per_term(const View *v, const Reduction *r, int vector, double most) {
-  double shared[2] = {0, 0}, sum = 0;
-  const int count = r->foreign.count / 2;
+  double shared[2] = {0, 0}, wide[2] = {1, 1}, sum = 0;
+  const int count = r->loads.count / LOAD_NUMBERS;
   for (int i = 0; i < count; i++) {
-    List dims = {v->m->pool[r->foreign.at + 2 * i], v->m->pool[r->foreign.at + 2 * i + 1]};
-    double c = lesser(copies(v, dims, vector), most);
-    if (i < 2) shared[i] = c;
-    sum += 1 / c;
+    const int32_t *load = v->m->pool + r->loads.at + LOAD_NUMBERS * i;
+    const List dims = {load[0], load[1]};
+    const double c = lesser(copies(v, dims, vector), most), w = width(v, load, vector);
+    if (i < 2) shared[i] = c, wide[i] = w;
+    sum += 1 / (c * w);
   }
   if (count != 2 || !r->are_disjoint) return sum;
   double least = INFINITY;
-  for (double a = 1; a <= shared[0]; a++) least = lesser(least, 1 / a + 1 / lesser(shared[1], round_down(most / a)));
+  for (double a = 1; a <= shared[0]; a++)
+    least = lesser(least, 1 / (a * wide[0]) + 1 / (lesser(shared[1], round_down(most / a)) * wide[1]));
   return least;
 }
 
@@ -237,12 +263,14 @@ static void reduce(const View *v, const Reduction *r, double *chain_ns, double *
       if (way) terms /= share;
       if (!(terms > m->longest_unrolled)) terms = 0;
       latencies = lesser(latencies, sums * sum_steps(m, r, terms, most) / faster);
-      if (r->foreign.count && loads > 0)
-        loads = lesser(loads, sums * greater(0, terms - r->kept) * loads_per_term(v, r, vector, most) / faster);
+      if (r->loads.count && loads > 0) {
+        const double missing = greater(0, terms - r->kept * widest(v, r, vector));
+        loads = lesser(loads, sums * missing * loads_per_term(v, r, vector, most) / faster);
+      }
     }
   }
   *chain_ns = r->latency_ns * latencies;
-  *loads_ns = r->foreign.count ? loads / r->load_rate : 0;
+  *loads_ns = r->loads.count ? loads / r->load_rate : 0;
 }
 
 /* ---- Orders of loops -------------------------------------------------------------------------------- */
@@ -251,7 +279,7 @@ typedef struct {
   const View *v;
   const Nest *n;
   double least[MOST_NEST], most[MOST_NEST];
-  uint32_t inside[MOST_NEST], outside[MOST_NEST];
+  uint32_t inside[MOST_NEST], outside[MOST_NEST], of_index[MOST_INDICES];
   double corners[1 << MOST_INDICES][MOST_INDICES];
   int corner_count;
 } Loops;
@@ -301,6 +329,21 @@ static double segments(const Loops *l, const double *sizes) {
   return product;
 }
 
+/* Puts a pair where it belongs, small steps first; the number of pairs. */
+static int add_steps(double *step, double *count, int found, double s, double c) {
+  int at = found;
+  for (; at > 0 && (step[at - 1] > s || (step[at - 1] == s && count[at - 1] > c)); at--) {
+    step[at] = step[at - 1];
+    count[at] = count[at - 1];
+  }
+  step[at] = s;
+  count[at] = c;
+  return found + 1;
+}
+
+/* Whether some levels of an index lie inside a cut and others outside. */
+static int is_split(const Loops *l, uint32_t inner, int x) { return l->of_index[x] & inner && l->of_index[x] & ~inner; }
+
 /* As `least_lines` in certain.py, of the dimensions inside a cut. */
 static double lines(const Loops *l, const Operand *o, uint32_t inner) {
   const Model *m = l->v->m;
@@ -308,25 +351,24 @@ static double lines(const Loops *l, const Operand *o, uint32_t inner) {
   double step[MOST_NEST], count[MOST_NEST];
   int found = 0;
   if (may_be(l->v, o->copies)) return 0;
+  for (int x = 0; x < n->extents.count; x++) {
+    const double s = m->reals[o->steps.at + x];
+    if (s && !(l->of_index[x] & ~inner)) found = add_steps(step, count, found, s, m->pool[n->extents.at + x]);
+  }
   for (int d = 0; d < n->dims.count; d++) {
-    double s = m->reals[o->steps.at + m->pool[n->index_of.at + d]];
-    if (!s) continue;
+    const int x = m->pool[n->index_of.at + d];
+    double s = m->reals[o->steps.at + x];
+    if (!s || !is_split(l, inner, x)) continue;
     if (l->least[d] != l->most[d]) return 0;
     if (!(inner >> d & 1)) continue;
     for (int e = 0; e < n->dims.count; e++)
       if (m->pool[n->inner_levels.at + d] >> e & 1) s *= l->least[e];
-    int at = found++;
-    for (; at > 0 && (step[at - 1] > s || (step[at - 1] == s && count[at - 1] > l->least[d])); at--) {
-      step[at] = step[at - 1];
-      count[at] = count[at - 1];
-    }
-    step[at] = s;
-    count[at] = l->least[d];
+    found = add_steps(step, count, found, s, l->least[d]);
   }
   double span = o->item_bytes, total = 1, whole = 1;
   int is_solid = 1;
   for (int x = 0; x < n->extents.count; x++) {
-    if (!(n->ragged >> x & 1) || !m->reals[o->steps.at + x]) continue;
+    if (!(n->ragged >> x & 1) || !m->reals[o->steps.at + x] || !is_split(l, inner, x)) continue;
     double size = 1;
     for (int d = 0; d < n->dims.count; d++)
       if (inner >> d & 1 && m->pool[n->index_of.at + d] == x) size *= l->least[d];
@@ -370,7 +412,9 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
   const uint32_t everything = (1u << dims) - 1;
   l.v = v;
   l.n = n;
+  for (int x = 0; x < n->extents.count; x++) l.of_index[x] = 0;
   for (int d = 0; d < dims; d++) {
+    l.of_index[m->pool[n->index_of.at + d]] |= 1u << d;
     const Freedom *f = &v->dims[m->pool[n->dims.at + d]];
     l.least[d] = f->least;
     l.most[d] = f->most;
@@ -383,7 +427,7 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
     }
   }
   const double widest = lanes(v, n->dims), faster = speedup(v, n->dims);
-  const int used = threads(v, n->dims);
+  const int used = threads(v, n->sharing);
   double operand_lanes[MOST_INDICES], element_bytes[MOST_INDICES], touched_lines[MOST_INDICES];
   for (int o = 0; o < n->operands.count; o++) {
     const Operand *operand = &m->operands[n->operands.at + o];
@@ -397,7 +441,14 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
     double own[2] = {INFINITY, 0};
     for (int o = 0; o < n->operands.count; o++)
       touched_lines[o] = lines(&l, &m->operands[n->operands.at + o], inner);
-    double crossing[MOST_INDICES];
+    double made_lanes[MOST_INDICES], crossing[MOST_INDICES];
+    for (int o = 0; o < n->operands.count; o++) {
+      const List made = m->operands[n->operands.at + o].made;
+      made_lanes[o] = operand_lanes[o];
+      for (int i = 0; i < made.count; i += 2)
+        if (inner >> m->pool[made.at + i + 1] & 1)
+          made_lanes[o] = greater(made_lanes[o], v->dims[m->pool[made.at + i]].lanes);
+    }
     for (int b = 0; b < n->borders.count; b++) crossing[b] = INFINITY;
     for (int c = 0; c < l.corner_count; c++) {
       const double *sizes = l.corners[c];
@@ -406,7 +457,7 @@ static void order_ns(const View *v, const Nest *n, double *loads_ns, double *byt
       for (int o = 0; o < n->operands.count; o++) {
         const Operand *operand = &m->operands[n->operands.at + o];
         double distinct = elements(&l, operand, sizes);
-        loads += distinct / operand_lanes[o];
+        loads += distinct / made_lanes[o];
         touched += greater(distinct * element_bytes[o], touched_lines[o] * m->line_bytes);
       }
       double missing = work / widest < m->longest_unrolled ? 0 : greater(0, loads - n->kept_loads);

@@ -301,24 +301,35 @@ def fed_by(load: Instruction, elements: int) -> Alternatives:
     """Load instructions that put a tensor into registers, by the dimensions of each user of a load.
 
     Users that compute need every element there, in vectors no longer than their own, in each thread that
-    computes with it: from the load itself, or from a copy that it has made in memory. What is only copied may
-    be copied in other pieces: empty where nothing computes.
+    computes with it: from the load itself, or from a copy that it has made in memory. A compiler may take
+    single elements out of the vectors that are copied, without memory: then those of the load count. What is
+    only copied may be copied in other pieces: empty where nothing computes.
     """
     own = {logical.index for logical in load.logical_dims}
-    return tuple(
-        Operation(load, elements, user, tuple(d for d in user.dims if d.index in own))
-        for user in load.consumers
-        if user.op not in _COPIES
-    )
+    users = [user for user in load.consumers if user.op not in _COPIES]
+    found = [Operation(load, elements, user, tuple(d for d in user.dims if d.index in own)) for user in users]
+    if users and load.is_storable:
+        found.append(Operation(load, elements, load, load.dims))
+    return tuple(found)
 
 
 def stored_by(store: Instruction, elements: int) -> Alternatives:
-    """The same of store instructions: in pieces no longer than the vectors in which a result is made."""
-    return tuple(
-        Operation(store, elements, o.instruction, tuple(d for d in o.instruction.dims if not d.is_reduction))
-        for o in store.operands
-        if isinstance(o, Value) and o.instruction.op not in _COPIES
-    )
+    """The same of store instructions: in pieces no longer than the vectors in which a result is made.
+
+    Or, along indices that the result does not depend on, no longer than those of the store. A result that
+    goes through memory is stored there first; what then copies it may do so in any pieces.
+    """
+    found: list[Operation] = []
+    for maker in (o.instruction for o in store.operands if isinstance(o, Value)):
+        if maker.op in _COPIES:
+            continue
+        made = tuple(d for d in maker.dims if not d.is_reduction)
+        indices = {d.index for d in made}
+        further = tuple(d for d in store.dims if d.index not in indices)
+        found.append(Operation(store, elements, maker, (*made, *further)))
+        if maker.is_storable:
+            found.append(Operation(store, min(elements, _extent(maker, indices)), maker, made))
+    return tuple(found)
 
 
 def distinct_indices(access: Access) -> tuple[str, ...]:

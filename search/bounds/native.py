@@ -22,7 +22,7 @@ from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alterna
 from spacedsl.search.bounds.domains import USES, Bits, Domains
 from spacedsl.search.bounds.nests import Nest
 from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
-from spacedsl.search.bounds.reductions import WINDOW, Reduction, kept_values, least_steps
+from spacedsl.search.bounds.reductions import WINDOW, Reduction, followers, kept_values, least_steps
 from spacedsl.search.bounds.resources import Chain, Level, LoadInstructions, LoopOrder, Resource, Units
 
 SOURCE = Path(__file__).parent / "bound.c"
@@ -45,13 +45,15 @@ _SIZE = _record("is_even", "pad", reals=("iterations", "threads", "speedup", *US
 _INSTR = _record("dims[]", "pad[]", reals=USES)
 _OP = _record("instr", "pad", reals=("iterations",))
 _REDUCTION = _record(
-    *("instr", "tables", "free[]", "reduced[]", "counters[]", "foreign[]", "table_count", "are_disjoint"),
+    *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "table_count", "are_disjoint"),
     reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
 )
-_OPERAND = _record("instr", "pad", "matters[]", "steps[]", "copies[]", reals=("item_bytes", "element_bytes"))
+_OPERAND = _record(
+    "instr", "pad", "made[]", "matters[]", "steps[]", "copies[]", reals=("item_bytes", "element_bytes")
+)
 _BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("pad", np.int32)], align=True)
 _NEST = _record(
-    *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]"),
+    *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]", "sharing[]"),
     *("operands[]", "borders[]", "cuts[]", "order_cells", "ragged"),
     reals=("kept_loads", "load_rate"),
 )
@@ -261,14 +263,24 @@ class _Tables:
             for terms in map(float, tabled)
             if terms > LONGEST_UNROLLED
         ]
-        foreign = [number for dims in reduction.foreign_dims for number in self._dims_of(dims)]
+        loads: list[int] = []
+        for load, foreign, bits in zip(
+            reduction.loads, reduction.foreign_dims, reduction.detours, strict=True
+        ):
+            # Copies do not limit what lies side by side along a reduced dimension.
+            made = self._ints(
+                number
+                for own, used in followers(load, instruction)
+                for number in (self._dims[own], -1 if used.is_reduction else self._dims[used])
+            )
+            loads += (*self._dims_of(foreign), *made, *self._bits(bits))
         row = (
             self._instr(instruction.dims, instruction),
             self._doubles(figure for table in tables for figure in table)[0],
             self._dims_of(instruction.free_dims),
             self._dims_of(instruction.reduced_dims),
             self._ints(self.domains.counters[instruction]),
-            self._ints(foreign),
+            self._ints(loads),
             len(tables),
             reduction.are_disjoint,
             reduction.sums,
@@ -298,6 +310,7 @@ class _Tables:
             (
                 self._instr(operand.dims, operand.load),
                 0,
+                self._ints(n for made, used in operand.made for n in (self._dims[made], used)),
                 self._ints(map(int, operand.indices)),
                 self._doubles(map(float, operand.steps)),
                 self._bits(operand.copies),
@@ -318,6 +331,7 @@ class _Tables:
             self._ints(sum(1 << d for d in inner) for inner in nest.inner_levels),
             self._ints(nest.extents),
             self._ints(nest.copied),
+            self._dims_of(nest.sharing),
             self._append("operands", operands),
             self._append("borders", borders),
             self._append("cuts", cuts),

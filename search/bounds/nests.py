@@ -35,7 +35,7 @@ from spacedsl.search.bounds.certain import (
 )
 from spacedsl.search.bounds.domains import Bits, View, detours, order_bits
 from spacedsl.search.bounds.rates import read_rate
-from spacedsl.search.bounds.reductions import kept_values
+from spacedsl.search.bounds.reductions import followers, kept_values
 
 EARLY_LOADS = 256
 """More loads than any processor has under way (today's have 72 to 192): what they touch was there before."""
@@ -55,6 +55,9 @@ class Operand:
     load: Instruction
     dims: tuple[Dimension, ...]
     """Of the nest: those whose vectors can be vectors of the operand."""
+    made: tuple[tuple[Dimension, int], ...]
+    """Dimensions of the load, and those of the nest that follow them: where the value is copied, a compiler
+    may take the elements out of the load's vectors."""
     item_bytes: int
     indices: tuple[bool, ...]
     """For each index of the nest, whether different values of it lead to different elements."""
@@ -101,6 +104,8 @@ class Nest:
     borders: tuple[Border, ...]
     kept_loads: int
     """Values that registers can hold at the beginning of a segment."""
+    sharing: tuple[Dimension, ...]
+    """Those whose threads bring in what a segment touches."""
     order_cells: Mapping[tuple[int, int], int]
     """Where the domain of order(a, b) lies."""
     copied: tuple[int, ...]
@@ -158,6 +163,8 @@ def _nest(
         if load.access is not None:
             tensors.setdefault(load.access.tensor, _operand(instance, load, instruction, indices))
     kept_loads = kept_values(device)
+    copying = tuple(dim for load in loads for dim in load.dims)
+    is_copied_outside = _is_outermost(instance, root, copying, dims)
     copied = {
         free: copied_inside(instance, root, free, instruction.reduced_dims)
         for free in dims
@@ -171,8 +178,9 @@ def _nest(
         index_of=tuple(indices.index(dim.index) for dim in dims),
         inner_levels=tuple(tuple(place[d] for d in dim.inner_levels) for dim in dims),
         operands=tuple(tensors.values()),
-        borders=_borders(device, _is_outermost(instance, root, dims)),
+        borders=_borders(device, is_copied_outside and _is_outermost(instance, root, dims, dims)),
         kept_loads=kept_loads,
+        sharing=dims if is_copied_outside else (*dims, *copying),
         order_cells=order_cells,
         copied=tuple(
             sum(1 << place[free] for free, reduced in copied.items() if dim in reduced) for dim in dims
@@ -192,6 +200,7 @@ def _operand(instance: Instance, load: Instruction, user: Instruction, indices: 
     return Operand(
         load,
         tuple(dim for dim in user.dims if dim.index in own),
+        tuple((made, user.dims.index(used)) for made, used in followers(load, user)),
         item_bytes,
         tuple(index in kept for index in indices),
         tuple(strides.get(index, 0) * item_bytes for index in indices),
@@ -224,14 +233,19 @@ def _borders(device: CpuDevice, is_private: bool) -> tuple[Border, ...]:
     return tuple(found)
 
 
-def _is_outermost(instance: Instance, root: Candidate, dims: Sequence[Dimension]) -> bool:
-    """Whether no dimension can be both parallel and inside another one: then a segment runs in one thread."""
+def _is_outermost(
+    instance: Instance, root: Candidate, dims: Sequence[Dimension], nest: Sequence[Dimension]
+) -> bool:
+    """Whether no dimension can be both parallel and inside one of a nest: a segment then runs in one thread.
+
+    What only reloads are in need not be asked: their dimensions follow those of the nest.
+    """
     inner = order_bits(instance).inner
     return not any(
         candidate.vector[instance.offset("order", dim, other)] & inner
         for dim in dims
         if (candidate := _with_kind(instance, root, dim, "PARALLEL")) is not None
-        for other in dims
+        for other in nest
         if other is not dim
     )
 
@@ -370,7 +384,10 @@ class NestView:
 
     def _loads(self, inner: int) -> Pressure:
         view, nest = self.view, self.nest
-        lanes = {operand: view.lanes(operand.dims) for operand in nest.operands}
+        lanes = {
+            operand: view.lanes((*operand.dims, *(made for made, used in operand.made if inner >> used & 1)))
+            for operand in nest.operands
+        }
         rate = view.rates.most_loads([o.load for o in nest.operands])
         widest = view.lanes(nest.dims)
         least = Pressure(math.inf, inner, "loads", 0.0, 0.0)
@@ -390,7 +407,7 @@ class NestView:
         view, nest = self.view, self.nest
         if inner == nest.all_dims:
             return NOTHING
-        rate = read_rate(border.level, view.threads(nest.dims), view.rates.device.threads)
+        rate = read_rate(border.level, view.threads(nest.sharing), view.rates.device.threads)
         lines = [self._lines(operand, inner) for operand in nest.operands]
         element_bytes = [o.item_bytes if view.may_be(o.copies) else o.element_bytes for o in nest.operands]
         least = Pressure(math.inf, inner, border.level.name, 0.0, 0.0)
@@ -434,31 +451,38 @@ class NestView:
         return itertools.product(*ranges)
 
     def _lines(self, operand: Operand, inner: int) -> float:
-        """Cache lines of an operand inside a cut; 0 where its sizes are open or its place is not certain.
+        """Cache lines of an operand inside a cut; 0 where its place is not certain, or the size of a tile.
 
-        Where segments differ, those that are whole count, and the average is over all.
+        Of an index that lies inside as a whole, every segment has all values, whatever the sizes. Where
+        segments differ, those that are whole count, and the average is over all.
         """
         if self.view.may_be(operand.copies):
             return 0
-        inside = [1] * len(self.nest.extents)
-        steps: list[tuple[int, int]] = []
-        for number, dim in enumerate(self.nest.dims):
-            step = operand.steps[self.nest.index_of[number]]
+        nest = self.nest
+        within = {nest.index_of[d] for d in range(len(nest.dims)) if inner >> d & 1}
+        around = {nest.index_of[d] for d in range(len(nest.dims)) if not inner >> d & 1}
+        split = within & around
+        inside = [1] * len(nest.extents)
+        steps = [
+            (step, extent)
+            for index, (step, extent) in enumerate(zip(operand.steps, nest.extents, strict=True))
+            if step and index not in around
+        ]
+        for number, dim in enumerate(nest.dims):
+            step = operand.steps[nest.index_of[number]]
             freedom = self.view.freedoms[dim]
-            if not step:
+            if not step or nest.index_of[number] not in split:
                 continue
             if freedom.least != freedom.most:
                 return 0
             if inner >> number & 1:
-                inside[self.nest.index_of[number]] *= freedom.least
-                tile = (self.view.freedoms[self.nest.dims[d]].least for d in self.nest.inner_levels[number])
+                inside[nest.index_of[number]] *= freedom.least
+                tile = (self.view.freedoms[nest.dims[d]].least for d in nest.inner_levels[number])
                 steps.append((step * math.prod(tile), freedom.least))
         whole = math.prod(
             (extent // size) / -(-extent // size)
-            for extent, size, step, is_ragged in zip(
-                self.nest.extents, inside, operand.steps, self.nest.ragged, strict=True
-            )
-            if is_ragged and step
+            for index, (extent, size) in enumerate(zip(nest.extents, inside, strict=True))
+            if nest.ragged[index] and operand.steps[index] and index in split
         )
         return least_lines(steps, operand.item_bytes) * whole
 

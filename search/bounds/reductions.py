@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.device import CpuDevice
@@ -24,11 +24,14 @@ from spacedsl.search.bounds.certain import (
     distinct_indices,
     reduced_loads,
 )
-from spacedsl.search.bounds.domains import View
+from spacedsl.search.bounds.domains import Bits, View
 from spacedsl.search.bounds.rates import Rates
 
 WINDOW = 1024
 """More instructions than any processor looks ahead; and where sums are not tabled any more."""
+
+Detours = Callable[[Instruction, Instruction], Bits]
+"""By which something may come between a load and its user."""
 
 OTHER_REGISTERS = 32
 """Besides vector registers: general and mask registers could keep a value, too."""
@@ -46,6 +49,8 @@ class Shape:
     """Most unrolled copies."""
     copies: tuple[int, ...]
     """For each load, most unrolled copies that share it."""
+    widths: tuple[float, ...]
+    """For each load, most vectors of the operand that one instruction loads: more than 1 through a copy."""
     speedup: float
     """By threads that share the sums out; 1 where they share the terms of each."""
 
@@ -63,9 +68,11 @@ class Reduction:
     """It adds products that change with every term: built as a fused multiply-add, or split, as measured."""
     foreign_dims: tuple[tuple[Dimension, ...], ...]
     """For each load, the free dimensions of indices that it does not depend on: its value is used again."""
+    detours: tuple[Bits, ...]
+    """For each load, by which its elements may go through a copy, whose vectors are those of the load."""
 
     @classmethod
-    def of(cls, operation: Operation, footprints: Sequence[Footprint]) -> Reduction:
+    def of(cls, operation: Operation, footprints: Sequence[Footprint], detours: Detours) -> Reduction:
         instruction = operation.instruction
         terms = math.prod(
             logical.extent for logical in instruction.logical_dims if logical.dims[0].is_reduction
@@ -81,6 +88,7 @@ class Reduction:
                 tuple(d for d in instruction.free_dims if d.index not in {g.index for g in load.logical_dims})
                 for load in loads
             ),
+            tuple(detours(load, instruction) for load in loads),
         )
 
     @property
@@ -108,8 +116,8 @@ class Reduction:
         kept = kept_values(view.rates.device)
         loads = min(
             shape.sums
-            * max(0.0, shape.terms - kept)
-            * loads_per_term(shape.copies, shape.accumulators, are_disjoint=self.are_disjoint)
+            * max(0.0, shape.terms - kept * max(shape.widths))
+            * loads_per_term(shape.copies, shape.widths, shape.accumulators, are_disjoint=self.are_disjoint)
             / shape.speedup
             for shape in self.shapes(view)
         )
@@ -128,16 +136,29 @@ class Reduction:
             terms = self.terms / lanes if is_reduced else self.terms
             accumulators = view.accumulators(self.instruction, vector)
             copies = tuple(view.copies(d for d in dims if d is not vector) for dims in self.foreign_dims)
+            widths = tuple(self._widths(view, vector, lanes))
             for own, faster in {(float(terms), speedup), (terms / share, 1.0 if share > 1 else speedup)}:
-                yield Shape(sums, own if own > LONGEST_UNROLLED else 0.0, accumulators, copies, faster)
+                yield Shape(
+                    sums, own if own > LONGEST_UNROLLED else 0.0, accumulators, copies, widths, faster
+                )
+
+    def _widths(self, view: View, vector: Dimension | None, lanes: int) -> Iterator[float]:
+        """Of what lies side by side along a free dimension, a sweep uses as much as it has copies."""
+        for load, foreign, bits in zip(self.loads, self.foreign_dims, self.detours, strict=True):
+            along = 1 if vector in foreign else lanes
+            most = 1
+            for made, used in followers(load, self.instruction) if view.may_be(bits) else ():
+                lanes_made = view.freedoms[made].lanes
+                most = max(most, lanes_made if used.is_reduction else min(lanes_made, view.copies((used,))))
+            yield max(1.0, most / along)
 
 
 def reductions(
-    alternatives: Sequence[Alternatives], footprints: Sequence[Footprint]
+    alternatives: Sequence[Alternatives], footprints: Sequence[Footprint], detours: Detours
 ) -> tuple[Reduction, ...]:
     """Those whose terms no compiler regroups, largest first. Of alternatives, none is certain by itself."""
     found = [
-        Reduction.of(members[0], footprints)
+        Reduction.of(members[0], footprints, detours)
         for members in alternatives
         if len(members) == 1 and _is_ordered(members[0].instruction)
     ]
@@ -157,6 +178,12 @@ def _adds_products(instruction: Instruction) -> bool:
 def _is_ordered(instruction: Instruction) -> bool:
     accumulates = instruction.op in (Op.ADD, Op.FMA) and isinstance(instruction.operands[-1], Accumulator)
     return accumulates and instruction.dtype is not DType.I32
+
+
+def followers(made: Instruction, user: Instruction) -> tuple[tuple[Dimension, Dimension], ...]:
+    """Pairs of a dimension of what makes a value and the one that follows it in the nest of a user."""
+    values = (o for o in user.operands if isinstance(o, Value))
+    return next((value.mapping for value in values if value.instruction is made), ())
 
 
 def kept_values(device: CpuDevice) -> int:
@@ -193,13 +220,19 @@ def steps(terms: float, accumulators: float, window: int) -> float:
 
 
 @functools.lru_cache(maxsize=4096)
-def loads_per_term(copies: tuple[int, ...], accumulators: float, *, are_disjoint: bool) -> float:
+def loads_per_term(
+    copies: tuple[int, ...], widths: tuple[float, ...], accumulators: float, *, are_disjoint: bool
+) -> float:
     """Load instructions for one accumulation: an operand is shared by the copies that do not depend on it.
+
+    `widths`: most operands that one instruction loads.
 
     Two operands that are shared along different dimensions divide the accumulators among them.
     """
     limited = [min(c, accumulators) for c in copies]
     if len(limited) == 2 and are_disjoint:
-        most, other = limited
-        return min(1 / a + 1 / min(other, accumulators // a) for a in range(1, int(most) + 1))
-    return sum(1 / c for c in limited)
+        (most, other), (wide, wider) = limited, widths
+        return min(
+            1 / (a * wide) + 1 / (min(other, accumulators // a) * wider) for a in range(1, int(most) + 1)
+        )
+    return sum(1 / (c * width) for c, width in zip(limited, widths, strict=True))

@@ -60,7 +60,11 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
         unit: tuple(a for a in classes if any(is_always(instance, o.instruction) for o in a))
         for unit, classes in operations(kernel).items()
     }
-    accumulating = tuple(r for r in reductions(work["any"], touched) if _is_swept(instance, r))
+    accumulating = tuple(
+        r
+        for r in reductions(work["any"], touched, lambda made, user: detours(instance, made, user))
+        if _is_swept(instance, r)
+    )
     loops = nests(instance, device, (*work["any"], *work["multiply"]), touched)
     found: list[Resource] = [
         Units(f"{kind} {name}", unit, chosen)

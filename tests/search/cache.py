@@ -1,5 +1,7 @@
 """A simulated machine: what the loads of a program tree bring into a private cache of each thread.
 
+What a program stores to arrays of its own is in the cache from then on, without coming from anywhere.
+
 Written from the meaning of the tree: the oracle of what bounds say about loops. A cache is fully associative,
 holds lines, and drops the one that was not used for longest.
 """
@@ -14,32 +16,37 @@ from spacedsl.codegen.program import (
     Assign,
     Branch,
     Expression,
+    Index,
     Load,
     Loop,
     ParallelLoop,
     PartialLoad,
+    PartialStore,
     Program,
     Register,
     Statement,
+    Store,
     blocks,
     operands,
+    type_of,
 )
 from spacedsl.search.bounds.certain import LINE_BYTES
 
-Loads = Iterator[tuple[int, int, int]]
-"""(thread, address, bytes) of each load, in program order of its thread."""
+Accesses = Iterator[tuple[int, int, int, bool]]
+"""(thread, address, bytes, whether it loads) of each access, in program order of its thread."""
 
 
-def loads(program: Program, threads: int) -> Loads:
+def accesses(program: Program, threads: int) -> Accesses:
     """Of one run. Tensors lie behind each other, not aligned to lines."""
     places: dict[str, tuple[int, int]] = {}
     address = 4
     private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
-    for tensor in (*program.tensors, *(s.tensor for s in program.scratch), *private):
+    own = (*(s.tensor for s in program.scratch), *private)
+    for tensor in (*program.tensors, *own):
         places[tensor.name] = address, tensor.dtype.nbytes
         address += tensor.span * tensor.dtype.nbytes + 3 * LINE_BYTES
 
-    def block(body: tuple[Statement, ...], at: Mapping[str, int], thread: int) -> Loads:
+    def block(body: tuple[Statement, ...], at: Mapping[str, int], thread: int) -> Accesses:
         for statement in body:
             match statement:
                 case Loop(variable, extent, inner):
@@ -52,18 +59,25 @@ def loads(program: Program, threads: int) -> Loads:
                 case Branch(variable, limit, inner, otherwise):
                     yield from block(inner if at[variable] < limit else otherwise, at, thread)
                 case Assign(_, value):
-                    yield from accesses(value, at, thread)
-                case _:
-                    yield from accesses(statement.value, at, thread)
+                    yield from loads(value, at, thread)
+                case Store(tensor, index, value) | PartialStore(tensor, index, value):
+                    yield from loads(value, at, thread)
+                    if tensor in {t.name for t in own}:
+                        start, nbytes = elements(tensor, index, type_of(value).lanes, at)
+                        yield thread, start, nbytes, False
 
-    def accesses(value: Expression, at: Mapping[str, int], thread: int) -> Loads:
+    def loads(value: Expression, at: Mapping[str, int], thread: int) -> Accesses:
         if isinstance(value, Load | PartialLoad):
-            start, item = places[value.tensor]
             lanes = value.type.lanes if isinstance(value, Load) else value.count
-            element = value.index.constant + sum(at[v] * stride for v, stride in value.index.terms)
-            yield thread, start + element * item, item * lanes
+            start, nbytes = elements(value.tensor, value.index, lanes, at)
+            yield thread, start, nbytes, True
         for part in operands(value):
-            yield from accesses(part, at, thread)
+            yield from loads(part, at, thread)
+
+    def elements(tensor: str, index: Index, lanes: int, at: Mapping[str, int]) -> tuple[int, int]:
+        start, item = places[tensor]
+        element = index.constant + sum(at[v] * stride for v, stride in index.terms)
+        return start + element * item, item * lanes
 
     return block(program.body, {}, 0)
 
@@ -86,15 +100,16 @@ def bytes_brought_in(program: Program, threads: int, cache_bytes: int) -> int:
     """By the second of two runs, into all caches together."""
     caches: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(threads)]
     missed = 0
-    for run, (thread, address, nbytes) in itertools.chain(
-        ((0, load) for load in loads(program, threads)), ((1, load) for load in loads(program, threads))
+    for run, (thread, address, nbytes, is_load) in itertools.chain(
+        ((0, access) for access in accesses(program, threads)),
+        ((1, access) for access in accesses(program, threads)),
     ):
         cache = caches[thread]
         for line in range(address // LINE_BYTES, (address + nbytes - 1) // LINE_BYTES + 1):
             if line in cache:
                 cache.move_to_end(line)
                 continue
-            missed += run
+            missed += run * is_load
             cache[line] = None
             if len(cache) > cache_bytes // LINE_BYTES:
                 cache.popitem(last=False)

@@ -134,6 +134,17 @@ DEVICE = CpuDevice(
 )
 
 
+def with_caches(*core_bytes: int) -> CpuDevice:
+    """The round device with two private caches of these sizes a core, and slow memory behind them."""
+    memory = tuple(
+        level.model_copy(
+            update={"capacity_bytes": None if nbytes is None else 2 * nbytes, "core_bytes": nbytes}
+        )
+        for level, nbytes in zip(DEVICE.memory, (*core_bytes, None), strict=True)
+    )
+    return DEVICE.model_copy(update={"memory": memory})
+
+
 def parse(text: str) -> KernelFile:
     return check_kernel(Source("kernel.yaml", text), Path("kernel.yaml"), {})
 

@@ -1,0 +1,112 @@
+"""A simulated machine: the instructions of a program tree that its busiest thread executes, and their time.
+
+Written from the meaning of the tree: the oracle of what bounds say about instructions. Of what a compiler may
+save, loads of what was stored to a temporary just before, in the same straight line, cost nothing here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from spacedsl.codegen import program as tree
+from spacedsl.kernels.device import CpuDevice
+
+Executed = Counter[tuple[str, int]]
+"""Instructions of the busiest thread, by kind and bytes."""
+
+Kept = list[tuple[str, tree.Index, int]]
+"""What was stored in a straight line: tensor, first element, lanes."""
+
+_RESOURCES = {
+    "multiply": "floating-point multipliers",
+    "load": "load instructions",
+    "store": "store instructions",
+}
+
+
+def executed_time_ns(program: tree.Program, device: CpuDevice) -> dict[str, float]:
+    """By resource of the bound. Arrays of the program's own are what a compiler may keep in registers."""
+    private = (t for s in program.body if isinstance(s, tree.ParallelLoop) for t in s.private)
+    own = frozenset(t.name for t in (*(s.tensor for s in program.scratch), *private))
+    time_ns = dict.fromkeys(_RESOURCES.values(), 0.0)
+    for (kind, nbytes), count in executed(program.body, device.threads, own).items():
+        time_ns[_RESOURCES[kind]] += count / rate(device, kind, nbytes)
+    return time_ns
+
+
+def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str]) -> Executed:
+    """`own`: tensors whose elements may be kept in registers from a store to the loads behind it."""
+    found: Executed = Counter()
+    kept: Kept = []
+    for statement in body:
+        match statement:
+            case tree.Loop(_, extent, inner):
+                found.update(repeated(inner, extent, threads, own))
+            case tree.ParallelLoop(_, extent, inner):
+                shares = [range(extent * t // threads, extent * (t + 1) // threads) for t in range(threads)]
+                by_thread = [iterations(inner, share, extent, threads, own) for share in shares]
+                found.update(max(by_thread, key=lambda counts: sum(counts.values())))
+            case tree.Branch():
+                raise AssertionError("a branch is the whole body of its loop")
+            case tree.Store(tensor, index, value) | tree.PartialStore(tensor, index, value):
+                found["store", width(value)] += 1
+                found.update(counted(value, kept))
+                if tensor in own:
+                    kept.append((tensor, index, tree.type_of(value).lanes))
+            case tree.Assign(_, value):
+                found.update(counted(value, kept))
+    return found
+
+
+def repeated(body: tuple[tree.Statement, ...], times: int, threads: int, own: Collection[str]) -> Executed:
+    """By a loop of so many iterations."""
+    return iterations(body, range(times), times, threads, own)
+
+
+def iterations(
+    body: tuple[tree.Statement, ...], share: range, extent: int, threads: int, own: Collection[str]
+) -> Executed:
+    """By some of the iterations of a loop. Where it branches, the last one has a body of its own."""
+    parts = [(body, len(share))]
+    if isinstance(body[0], tree.Branch):
+        assert len(body) == 1 and body[0].limit == extent - 1
+        last = int(extent - 1 in share)
+        parts = [(body[0].body, len(share) - last), (body[0].otherwise, last)]
+    found: Executed = Counter()
+    for inner, times in parts:
+        found.update({k: n * times for k, n in executed(inner, threads, own).items()})
+    return found
+
+
+def counted(expression: tree.Expression, kept: Kept) -> Iterator[tuple[str, int]]:
+    if isinstance(expression, tree.Fma | tree.Mul):
+        yield "multiply", width(expression)
+    elif isinstance(expression, tree.Load | tree.PartialLoad) and not is_kept(expression, kept):
+        yield "load", width(expression)
+    for part in tree.operands(expression):
+        yield from counted(part, kept)
+
+
+def is_kept(load: tree.Load | tree.PartialLoad, kept: Kept) -> bool:
+    """Whether one store has written all lanes, so that a compiler may take them out of its vector."""
+    return any(
+        tensor == load.tensor
+        and index.terms == load.index.terms
+        and index.constant <= load.index.constant
+        and load.index.constant + load.type.lanes <= index.constant + lanes
+        for tensor, index, lanes in kept
+    )
+
+
+def width(expression: tree.Expression) -> int:
+    kind = tree.type_of(expression)
+    return kind.lanes * kind.dtype.nbytes
+
+
+def rate(device: CpuDevice, kind: str, nbytes: int) -> float:
+    if kind == "multiply":
+        table = {4 * r.lanes: r.instructions_per_ns for r in device.arithmetic if r.unit == "multiply"}
+    else:
+        table = {a.nbytes: a.instructions_per_ns for a in device.accesses if a.kind == kind}
+    return table.get(nbytes, max(table.values()))
