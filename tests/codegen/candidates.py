@@ -10,7 +10,7 @@ import numpy as np
 
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.language import load_space
 from tests.codegen.devices import DEVICE
@@ -23,7 +23,9 @@ def _compiled(path: Path) -> CompiledSpace:
 
 def space_of(kernel: KernelFile, path: Path | None = None) -> Instance:
     """The kernel's space, or the one at `path`, on the tests' device."""
-    return instantiate(_compiled(path or kernel.space), kernel.backbone, DEVICE)
+    # Compiling other rules takes longer than what Python does with them here.
+    engine = Engine.PYTHON if path else Engine.NATIVE
+    return instantiate(_compiled(path or kernel.space), kernel.backbone, DEVICE, engine)
 
 
 def random_candidate(

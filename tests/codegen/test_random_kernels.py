@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen import lower
+from spacedsl.codegen import addresses, lower
 from spacedsl.codegen.program import Index, LaneReduction, Loop, Sub
 from spacedsl.kernels.linalg.backbone import Combine
 from tests.codegen.agreement import DisagreementError, outcome
@@ -50,21 +51,26 @@ def test_nearly_all_random_kernels_are_implemented_and_have_everything_in_them()
     assert outcomes["implemented"] >= 18
 
 
-MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
-    "addresses without their constant": ("Index", lambda constant, terms: Index(0, terms)),
+MISTAKES: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
+    "addresses without their constant": (addresses, "Index", lambda constant, terms: Index(0, terms)),
     "a loop without its last iteration": (
+        lower,
         "Loop",
         lambda variable, extent, body: Loop(variable, max(1, extent - 1), body),
     ),
-    "differences the other way round": ("Sub", lambda left, right: Sub(right, left)),
-    "lanes that are always added up": ("LaneReduction", lambda value, _: LaneReduction(value, Combine.SUM)),
+    "differences the other way round": (lower, "Sub", lambda left, right: Sub(right, left)),
+    "lanes that are always added up": (
+        lower,
+        "LaneReduction",
+        lambda value, _: LaneReduction(value, Combine.SUM),
+    ),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_the_lowering_is_found(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, wrong = MISTAKES[mistake]
-    monkeypatch.setattr(lower, name, wrong)
+    module, name, wrong = MISTAKES[mistake]
+    monkeypatch.setattr(module, name, wrong)
     with pytest.raises(DisagreementError):
         for seed in range(100):
             outcome(random_kernel(random.Random(seed)), np.random.default_rng(seed))

@@ -55,14 +55,14 @@ RAGGED = SCALE.replace("n: 8", "n: 7")
 MATMUL = """
 kernel: matmul
 backbone: linalg
-sizes: {m: 16, n: 16, k: 16}
+sizes: {m: 16, n: 8, k: 4}
 tensors:
   A: {dtype: f32, shape: [m, k]}
   B: {dtype: f32, shape: [k, n]}
   C: {dtype: f32, shape: [m, n], output: true}
 compute:
   - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {i: [[2, 4]], j: [[2, 4]], p: [[2, 4]]}
+tiling: {i: [[2, 4]], j: [], p: []}
 """
 
 
@@ -110,11 +110,11 @@ def test_small_kernels_have_exactly_the_implementations_that_both_oracles_count(
 
 
 class Judged:
-    """A matrix product with 27 statements, and CP-SAT as the judge of what the engine does with it."""
+    """A matrix product, with what triggers may add to it, and CP-SAT as the judge of the engine."""
 
     def __init__(self, folder: Path) -> None:
         kernel = backbone(folder, MATMUL)
-        assert len(kernel.statements) == 27
+        assert [i.name for i in kernel.storable] == ["load_A", "load_B"]
         self.instance: Instance = instantiate(compiled(), kernel, SmallCpu())
         self.judge = CpSatModel(compiled().space, kernel, SmallCpu())
 

@@ -38,7 +38,7 @@ def check_round_trips(instance: Instance, descents: int) -> Packing:
 
 
 @pytest.mark.parametrize("engine", Engine)
-def test_candidates_of_a_matrix_product_tiled_twice_pack_into_a_kilobyte(
+def test_candidates_of_a_matrix_product_tiled_twice_pack_into_little_more_than_a_kilobyte(
     tmp_path: Path, engine: Engine
 ) -> None:
     path = tmp_path / "matmul.yaml"
@@ -46,7 +46,8 @@ def test_candidates_of_a_matrix_product_tiled_twice_pack_into_a_kilobyte(
     compiled = compile_space(load_space(Path("kernels/spaces/linalg.space")))
     instance = instantiate(compiled, load_kernel(path).backbone, SmallCpu(), engine)
     packing = check_round_trips(instance, 1 if engine is Engine.PYTHON else 6)
-    assert 300 < packing.size_bytes < 1000
+    # 35 statements, and 12 that triggers may add.
+    assert 300 < packing.size_bytes < 1150
     root = instance.root()
     assert root is not None
     assert len(root.vector) * root.vector.itemsize > 10 * packing.size_bytes

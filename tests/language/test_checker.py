@@ -32,7 +32,7 @@ def test_the_space_of_linear_algebra_loads_without_a_remark() -> None:
     loaded, found = check_file(LINALG)
     assert loaded is not None and found == ()
     assert loaded.name == "linalg"
-    assert list(loaded.choices)[:3] == ["size", "tile_product", "dim_kind"]
+    assert list(loaded.choices)[:3] == ["size", "tile_product", "tile"]
     assert loaded.sources == (str(LINALG),) and len(loaded.digest) == 64
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
 from spacedsl.language import load_space
@@ -155,7 +155,7 @@ def compiled() -> CompiledSpace:
 
 
 def instance_of(text: str, device: CpuDevice = DEVICE) -> Instance:
-    return instantiate(compiled(), parse(text).backbone, device)
+    return instantiate(compiled(), parse(text).backbone, device, Engine.NATIVE)
 
 
 def instance_under(folder: Path, text: str, *changes: tuple[str, str]) -> Instance:

@@ -198,7 +198,7 @@ def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) 
 
 def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tmp_path: Path) -> None:
     rule = "  order($inner, $outer) is not INNER || dim_kind($inner) is not PARALLEL\n"
-    instance = instance_under(tmp_path, PLAIN, (rule, "    || true\n"))
+    instance = instance_under(tmp_path, PLAIN, (rule, " || true\n"))
     device = with_caches(4096, 8192)
     borders = order(CpuBound(instance, device)).nest.borders
     early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
@@ -206,9 +206,9 @@ def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tm
 
 
 def test_accumulators_need_not_be_copies_where_no_rule_says_so(tmp_path: Path) -> None:
-    rule = "    || order($made, $used) is MERGED\n    || dim_kind($made) is UNROLL | VECTOR\n"
+    rule = " || order($made, $used) is MERGED || dim_kind($made) is UNROLL | VECTOR\n"
     assert any(order(CpuBound(native(DENSE), DEVICE)).nest.copied)
-    loose = instance_under(tmp_path, DENSE, (rule, "    || true\n"))
+    loose = instance_under(tmp_path, DENSE, (rule, " || true\n"))
     assert not any(order(CpuBound(loose, DEVICE)).nest.copied)
 
 
