@@ -53,7 +53,8 @@ RULES = {
     ),
     "a value travels through a fused dimension or a register for each iteration": (
         "matmul of primes",
-        """  storage($inst) is TEMPORARY || order($made, $used) is MERGED || dim_kind($made) is UNROLL | VECTOR
+        "  storage($inst) is TEMPORARY"
+        """ || order($made, $used) is MERGED || dim_kind($made) is UNROLL | VECTOR
 """,
     ),
     "a value is loaded again after it has been made": (
