@@ -242,21 +242,15 @@ def detours(instance: Instance, made: Instruction, user: Instruction) -> Bits:
     It adds to the users of the value, or takes the present one away, or adds what loads the value again.
     `CERTAIN` is always set.
     """
-    ids, presence = instance.objects.ids, instance.layout.presence
-    users = [
-        (place, cell)
-        for (name, key, place), cell in presence.items()
-        if (name, key) == ("Consumers", (ids[id(made)],))
-    ]
+    ids = instance.objects.ids
+    again = {(ids[id(load)],) for load in made.reloads if id(load) in ids}
     changed: list[tuple[int, int]] = []
-    for place, cell in users:
-        changed.append((cell, ABSENT if place == ids[id(user)] else PRESENT))
-    again = {ids[id(load)] for load in made.reloads if id(load) in ids}
-    changed += [
-        (cell, PRESENT)
-        for (name, key, place), cell in presence.items()
-        if name == "Consumers" and key is not None and again.intersection(key) and place == ids[id(user)]
-    ]
+    for (*maker, consumer), cell in instance.layout.doubtful.get(("Consumers", False), {}).items():
+        is_user = consumer == ids[id(user)]
+        if maker == [ids[id(made)]]:
+            changed.append((cell, ABSENT if is_user else PRESENT))
+        elif is_user and tuple(maker) in again:
+            changed.append((cell, PRESENT))
     if not is_always(instance, made):
         changed.append((CERTAIN, PRESENT))
     return tuple(changed)

@@ -42,6 +42,8 @@ class Layout:
     """Of integer choices, by cell."""
     presence: Mapping[Fact, int]
     """Of memberships that are not there from the start: a word, `ABSENT`, `PRESENT` or both."""
+    doubtful: Mapping[tuple[str, bool], Mapping[Key, int]]
+    """The same for each set, or union of its instances: by arguments and member."""
     firings: Mapping[tuple[int, Key], int]
     """Of triggers on objects, by number: the same of whether they fire."""
     initial: tuple[int, ...]
@@ -77,11 +79,14 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
                 initial += [0, SATURATED] * len(keys)
     first = len(initial)
     presence = {fact: first + number for number, fact in enumerate(expansion.reasons)}
+    doubtful: dict[tuple[str, bool], dict[Key, int]] = {}
+    for (name, args, member), cell in presence.items():
+        doubtful.setdefault((name, args is None), {})[(*(args or ()), member)] = cell
     first += len(presence)
     firings = {(f.trigger, f.key): first + number for number, f in enumerate(expansion.firings)}
     initial += [ABSENT | PRESENT] * (len(presence) + len(firings))
     wide = tuple(cell for cell, universe in universes.items() if len(universe) > WORD_BITS)
-    return Layout(cells, owners, twins, universes, presence, firings, tuple(initial), wide)
+    return Layout(cells, owners, twins, universes, presence, doubtful, firings, tuple(initial), wide)
 
 
 def presence_cells(

@@ -72,13 +72,10 @@ def build_native(
     numbers = np.empty(count, np.int32)
     numbers[[*first, *rest]] = np.arange(count, dtype=np.int32)
     families: dict[Family, Mapping[Key, int]] = {(name, None): layout.cells[name] for name in interface.rows}
-    for name, is_union in interface.lacking:
+    for lacking in interface.lacking:
         # No row has room for other objects, and no loop with a filter comes to them.
-        families[name, is_union] = {
-            (*(key or ()), member): cell
-            for (of, key, member), cell in layout.presence.items()
-            if of == name and (key is None) is is_union and member in first
-        }
+        doubtful = layout.doubtful.get(lacking, {})
+        families[lacking] = {key: cell for key, cell in doubtful.items() if key[-1] in first}
     rows = _Rows(compiled.complete, families, numbers, row_words)
     filler = _Filler(
         compiled.complete, interface, objects, expansion, layout, object_words, mask_words, numbers, rows
@@ -271,11 +268,8 @@ class _Filler:
             arity = len(self.space.choices[source.name].params)
             bound = np.array(list(places), np.int64).reshape(len(places), arity)
             return np.array(list(places.values()), np.int64), bound
-        found = [
-            (cell, member)
-            for (name, key, member), cell in self.layout.presence.items()
-            if name == source.name and (key is None) is source.is_union
-        ]
+        doubtful = self.layout.doubtful.get((source.name, source.is_union), {})
+        found = [(cell, key[-1]) for key, cell in doubtful.items()]
         pairs = np.array(found, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1:]
 

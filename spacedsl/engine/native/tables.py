@@ -133,11 +133,7 @@ class TableBuilder:
                 assert isinstance(subject, Limit)
                 return dict.fromkeys(self.limits.get(subject, ()), NO_NODE)
             case TableKind.PRESENCE:
-                return {
-                    (*(key or ()), member): cell
-                    for (name, key, member), cell in self.layout.presence.items()
-                    if name == subject and (key is None) is table.is_union
-                }
+                return self.layout.doubtful.get((str(subject), table.is_union), {})
             case TableKind.FIRING:
                 return {key: c for (trigger, key), c in self.layout.firings.items() if trigger == subject}
         assert isinstance(subject, HostTable | StaticTable)
