@@ -198,7 +198,7 @@ def measure(case: str, compiled: CompiledSpace, engine: Engine, seconds: float) 
         case=case,
         engine=engine.value,
         statements=len(kernel.statements),
-        added=sum(1 + len(load.dims) for maker in kernel.storable for load in maker.reloads),
+        added=sum(1 + len(load.dims) for load in kernel.reloads),
         open_decisions=sum(root.is_open(v) for v in instance.variables),
         descents=counts.descents,
         descents_per_s=counts.complete / took_s,

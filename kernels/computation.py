@@ -7,7 +7,6 @@ know how a computation is implemented.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ from spacedsl.kernels.expression import (
     triangular,
     walk,
 )
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor, dense_strides
 from spacedsl.kernels.line_types import Known
 from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report
@@ -167,8 +166,8 @@ class _Checker:
         ):
             return None
         shape = tuple(self.extents[i.name] for i in names)
-        strides = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
-        tensor = Tensor(target.tensor, self.known.computed_in(value, None), shape, strides, is_output=True)
+        dtype = self.known.computed_in(value, None)
+        tensor = Tensor(target.tensor, dtype, shape, dense_strides(shape), is_output=True)
         self.tensors[tensor.name] = self.intermediates[tensor.name] = tensor
         self.spans[tensor.name] = target.name_span
         return tensor
@@ -263,10 +262,8 @@ class _Checker:
             if tensor is None or not tensor.pad or read.is_bare or tensor.name in found:
                 continue
             shape = tuple(n + 2 * p for n, p in zip(tensor.shape, tensor.pad, strict=True))
-            strides = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
-            padded = Tensor(
-                _fresh(f"{tensor.name}_padded", names), tensor.dtype, shape, strides, is_output=True
-            )
+            name = _fresh(f"{tensor.name}_padded", names)
+            padded = Tensor(name, tensor.dtype, shape, dense_strides(shape), is_output=True)
             indices = tuple(_fresh(f"{tensor.name}_{n}", names) for n in range(len(shape)))
             self.extents.update(zip(indices, tensor.shape, strict=True))
             found[tensor.name] = Padding(tensor, padded, indices)

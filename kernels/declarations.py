@@ -6,7 +6,6 @@ sizes that are not positive or not known, tensors that are too large, strides th
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -21,7 +20,7 @@ from spacedsl.kernels.expression import (
     Negation,
     parse_size,
 )
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor, dense_strides
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
 from spacedsl.kernels.validation import closest
@@ -119,7 +118,7 @@ class _Reader:
 
     def strides(self, name: str, entry: TensorEntry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         if entry.strides is None:
-            return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+            return dense_strides(shape)
         if len(entry.strides) != len(shape):
             span = self.document.value("tensors", name, "strides")
             message = f"`{name}` has {len(shape)} extents but {len(entry.strides)} strides"

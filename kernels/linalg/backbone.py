@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.language.host import Addition, callback, exposed
@@ -43,6 +44,11 @@ class DType(enum.Enum):
     @property
     def has_arithmetic(self) -> bool:
         return self.nbytes > 2
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Of an array without gaps, whose last index moves by one element."""
+    return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +376,8 @@ class Kernel:
     """The outermost levels of ragged indices."""
     storable: tuple[Instruction, ...] = field(init=False)
     """Those whose value may go through memory."""
+    reloads: tuple[Instruction, ...] = field(init=False)
+    """What may load them again."""
 
     @callback
     def reload(self, maker: Instruction, user: Instruction) -> Addition:
@@ -391,3 +399,4 @@ class Kernel:
         fix("reductions", tuple(i for i in self.instructions if i.reduced_dims))
         fix("ragged_dims", tuple(g.dims[0] for g in self.logical_dims if g.is_ragged))
         fix("storable", tuple(i for i in self.instructions if i.is_storable))
+        fix("reloads", tuple(load for maker in self.storable for load in maker.reloads))

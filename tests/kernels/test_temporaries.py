@@ -22,7 +22,7 @@ def test_operands_that_are_used_again_may_be_copied() -> None:
 
 def test_reloads_are_no_statements_until_a_trigger_adds_them() -> None:
     kernel = matmul(8, 16, 6, "{i: [[2]], j: [[2], [4]], p: [[2]]}").backbone
-    reloads = [r for i in kernel.storable for r in i.reloads]
+    reloads = kernel.reloads
     assert not {*reloads, *(d for r in reloads for d in r.dims)} & {*kernel.statements}
     assert all(d not in d.group.dims for r in reloads for d in r.dims)
 
