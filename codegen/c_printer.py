@@ -34,6 +34,7 @@ from spacedsl.codegen.program import (
     Type,
     blocks,
     operands,
+    own_memory,
     type_of,
 )
 from spacedsl.kernels.linalg.backbone import Combine, Parameter, Tensor, neutral
@@ -66,13 +67,13 @@ def print_c(program: Program, threads: int) -> str:
     features = _Features.of(program)
     has_threads = bool(features.parallel_loops)
     parts = [_banner(program.name, program.tensors, program.parameters, has_threads=has_threads)]
-    needs_system = features.parallel_loops or _own(program)
+    needs_system = features.parallel_loops or own_memory(program)
     parts.append("#define _GNU_SOURCE\n#include <stdint.h>" if needs_system else "#include <stdint.h>")
     if features.parallel_loops:
         parts.append(f"#define POOL_THREADS {threads}\n{_POOL.read_text(encoding='utf-8').rstrip()}")
-    if _own(program):
+    if own_memory(program):
         text = _SCRATCH.read_text(encoding="utf-8").rstrip()
-        parts.append(f"#define SCRATCH_ARRAYS {len(_own(program))}\n{text}")
+        parts.append(f"#define SCRATCH_ARRAYS {len(own_memory(program))}\n{text}")
     if features.vectors:
         parts.append(_INLINED)
     parts += [vector_type(t) for t in features.vectors]
@@ -299,7 +300,7 @@ def _entry(program: Program) -> str:
         *_scratch_pointers(program),
         *_block(program, program.body, {}, 1),
         *(["  pool_fence();"] if any(_is_streamed(s) for s in program.body) else []),
-        *(["  pthread_mutex_unlock(&scratch_callers);"] if _own(program) else []),
+        *(["  pthread_mutex_unlock(&scratch_callers);"] if own_memory(program) else []),
         "}",
     ])  # fmt: skip
 
@@ -311,11 +312,11 @@ def _is_streamed(statement: Statement) -> bool:
 
 def _scratch_pointers(program: Program) -> list[str]:
     """Where the memory of the implementation's own lies, of which one call at a time makes use."""
-    if not _own(program):
+    if not own_memory(program):
         return []
     lines = ["  pthread_mutex_lock(&scratch_callers);"]
     private = {t.name for loop in _parallel_loops(program) for t in loop.private}
-    for number, tensor in enumerate(_own(program)):
+    for number, tensor in enumerate(own_memory(program)):
         elements = f"POOL_THREADS * {_apart(tensor)}" if tensor.name in private else f"{tensor.span}"
         array = f"scratch_array({number}, {elements} * sizeof({tensor.dtype.c_name}))"
         lines.append(f"  {_pointer(tensor)} = {array};")
@@ -332,15 +333,9 @@ def _apart(tensor: Tensor) -> int:
     return -(-tensor.span // unit) * unit
 
 
-def _own(program: Program) -> tuple[Tensor, ...]:
-    """Memory of the program's own, that of all threads or of each."""
-    private = (t for loop in _parallel_loops(program) for t in loop.private)
-    return (*(s.tensor for s in program.scratch), *private)
-
-
 def _tensors(program: Program) -> tuple[Tensor, ...]:
     """Arguments and memory of the program's own."""
-    return (*program.tensors, *_own(program))
+    return (*program.tensors, *own_memory(program))
 
 
 def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type], depth: int) -> list[str]:

@@ -198,7 +198,7 @@ class _Lowering:
         for dim in instruction.dims:
             if dim is not vector and dim not in place:
                 raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
-        part = None if vector is None else place.get(vector)
+        part = self.part(instruction, place)
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
             is_streamed = self.implementation.is_streamed(instruction)
@@ -208,7 +208,7 @@ class _Lowering:
         if instruction in self.partial_lanes:
             value = FirstLane(value, self.partial_lanes[instruction], self.partial_combine[instruction])
         register = self.register(instruction, unrolled)
-        if isinstance(part, Lanes) and vector in instruction.reduced_dims:
+        if part is not None and vector in instruction.reduced_dims:
             value = Blend(value, register, part.count)
         temporary = self.temporaries.get(instruction)
         if temporary is None:
@@ -218,9 +218,8 @@ class _Lowering:
     def value(self, instruction: Instruction, place: Place) -> Expression:
         if instruction.op is Op.LOAD:
             tensor, index = self.element(instruction, place)
-            kind, vector = Type(tensor.dtype, self.lanes(instruction)), self.vector_dim(instruction)
-            part = None if vector is None else place.get(vector)
-            if isinstance(part, Lanes):
+            kind, part = Type(tensor.dtype, self.lanes(instruction)), self.part(instruction, place)
+            if part is not None:
                 return _converted(PartialLoad(tensor.name, index, kind, part.count), instruction.dtype)
             return _converted(Load(tensor.name, index, kind), instruction.dtype)
         values = [self.operand(instruction, o, place) for o in instruction.operands]
@@ -251,12 +250,17 @@ class _Lowering:
         vector = self.vector_dim(instruction)
         return 1 if vector is None else self.implementation.size(vector)
 
+    def part(self, instruction: Instruction, place: Place) -> Lanes | None:
+        """The lanes that an instance uses, where that is only a part of its vector."""
+        vector = self.vector_dim(instruction)
+        found = None if vector is None else place.get(vector)
+        return found if isinstance(found, Lanes) else None
+
     def element(self, instruction: Instruction, place: Place) -> tuple[Tensor, Index]:
         """What an instance loads or stores."""
-        vector = self.vector_dim(instruction)
         if instruction.maker is not None:
             return self.kept(instruction, self.temporaries[instruction.maker], place)
-        access = _access(instruction)
+        access, vector = _access(instruction), self.vector_dim(instruction)
         steps = tensor_steps(access, self.implementation.size)
         return access.tensor, element(instruction, vector, access.offset, steps, place)
 
@@ -335,13 +339,13 @@ def _store(
     tensor: Tensor,
     index: Index,
     value: Expression,
-    part: str | int | Lanes | None,
+    part: Lanes | None,
     *,
     is_streamed: bool = False,
 ) -> Statement:
     """Of a vector of which only some lanes are used, those."""
     value = _converted(value, tensor.dtype)
-    if isinstance(part, Lanes):
+    if part is not None:
         return PartialStore(tensor.name, index, value, part.count)
     return Store(tensor.name, index, value, is_streamed)
 

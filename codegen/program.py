@@ -280,6 +280,12 @@ class Program:
     scratch: tuple[Scratch, ...] = ()
 
 
+def own_memory(program: Program) -> tuple[Tensor, ...]:
+    """Arrays that are no arguments: of the program, and of each thread in a parallel loop."""
+    private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
+    return (*(s.tensor for s in program.scratch), *private)
+
+
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks that a statement consists of."""
     match statement:

@@ -46,6 +46,7 @@ from spacedsl.codegen.program import (
     Type,
     blocks,
     operands,
+    own_memory,
     type_of,
 )
 from spacedsl.kernels.linalg.backbone import FUNCTIONS, DType, Op, Tensor
@@ -73,8 +74,7 @@ def _check_names(program: Program) -> None:
     """Tensors, parameters and loops are told apart by name alone."""
     taken: set[str] = set()
     arguments = [t.name for t in program.tensors] + [p.name for p in program.parameters]
-    arguments += [s.tensor.name for s in program.scratch]
-    arguments += [t.name for s in program.body if isinstance(s, ParallelLoop) for t in s.private]
+    arguments += [t.name for t in own_memory(program)]
     for name in (*arguments, *_loop_variables(program.body)):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")

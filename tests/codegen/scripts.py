@@ -114,8 +114,7 @@ def script(kernel: Kernel, text: str) -> Script:
         if line.strip()
     ]
     result, rest = Script(), set[Dimension]()
-    reloads = (load for maker in kernel.storable for load in maker.reloads)
-    _block(lines, (), {i.name: i for i in (*kernel.instructions, *reloads)}, result, rest)
+    _block(lines, (), {i.name: i for i in (*kernel.instructions, *kernel.reloads)}, result, rest)
     instructions = present(kernel, result)
     missing = [s for i in instructions for s in (i, *i.dims) if s not in result.paths]
     assert not missing, f"the script lacks {missing}"

@@ -28,6 +28,7 @@ from spacedsl.codegen.program import (
     Store,
     blocks,
     operands,
+    own_memory,
     type_of,
 )
 from spacedsl.search.bounds.certain import LINE_BYTES
@@ -40,8 +41,7 @@ def accesses(program: Program, threads: int) -> Accesses:
     """Of one run. Tensors lie behind each other, not aligned to lines."""
     places: dict[str, tuple[int, int]] = {}
     address = 4
-    private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
-    own = (*(s.tensor for s in program.scratch), *private)
+    own = own_memory(program)
     for tensor in (*program.tensors, *own):
         places[tensor.name] = address, tensor.dtype.nbytes
         address += tensor.span * tensor.dtype.nbytes + 3 * LINE_BYTES
