@@ -119,7 +119,7 @@ class State:
 
     def fastest(self, most: int) -> list[Contender]:
         """The fastest implementations, fastest first, with distinct code."""
-        return (self.contenders + self.reserve[: max(0, most - len(self.contenders))])[:most]
+        return (self.contenders + self.reserve[:most])[:most]
 
     @property
     def cut(self) -> Cut:

@@ -9,7 +9,7 @@ sums, and folds neutral constants. Nothing here depends on a candidate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -251,33 +251,36 @@ def footprints(
     which no compiler unrolls; and an intermediate tensor may be kept in part.
     """
     found: list[Footprint] = []
-    for tensor in (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch)):
-        accessing = [i for i in kernel.instructions if i.access is not None and i.access.tensor is tensor]
-        writing = [i for i in accessing if i.op is Op.STORE]
+    for tensor, writing, reading in _accesses(kernel):
         stores = tuple(i for i in writing if is_certain(i))
-        loads = tuple(
-            i
-            for i in accessing
-            if i.op is Op.LOAD and is_certain(i) and all(is_after(i, store) for store in writing)
-        )
+        loads = tuple(i for i in reading if is_certain(i) and all(is_after(i, store) for store in writing))
         if loads and (not writing or _elements(loads) > LONGEST_UNROLLED):
             found.append(Footprint(tensor, loads, (), _elements(loads), line_bytes(loads), bool(writing)))
-        is_kept = all(is_after(i, store) for i in accessing if i.op is Op.LOAD for store in writing)
+        is_kept = all(is_after(i, store) for i in reading for store in writing)
         if stores and (tensor in kernel.tensors or (is_kept and _elements(stores) > LONGEST_UNROLLED)):
             found.append(Footprint(tensor, (), stores, _elements(stores), element_bytes(stores)))
     return tuple(found)
 
 
-def read_back(kernel: Kernel) -> tuple[tuple[Tensor, tuple[Instruction, ...], tuple[Instruction, ...]], ...]:
-    """Tensors that the kernel itself writes and reads, with the stores and loads; small ones are left out."""
-    found = []
+def read_back(kernel: Kernel) -> tuple[Accesses, ...]:
+    """Of tensors that the kernel itself writes and reads; small ones are left out."""
+    return tuple(
+        (tensor, stores, loads)
+        for tensor, stores, loads in _accesses(kernel)
+        if stores and loads and min(_elements(stores), _elements(loads)) > LONGEST_UNROLLED
+    )
+
+
+Accesses = tuple[Tensor, tuple[Instruction, ...], tuple[Instruction, ...]]
+"""A tensor, its stores and its loads."""
+
+
+def _accesses(kernel: Kernel) -> Iterator[Accesses]:
+    """Of arguments and of memory of the implementation's own."""
     for tensor in (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch)):
         accessing = [i for i in kernel.instructions if i.access is not None and i.access.tensor is tensor]
         stores = tuple(i for i in accessing if i.op is Op.STORE)
-        loads = tuple(i for i in accessing if i.op is Op.LOAD)
-        if stores and loads and min(_elements(stores), _elements(loads)) > LONGEST_UNROLLED:
-            found.append((tensor, stores, loads))
-    return tuple(found)
+        yield tensor, stores, tuple(i for i in accessing if i.op is Op.LOAD)
 
 
 def line_bytes(accessing: Iterable[Instruction]) -> int:
