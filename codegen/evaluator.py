@@ -11,10 +11,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from spacedsl.codegen import processor
 from spacedsl.codegen.build import BuildError, build_library, find_compiler
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.cases import NotFiniteError, not_finite
@@ -47,6 +50,9 @@ class CpuEvaluator:
     options: Options = field(default_factory=Options)
     _server: ForkServer | None = field(default=None, init=False)
     _worker: WorkerProcess | None = field(default=None, init=False)
+    _ahead: ExitStack = field(default_factory=ExitStack, init=False)
+    _built: dict[Lowered, Path | BuildError] = field(default_factory=dict, init=False)
+    """Libraries, or why there are none; in a folder that `_ahead` removes."""
 
     def open(self) -> None:
         """Makes the test cases, starts a worker.
@@ -63,6 +69,7 @@ class CpuEvaluator:
             raise
 
     def close(self) -> None:
+        self._forget_built()
         self._drop_worker()
         if self._server is not None:
             self._server.close()
@@ -86,18 +93,26 @@ class CpuEvaluator:
         code = print_c(program, self.device.threads)
         return Lowered(hashlib.sha256(code.encode()).hexdigest(), code)
 
+    def build(self, programs: Sequence[Lowered]) -> None:
+        """Builds programs for `run`, as many at a time as there are CPUs; forgets those of the last call."""
+        self._forget_built()
+        folder = self._ahead.enter_context(scratch_folder())
+        with machine_lock(self.options.lock):
+            self._built = dict(zip(programs, self._build_all(programs, folder), strict=True))
+
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
         with machine_lock(self.options.lock), scratch_folder() as folder:
             try:
-                library = self._build(lowered, folder)
+                library = self._built.get(lowered) or self._build(lowered, folder)
+                if isinstance(library, BuildError):
+                    raise library
                 timing = self._measured(library, best_ns)
                 if best_ns is None or timing.time_ns < best_ns:
                     timing = max(timing, self._measured(library, best_ns), key=lambda t: t.time_ns)
                 return Outcome(timing)
             except BuildError as error:
-                failure = Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR
-                return Outcome(None, failure, str(error))
+                return _not_built(error)
             except WorkerFailure as error:
                 self._drop_worker()
                 return Outcome(None, error.failure, error.message)
@@ -115,12 +130,11 @@ class CpuEvaluator:
         outcomes: dict[int, Outcome] = {}
         with machine_lock(self.options.lock), scratch_folder() as folder:
             libraries: dict[int, Path] = {}
-            for number, contender in enumerate(contenders):
-                try:
-                    libraries[number] = self._build(contender, folder)
-                except BuildError as error:
-                    failure = Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR
-                    outcomes[number] = Outcome(None, failure, str(error))
+            for number, library in enumerate(self._build_all(contenders, folder)):
+                if isinstance(library, BuildError):
+                    outcomes[number] = _not_built(library)
+                else:
+                    libraries[number] = library
             while libraries:
                 culprit, result = self._interleave(libraries)
                 if culprit is None:
@@ -172,6 +186,18 @@ class CpuEvaluator:
         library = folder / f"{lowered.digest[:16]}-{time.monotonic_ns()}.so"
         return build_library(lowered.code, library, timeout_s=self.options.build_timeout_s)
 
+    def _build_all(self, programs: Sequence[Lowered], folder: Path) -> list[Path | BuildError]:
+        """Their libraries, or why there is none."""
+
+        def built(program: Lowered) -> Path | BuildError:
+            try:
+                return self._build(program, folder)
+            except BuildError as error:
+                return error
+
+        with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
+            return list(compilers.map(built, programs))
+
     def _ready_worker(self) -> tuple[ForkServer, WorkerProcess]:
         """Both alive; after `close` and after a death they are started again."""
         try:
@@ -190,6 +216,10 @@ class CpuEvaluator:
             raise DiagnosticError([not_finite(self.kernel, error.line)]) from None
         return self._server, self._worker
 
+    def _forget_built(self) -> None:
+        self._built = {}
+        self._ahead.close()
+
     def _drop_worker(self) -> None:
         if self._worker is not None:
             self._worker.close()
@@ -206,3 +236,7 @@ class CpuEvaluator:
             flush_bytes=flush_bytes(self.kernel, self.device),
             memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
         )
+
+
+def _not_built(error: BuildError) -> Outcome:
+    return Outcome(None, Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR, str(error))

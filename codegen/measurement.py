@@ -38,10 +38,13 @@ class Options:
     """Code that is merely slow ends, is checked and counts; a shorter limit would verify less of it."""
     cold_call_s: float = 0.25
     """More for the first call, which maps code and starts threads."""
-    hopeless_factor: float = 3.0
+    hopeless_factor: float = 2.0
     """Code whose checked calls are slower than the best by this factor is not timed at all."""
-    slower_factor: float = 1.15
-    """Code that is surely slower than the best by this factor is not timed further."""
+    slower_factors: tuple[tuple[int, float], ...] = ((1, 2.0), (2, 1.5), (3, 1.3), (5, 1.15))
+    """After so many samples, code is not timed further that is surely slower than the best by this factor."""
+    settled_slower_s: float = 0.06
+    settled_slower_factor: float = 1.02
+    """The same after so many seconds of samples: how much slower it is no longer matters."""
     memory_headroom_bytes: int = 4 << 30
     """Address space that an implementation may take beyond its arguments."""
     seed: int = 0
@@ -66,7 +69,9 @@ _ROUND_NS = 20_000_000
 _LEAST_MEASURED_NS = 30_000_000
 """A disturbance that is shorter than this does not decide alone."""
 
-_LEAST_SLOWER_SAMPLES = 5
+_COLD_NS = 10_000_000
+"""What page faults and the start of a pool may add to a checked call."""
+
 _MOST_SAMPLES = 2000
 
 
@@ -175,12 +180,21 @@ class Measurement:
 
     def is_hopeless(self, best_ns: float) -> bool:
         """Judged by calls that pay for page faults and the start of a pool: only what takes long is."""
-        return min(self.first_ns) > self.options.hopeless_factor * best_ns + _LEAST_MEASURED_NS
+        return min(self.first_ns) > self.options.hopeless_factor * best_ns + _COLD_NS
 
     def _is_clearly_slower(self) -> bool:
-        if self.best_ns is None or len(self.samples_ns) < _LEAST_SLOWER_SAMPLES:
+        """The fewer the samples, the slower it has to be: most losers are told by one.
+
+        The lower end of the interval counts, of few samples the fastest: other work on the machine makes
+        calls slower, never faster.
+        """
+        if self.best_ns is None:
             return False
-        return summarise(self.samples_ns).low_ns > self.options.slower_factor * self.best_ns
+        options, count = self.options, len(self.samples_ns)
+        factors = [factor for least, factor in options.slower_factors if count >= least]
+        if sum(self.samples_ns) * self.batch >= options.settled_slower_s * 1e9:
+            factors.append(options.settled_slower_factor)
+        return bool(factors) and summarise(self.samples_ns).low_ns > min(factors) * self.best_ns
 
     # ---- Requests --------------------------------------------------------------------------------------
 

@@ -74,8 +74,13 @@ class Evaluator(Protocol):
         """The code of a complete candidate, or the outcome `LOWERING`."""
         ...
 
+    def build(self, programs: Sequence[Lowered]) -> None:
+        """Builds what the next calls of `run` are about, as many at a time as there are CPUs."""
+        ...
+
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        """Build, check, time. Timing may stop early once the code is clearly slower than `best_ns`.
+        """Build where that was not done ahead, check, time. Timing may stop early once the code is clearly
+        slower than `best_ns`.
 
         What would be the best is timed again, and the slower of both timings counts: the fastest of many
         noisy timings is too fast, and a bound must not be compared with it.

@@ -1,8 +1,8 @@
-"""The search itself: select, expand, roll out, lower, evaluate, record; until the budget or the space ends.
+"""The search itself: draw some implementations, build them, measure them; until the budget or the space ends.
 
 In: an instance, a bound, an evaluator, an ordering, a policy and options. Out: a `Result`, and on the way
-events for a listener and iterations for a store. A store that already holds iterations is gone on with: they
-are folded into the state as they happened, and the generator continues from where it stood. It never prints.
+events for a listener and records for a store. A store that already holds some is gone on with: they are
+folded into the state as they happened, and the generator continues from where it stood. It never prints.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
-from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
-from spacedsl.search.events import Comparing, Finished, Listener, Progress, Started
+from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
+from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
 from spacedsl.search.results import Result, Stop
-from spacedsl.search.state import Contender, Iteration, Measured, State
+from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
 from spacedsl.search.store import DamagedError, Store
 from spacedsl.search.tree import Node, Tree, replay
 
@@ -37,7 +37,10 @@ KNOWN = 16
 """Of the fastest implementations have neighbours."""
 
 TRIES = 8
-"""Neighbours that are drawn, where bounds exclude them or they are known, before the policy chooses."""
+"""Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
+
+MOST_ITERATIONS = 16
+"""Of each program of a batch: where most code is known, what is pending is measured first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Options:
     """How many of the fastest are measured side by side at the end."""
     repairs: int = 64
     """Dead ends that a rollout repairs before it gives up."""
+    batch: int = 4
+    """Programs that are drawn before any of them is measured: they are built side by side."""
 
 
 class ContradictionError(Exception):
@@ -118,6 +123,8 @@ class Search:
         self._clock = clock
         self._descent = Descent(instance, ordering, bound, options.repairs)
         self._rng = np.random.default_rng(options.seed)
+        self._lowered: dict[str, Lowered | Outcome] = {}
+        """What is pending, by digest, where it was lowered in this part of the run."""
         self._is_interrupted = False
 
     def interrupt(self) -> None:
@@ -161,9 +168,12 @@ class Search:
             if isinstance(happened, Comparison):
                 state.compare(happened)
                 continue
-            random_state = happened.random_state
             try:
-                state.absorb(happened)
+                if isinstance(happened, Evaluation):
+                    state.evaluate(happened)
+                else:
+                    random_state = happened.random_state
+                    state.absorb(happened)
             except IndexError:
                 message = (
                     f"the record in {store.folder} is damaged: iteration {state.iterations + 1} has no place"
@@ -178,76 +188,121 @@ class Search:
         It may as well have cut all that was left when the budget ended.
         """
         while True:
-            stop = self._explore(state)
+            stop = self._explore(state, root)
             if stop is Stop.INTERRUPTED:
                 return stop
             self._compare(state, root)
             if self._is_interrupted:
                 return Stop.INTERRUPTED
-            if state.tree.is_exhausted:
+            if state.is_exhausted:
                 return Stop.EXHAUSTED
             if stop is not Stop.EXHAUSTED:
                 return stop
 
-    def _explore(self, state: State) -> Stop:
+    def _explore(self, state: State, root: Candidate) -> Stop:
         started = self._clock() - state.seconds
         while True:
-            if state.tree.is_exhausted:
+            if state.is_exhausted:
                 return Stop.EXHAUSTED
             if self._is_interrupted:
                 return Stop.INTERRUPTED
-            if self._is_spent(state, self._clock() - started):
+            if self._is_spent(state, started):
                 return Stop.BUDGET
             try:
-                iteration, children, code = self._iterate(state, started)
+                if state.waiting:
+                    self._evaluate(state, root, started)
+                else:
+                    self._draw(state, started)
             except KeyboardInterrupt:
                 return Stop.INTERRUPTED
-            # Committed first: what is in the state is then always in the store, too.
-            if self._store is not None:
-                self._store.append(iteration, code)
-            for event in state.absorb(iteration, children):
-                self._emit(event)
 
-    def _is_spent(self, state: State, seconds: float) -> bool:
+    def _is_spent(self, state: State, started: float) -> bool:
         limit = self._options
         return (limit.evaluations is not None and state.evaluations >= limit.evaluations) or (
-            limit.seconds is not None and seconds >= limit.seconds
+            limit.seconds is not None and self._clock() - started >= limit.seconds
         )
 
-    def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...], str | None]:
-        """One iteration, the candidates of its expansion, and its code where that is worth keeping."""
-        target = self._near(state)
-        node = self._select(state.tree) if target is None else state.tree.holder(target)
-        start = Bounded(state.tree.candidate(node), node.bound_ns)
-        expanded = self._descent.expand(start)
-        if target is None:
-            end = self._descent.rollout(expanded, state.cut, self._rng)
-        else:
-            end = self._descent.towards(expanded, target)
-        measured, code = None, None
-        if isinstance(end, Implementation):
-            measured, code = self._measure(state, end)
+    def _draw(self, state: State, started: float) -> None:
+        """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
+        for _ in range(MOST_ITERATIONS * self._options.batch):
+            iteration, children = self._iterate(state, started)
+            # Committed first: what is in the state is then always in the store, too.
+            if self._store is not None:
+                self._store.append(iteration)
+            self._tell(state.absorb(iteration, children))
+            is_enough = len(state.waiting) >= self._options.batch
+            if is_enough or state.tree.is_exhausted or self._is_interrupted or self._is_spent(state, started):
+                return
+
+    def _evaluate(self, state: State, root: Candidate, started: float) -> None:
+        """Builds all programs that wait, then measures those that are not cut meanwhile, one by one."""
+        programs = state.waiting
+        if self._options.evaluations is not None:
+            programs = programs[: self._options.evaluations - state.evaluations]
+        lowered = [self._code(state, root, pending) for pending in programs]
+        self._evaluator.build([program for program in lowered if isinstance(program, Lowered)])
+        for program, pending in zip(lowered, programs, strict=True):
+            digest = pending.drawn.digest
+            if state.cut.excludes(pending.drawn.bound_ns):
+                continue
+            code = None
+            if isinstance(program, Outcome):
+                outcome = program
+            else:
+                outcome = self._evaluator.run(program, state.best_ns)
+                code = program.code if state.is_contender(outcome.timing) else None
+            evaluation = Evaluation(digest, outcome, self._clock() - started)
+            if self._store is not None:
+                self._store.append_evaluation(evaluation, code)
+            self._tell(state.evaluate(evaluation))
+            self._lowered.pop(digest, None)
+            if self._is_interrupted or self._is_spent(state, started):
+                return
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._emit(event)
+
+    def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...]]:
+        """One iteration, and the candidates of its expansion."""
+        node, expanded, end = self._near(state) or self._down(state)
+        drawn = self._drawn(state, end) if isinstance(end, Implementation) else None
         iteration = Iteration(
             path=node.path(),
             expansion=expanded.expansion,
-            measured=measured,
+            drawn=drawn,
             proven_ns=end.bound_ns if isinstance(end, Exhausted) else None,
             refused=expanded.expansion.refused + end.refused,
             seconds=self._clock() - started,
+            evaluations=state.evaluations,
             random_state=json.dumps(self._rng.bit_generator.state),
         )
-        return iteration, tuple(child.candidate for child in expanded.children), code
+        return iteration, tuple(child.candidate for child in expanded.children)
 
-    def _near(self, state: State) -> Candidate | None:
-        """An implementation near the best ones that is worth a visit; None: the policy shall choose."""
+    def _down(self, state: State) -> tuple[Node, Expanded, Implementation | Exhausted | GivenUp]:
+        """The node that the policy comes to, its expansion, and how a rollout from there ended."""
+        node = self._select(state.tree)
+        expanded = self._descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
+        return node, expanded, self._descent.rollout(expanded, state.cut, self._rng)
+
+    def _near(self, state: State) -> tuple[Node, Expanded, Implementation] | None:
+        """An implementation near the best ones that was not yet met, the node that it lies below, and the
+        expansion of that; None: the policy shall choose.
+        """
         if state.valid < FIRST_ROLLOUTS or float(self._rng.random()) >= self._policy.share_near:
             return None
         neighbourhood = Neighbourhood(self._descent, state.tree.candidate(state.tree.root))
         known = [contender.steps for contender in state.fastest(KNOWN)]
         for _ in range(TRIES):
             target = neighbourhood.draw(known, state.cut, self._rng)
-            if target is not None and state.tree.holder(target).closed is None:
-                return target
+            node = None if target is None else state.tree.holder(target)
+            if target is None or node is None or node.closed is not None:
+                continue
+            expanded = self._descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
+            end = self._descent.towards(expanded, target)
+            steps = state.steps(node, (*expanded.expansion.forced, *end.steps))
+            if steps not in state.met:
+                return node, expanded, end
         return None
 
     def _select(self, tree: Tree) -> Node:
@@ -256,21 +311,23 @@ class Search:
             node = self._policy.choose(tree, node, self._rng)
         return node
 
-    def _measure(self, state: State, end: Implementation) -> tuple[Measured, str | None]:
-        """The outcome of an implementation, and its code if it becomes a contender."""
-        bound_ns = end.end.bound_ns
+    def _drawn(self, state: State, end: Implementation) -> Drawn:
+        """The implementation with the digest of its code, which is kept until it is measured."""
         lowered = self._evaluator.lower(end.end.candidate)
         # What cannot be lowered has no code to be known by.
         vector = end.end.candidate.vector.tobytes()
         digest = hashlib.sha256(vector).hexdigest() if isinstance(lowered, Outcome) else lowered.digest
-        known = state.known.get(digest)
-        if known is not None:
-            return Measured(end.steps, bound_ns, digest, known, is_duplicate=True), None
-        if isinstance(lowered, Outcome):
-            return Measured(end.steps, bound_ns, digest, lowered, is_duplicate=False), None
-        outcome = self._evaluator.run(lowered, state.best_ns)
-        measured = Measured(end.steps, bound_ns, lowered.digest, outcome, is_duplicate=False)
-        return measured, lowered.code if state.is_contender(measured) else None
+        if digest not in state.known:
+            self._lowered[digest] = lowered
+        return Drawn(end.steps, end.end.bound_ns, digest)
+
+    def _code(self, state: State, root: Candidate, pending: Pending) -> Lowered | Outcome:
+        """The code of what is pending, made again where an earlier part of the run drew it."""
+        lowered = self._lowered.get(pending.drawn.digest)
+        if lowered is not None:
+            return lowered
+        steps = state.steps(pending.node, pending.drawn.steps)
+        return self._evaluator.lower(replay(self._instance, root, steps))
 
     def _compare(self, state: State, root: Candidate) -> None:
         """Measures the contenders side by side; where all of them fail, those that were slower."""
@@ -289,8 +346,7 @@ class Search:
             comparison = judged(digests, outcomes)
             if self._store is not None:
                 self._store.append_comparison(comparison)
-            for event in state.compare(comparison):
-                self._emit(event)
+            self._tell(state.compare(comparison))
             compared.update(digests)
 
     def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:

@@ -1,8 +1,8 @@
 """The state of a search as a fold over what happened: the same records give the same state.
 
-In: `Iteration` and `Comparison` records, made by the search or read back from its store. Out: the tree with
-its statistics, the best implementation and its contenders, counts by cause, and the events that each record
-causes. Nothing is propagated, drawn or measured here.
+In: `Iteration`, `Evaluation` and `Comparison` records, made by the search or read back from its store. Out:
+the tree with its statistics, the best implementation and its contenders, what waits for its evaluation,
+counts by cause, and the events that each record causes. Nothing is propagated, drawn or measured here.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TOLERATED = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The implementation that an iteration came to, and its outcome."""
+class Drawn:
+    """The implementation that an iteration came to."""
 
     steps: tuple[Step, ...]
     """From the candidate of the iteration's node, its forced decisions included."""
@@ -36,19 +36,16 @@ class Measured:
     """The greatest bound of the implementation and all its ancestors, not scaled."""
     digest: str
     """Of the code, or of the decisions where lowering failed."""
-    outcome: Outcome
-    is_duplicate: bool
-    """Equal code had been measured before, and the outcome is that one's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """All that one iteration adds to the state of the search."""
+    """All that one iteration adds to the state of the search, but for the outcome of what it came to."""
 
     path: tuple[int, ...]
     """The node that was selected."""
     expansion: Expansion
-    measured: Measured | None
+    drawn: Drawn | None
     """None where the rollout came to no implementation."""
     proven_ns: float | None
     """Where the rollout refuted all that lies below the node: its least bound, infinite for nothing."""
@@ -56,8 +53,29 @@ class Iteration:
     """Groups of values that the constraints refused after a decision."""
     seconds: float
     """Search time up to the end of this iteration."""
+    evaluations: int
+    """Those before it: of the outcomes that others wait for it knows nothing."""
     random_state: str
     """Of the generator, after this iteration; JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The outcome of one distinct program."""
+
+    digest: str
+    outcome: Outcome
+    seconds: float
+    """Search time up to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An implementation that waits for the evaluation of its code."""
+
+    iteration: int
+    node: Node
+    drawn: Drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +124,10 @@ class State:
     defects: list[Failed] = field(default_factory=list)
     """The first `KEPT_DEFECTS` of each class of failure that is a defect."""
     trials: list[Trial] = field(default_factory=list)
+    pending: list[Pending] = field(default_factory=list)
+    """In the order of their iterations; some may have equal code, and some may be cut by now."""
+    met: set[tuple[Step, ...]] = field(default_factory=set)
+    """All implementations that iterations came to, by the steps from the root: there is one way to each."""
     _steps: dict[Step, Step] = field(default_factory=dict)
     """Equal steps of different contenders are one object: many contenders have few distinct steps."""
 
@@ -125,10 +147,28 @@ class State:
     def cut(self) -> Cut:
         return Cut(self.tree.cut_ns, self.tree.scale)
 
-    def is_contender(self, measured: Measured) -> bool:
-        """Whether an implementation is new and among the fastest so far."""
-        timing = measured.outcome.timing
-        if timing is None or measured.is_duplicate:
+    @property
+    def waiting(self) -> list[Pending]:
+        """What is pending and not cut: of each distinct program, the first implementation."""
+        programs: dict[str, Pending] = {}
+        for each in self.pending:
+            if not self.cut.excludes(each.drawn.bound_ns):
+                programs.setdefault(each.drawn.digest, each)
+        return list(programs.values())
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.tree.is_exhausted and not self.waiting
+
+    @property
+    def least_live_bound_ns(self) -> float:
+        """No implementation whose time is not yet known is faster; infinite once there is none."""
+        waiting_ns = min((each.drawn.bound_ns for each in self.waiting), default=math.inf)
+        return min(self.tree.least_live_bound_ns, waiting_ns * self.tree.scale)
+
+    def is_contender(self, timing: Timing | None) -> bool:
+        """Whether new code with this timing is among the fastest so far."""
+        if timing is None:
             return False
         slowest = self.contenders[-1].timing.time_ns if self.contenders else math.inf
         return len(self.contenders) < self.kept_contenders or timing.time_ns < slowest
@@ -142,8 +182,8 @@ class State:
             dead_ends=self.dead_ends,
             failures=dict(self.failures),
             best_ns=self.best_ns,
-            least_bound_ns=self.tree.least_live_bound_ns,
-            gap=gap(self.best_ns, self.tree.least_live_bound_ns),
+            least_bound_ns=self.least_live_bound_ns,
+            gap=gap(self.best_ns, self.least_live_bound_ns),
             share_cut=self.tree.share_cut,
             bound_violations=self.bound_violations,
             seconds=self.seconds,
@@ -153,44 +193,62 @@ class State:
         """Adds an iteration; `children` are the candidates of its expansion where the caller has them."""
         node = self.tree.follow(iteration.path)
         self.tree.expand(node, iteration.expansion, children)
+        self.tree.visit(node)
         self.iterations += 1
         self.refused += iteration.refused
         self.seconds = iteration.seconds
-        if iteration.measured is None:
+        events: list[Event] = []
+        if iteration.drawn is None:
             self.dead_ends += 1
-            self.tree.record(node, None, "")
-        events = [] if iteration.measured is None else self._measured(node, iteration.measured)
-        if iteration.measured is not None and iteration.expansion.variable is None:
-            self.tree.close(node, Closed.MEASURED)
+        else:
+            self.met.add(self.steps(node, iteration.drawn.steps))
+            if iteration.expansion.variable is None:
+                self.tree.close(node, Closed.MEASURED)
+            pending = Pending(self.iterations, node, iteration.drawn)
+            known = self.known.get(iteration.drawn.digest)
+            if known is None:
+                self.pending.append(pending)
+            else:
+                events = self._evaluated(pending, known, is_duplicate=True)
         if iteration.proven_ns is not None:
             self.tree.raise_bound(node, iteration.proven_ns)
         return [*events, self.progress()]
 
-    def _measured(self, node: Node, measured: Measured) -> list[Event]:
-        outcome = measured.outcome
-        bound_ns = measured.bound_ns * self.tree.scale
-        self.trials.append(
-            Trial(self.iterations, measured.digest, outcome, bound_ns, measured.is_duplicate, self.seconds)
-        )
-        events: list[Event] = [
-            Evaluated(self.iterations, measured.digest, bound_ns, outcome, measured.is_duplicate)
-        ]
-        if measured.is_duplicate:
+    def evaluate(self, evaluation: Evaluation) -> list[Event]:
+        """Adds the outcome of a program; raises `IndexError` where none with this code waits for it."""
+        met = [each for each in self.pending if each.drawn.digest == evaluation.digest]
+        if not met:
+            raise IndexError(evaluation.digest)
+        self.pending = [each for each in self.pending if each.drawn.digest != evaluation.digest]
+        self.seconds = evaluation.seconds
+        self.known[evaluation.digest] = evaluation.outcome
+        events: list[Event] = []
+        for place, each in enumerate(met):
+            events += self._evaluated(each, evaluation.outcome, is_duplicate=place > 0)
+        return [*events, self.progress()]
+
+    def _evaluated(self, pending: Pending, outcome: Outcome, *, is_duplicate: bool) -> list[Event]:
+        iteration, node, drawn = pending.iteration, pending.node, pending.drawn
+        bound_ns = drawn.bound_ns * self.tree.scale
+        self.trials.append(Trial(iteration, drawn.digest, outcome, bound_ns, is_duplicate, self.seconds))
+        events: list[Event] = [Evaluated(iteration, drawn.digest, bound_ns, outcome, is_duplicate)]
+        if is_duplicate:
             self.duplicates += 1
         else:
             self.evaluations += 1
             self.valid += outcome.is_valid
-            self.known[measured.digest] = outcome
-        if outcome.timing is None:
-            self.tree.record(node, None, measured.digest)
-            if not measured.is_duplicate:
-                steps = (*self.tree.steps(node), *measured.steps)
-                events += self._failed(self.iterations, measured.digest, outcome, steps)
-        else:
-            self.tree.record(node, outcome.timing.time_ns, measured.digest)
-            events += self._violated(measured.digest, measured.bound_ns, outcome.timing)
-            events += self._contends(node, measured, outcome.timing)
+        if outcome.timing is not None:
+            self.tree.record(node, outcome.timing.time_ns, drawn.digest)
+            events += self._violated(drawn.digest, drawn.bound_ns, outcome.timing)
+            if not is_duplicate:
+                events += self._contends(pending, outcome.timing)
+        elif not is_duplicate:
+            events += self._failed(iteration, drawn.digest, outcome, self.steps(node, drawn.steps))
         return events
+
+    def steps(self, node: Node, below: Sequence[Step]) -> tuple[Step, ...]:
+        """All decisions from the root to an implementation below a node, in the order of the ordering."""
+        return tuple(self._steps.setdefault(step, step) for step in (*self.tree.steps(node), *below))
 
     def compare(self, comparison: Comparison) -> list[Event]:
         """Takes over what a comparison of the contenders said.
@@ -241,18 +299,13 @@ class State:
         self.tree.recut(self.tree.cut_ns, scale)
         return [Violation(self.iterations, digest, bound_ns, timing, scale)]
 
-    def _contends(self, node: Node, measured: Measured, timing: Timing) -> list[Event]:
-        if measured.is_duplicate:
-            return []
+    def _contends(self, pending: Pending, timing: Timing) -> list[Event]:
         best_ns = self.best_ns
+        drawn = pending.drawn
         contender = Contender(
-            self.iterations,
-            measured.digest,
-            timing,
-            measured.bound_ns,
-            tuple(self._steps.setdefault(s, s) for s in (*self.tree.steps(node), *measured.steps)),
+            pending.iteration, drawn.digest, timing, drawn.bound_ns, self.steps(pending.node, drawn.steps)
         )
-        if self.is_contender(measured):
+        if self.is_contender(timing):
             insort(self.contenders, contender, key=_time_ns)
             for slower in self.contenders[self.kept_contenders :]:
                 insort(self.reserve, slower, key=_time_ns)

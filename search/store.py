@@ -1,8 +1,9 @@
-"""The record of a run: one SQLite file, to which every iteration is committed as it happens.
+"""The record of a run: one SQLite file, to which whatever happens is committed at once.
 
-In: what a run is about, once; then `Iteration` and `Comparison` records. Out: the same, in order. A process
-may be killed at any moment: what was committed is there, and what was not did not happen. One process
-writes at a time (a lock file says so, which the system releases with the process); any number may read.
+In: what a run is about, once; then `Iteration`, `Evaluation` and `Comparison` records. Out: the same, in
+order. A process may be killed at any moment: what was committed is there, and what was not did not happen.
+One process writes at a time (a lock file says so, which the system releases with the process); any number
+may read.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from typing import IO, Any, Self
 
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.comparison import Comparison
-from spacedsl.search.state import Iteration, Measured
+from spacedsl.search.state import Drawn, Evaluation, Iteration
 from spacedsl.search.tree import Expansion, Step
 
-SCHEMA = 2
+SCHEMA = 3
 DATABASE = "run.sqlite"
 LOCK = "run.lock"
 
@@ -39,21 +40,27 @@ CREATE TABLE iteration (
     steps TEXT,
     bound_ns REAL,
     digest TEXT,
-    is_duplicate INTEGER,
+    proven_ns REAL,
+    refused INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    evaluations INTEGER NOT NULL,
+    random_state TEXT NOT NULL
+);
+CREATE TABLE evaluation (
+    number INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
     time_ns REAL,
     low_ns REAL,
     high_ns REAL,
     samples INTEGER,
     failure TEXT,
     message TEXT,
-    proven_ns REAL,
-    refused INTEGER NOT NULL,
-    seconds REAL NOT NULL,
-    random_state TEXT NOT NULL
+    seconds REAL NOT NULL
 );
 CREATE TABLE comparison (
     number INTEGER NOT NULL,
     iterations INTEGER NOT NULL,
+    evaluations INTEGER NOT NULL,
     digest TEXT NOT NULL,
     time_ns REAL,
     low_ns REAL,
@@ -66,8 +73,8 @@ CREATE TABLE comparison (
 CREATE TABLE code (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
 _COLUMNS = (
-    "path", "expansion", "steps", "bound_ns", "digest", "is_duplicate", "time_ns", "low_ns", "high_ns",
-    "samples", "failure", "message", "proven_ns", "refused", "seconds", "random_state",
+    "path", "expansion", "steps", "bound_ns", "digest", "proven_ns", "refused", "seconds", "evaluations",
+    "random_state",
 )  # fmt: skip
 _INSERT = f"INSERT INTO iteration ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)})"
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA)
@@ -78,7 +85,12 @@ _ERRNO = {
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
 """What the system said when SQLite could not write."""
-_COMPARE = "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), ?, ?, ?, ?, ?, ?, ?"
+_EVALUATE = "INSERT INTO evaluation VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EVALUATED = "SELECT * FROM evaluation ORDER BY number"
+_COMPARE = (
+    "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), (SELECT COUNT(*) FROM evaluation), "
+    "?, ?, ?, ?, ?, ?, ?"
+)
 _COMPARED = "SELECT * FROM comparison ORDER BY number, rowid"
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM iteration ORDER BY number"
 
@@ -209,17 +221,18 @@ class Store:
             values["cpus"] = tuple(values["cpus"])
             return About(**values)
 
-    def append(self, iteration: Iteration, code: str | None = None) -> None:
-        """Commits an iteration, and the code of its implementation where it is to be kept.
-
-        Raises `OSError` where the file cannot be written.
-        """
+    def append(self, iteration: Iteration) -> None:
+        """Commits an iteration; raises `OSError` where the file cannot be written."""
         with self._writing():
             self._connection.execute(_INSERT, _row(iteration))
-            if code is not None and iteration.measured is not None:
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO code VALUES (?, ?)", (iteration.measured.digest, code)
-                )
+
+    def append_evaluation(self, evaluation: Evaluation, code: str | None = None) -> None:
+        """Commits an outcome, and the code where it is to be kept; raises `OSError` as `append` does."""
+        cells = (evaluation.digest, *_cells(evaluation.outcome), evaluation.seconds)
+        with self._writing():
+            self._connection.execute(_EVALUATE, cells)
+            if code is not None:
+                self._connection.execute("INSERT INTO code VALUES (?, ?)", (evaluation.digest, code))
 
     def append_comparison(self, comparison: Comparison) -> None:
         """Commits what a comparison of contenders said; raises `OSError` as `append` does."""
@@ -264,34 +277,48 @@ class Store:
                 iteration = _iteration(dict(zip(_COLUMNS, row, strict=True)))
             yield iteration
 
-    def history(self) -> Iterator[Iteration | Comparison]:
-        """All that is committed, in order."""
-        comparisons = self._comparisons()
-        after = 0
-        for after, iteration in enumerate(self.iterations(), start=1):
+    def history(self) -> Iterator[Iteration | Evaluation | Comparison]:
+        """All that is committed, in order: each says, or implies, how much of the others was before it."""
+        evaluations, comparisons = self._evaluations(), self._comparisons()
+        drawn = done = 0
+        for iteration in self.iterations():
+            for evaluation in evaluations[done : iteration.evaluations]:
+                yield from comparisons.pop((drawn, done), ())
+                yield evaluation
+                done += 1
+            yield from comparisons.pop((drawn, done), ())
             yield iteration
-            yield from comparisons.pop(after, ())
+            drawn += 1
+        for evaluation in evaluations[done:]:
+            yield from comparisons.pop((drawn, done), ())
+            yield evaluation
+            done += 1
+        yield from comparisons.pop((drawn, done), ())
         if comparisons:
-            raise DamagedError(
-                f"{self.folder / DATABASE} is damaged: {after} of {max(comparisons)} iterations are left"
-            )
+            raise DamagedError(f"{self.folder / DATABASE} is damaged: {drawn} iterations are left")
 
-    def _comparisons(self) -> dict[int, list[Comparison]]:
-        """By the number of iterations before them."""
-        found: dict[int, list[Comparison]] = {}
+    def _evaluations(self) -> list[Evaluation]:
+        with self._readable():
+            rows = self._connection.execute(_EVALUATED).fetchall()
+            return [Evaluation(digest, _outcome(*cells), seconds) for _, digest, *cells, seconds in rows]
+
+    def _comparisons(self) -> dict[tuple[int, int], list[Comparison]]:
+        """By the numbers of iterations and of evaluations before them."""
+        found: dict[tuple[int, int], list[Comparison]] = {}
         with self._readable():
             rows = self._connection.execute(_COMPARED).fetchall()
-            for (_, iterations), group in groupby(rows, key=lambda row: (row[0], row[1])):
-                outcomes = {digest: _outcome(*cells) for _, _, digest, *cells in group}
-                found.setdefault(iterations, []).append(Comparison(outcomes))
+            for (_, *before), group in groupby(rows, key=lambda row: row[:3]):
+                outcomes = {digest: _outcome(*cells) for _, _, _, digest, *cells in group}
+                found.setdefault((before[0], before[1]), []).append(Comparison(outcomes))
         return found
 
     def spent(self) -> tuple[float, int]:
         """Seconds of search and evaluations that are committed."""
         seconds, evaluations = self._connection.execute(
-            "SELECT COALESCE(MAX(seconds), 0), COUNT(CASE WHEN is_duplicate = 0 THEN 1 END) FROM iteration"
+            "SELECT COALESCE(MAX(seconds), 0), COUNT(*) FROM evaluation"
         ).fetchone()
-        return float(seconds), int(evaluations)
+        (drawn_s,) = self._connection.execute("SELECT COALESCE(MAX(seconds), 0) FROM iteration").fetchone()
+        return float(max(seconds, drawn_s)), int(evaluations)
 
     def code(self, digest: str) -> str | None:
         row = self._connection.execute("SELECT text FROM code WHERE digest = ?", (digest,)).fetchone()
@@ -338,22 +365,17 @@ def _refusals_of(file: Path) -> Iterator[None]:
 
 
 def _row(iteration: Iteration) -> tuple[object, ...]:
-    e, m = iteration.expansion, iteration.measured
+    e, d = iteration.expansion, iteration.drawn
     expansion = json.dumps([e.forced, e.bound_ns, e.variable, e.masks, e.bounds_ns, e.refused])
-    measured: tuple[object, ...] = (None,) * 10
-    if m is not None:
-        measured = (json.dumps(m.steps), m.bound_ns, m.digest, m.is_duplicate, *_cells(m.outcome))
+    drawn = (None,) * 3 if d is None else (json.dumps(d.steps), d.bound_ns, d.digest)
     return (
-        json.dumps(iteration.path), expansion, *measured,
-        iteration.proven_ns, iteration.refused, iteration.seconds, iteration.random_state,
+        json.dumps(iteration.path), expansion, *drawn, iteration.proven_ns, iteration.refused,
+        iteration.seconds, iteration.evaluations, iteration.random_state,
     )  # fmt: skip
 
 
-_OUTCOME = ("time_ns", "low_ns", "high_ns", "samples", "failure", "message")
-
-
 def _cells(outcome: Outcome) -> tuple[object, ...]:
-    """The columns `_OUTCOME`."""
+    """The columns `time_ns` to `message`."""
     t = outcome.timing
     timing = (None,) * 4 if t is None else (t.time_ns, t.low_ns, t.high_ns, t.samples)
     return (*timing, outcome.failure, outcome.message)
@@ -376,22 +398,17 @@ def _iteration(row: Mapping[str, Any]) -> Iteration:
     return Iteration(
         path=tuple(json.loads(row["path"])),
         expansion=Expansion(_steps(forced), bound_ns, variable, tuple(masks), tuple(bounds_ns), refused),
-        measured=None if row["steps"] is None else _measured(row),
+        drawn=None if row["steps"] is None else _drawn(row),
         proven_ns=row["proven_ns"],
         refused=row["refused"],
         seconds=row["seconds"],
+        evaluations=row["evaluations"],
         random_state=row["random_state"],
     )
 
 
-def _measured(row: Mapping[str, Any]) -> Measured:
-    return Measured(
-        steps=_steps(json.loads(row["steps"])),
-        bound_ns=row["bound_ns"],
-        digest=row["digest"],
-        outcome=_outcome(*(row[name] for name in _OUTCOME)),
-        is_duplicate=bool(row["is_duplicate"]),
-    )
+def _drawn(row: Mapping[str, Any]) -> Drawn:
+    return Drawn(_steps(json.loads(row["steps"])), row["bound_ns"], row["digest"])
 
 
 def _steps(pairs: list[list[int]]) -> tuple[Step, ...]:

@@ -34,7 +34,7 @@ class Closed(enum.Enum):
 
     CONSTRAINTS = "constraints"  # no implementation lies below it
     BOUND = "bound"  # none below it is faster than the best one
-    MEASURED = "measured"  # it is an implementation, and its outcome is known
+    MEASURED = "measured"  # it is an implementation, and its outcome is known or awaited
     EXPLORED = "explored"  # all its children are closed
 
 
@@ -195,11 +195,15 @@ class Tree:
         for member in (*node.children, *node.ancestry()):
             self._refresh(member)
 
-    def record(self, node: Node, time_ns: float | None, digest: str) -> None:
-        """Counts a visit, and a result where there is one, for the node and all its ancestors."""
+    def visit(self, node: Node) -> None:
+        """Counts a visit of the node and of all its ancestors."""
         for ancestor in node.ancestry():
             ancestor.visits += 1
-            if time_ns is not None and (time_ns, digest) not in ancestor.fastest:
+
+    def record(self, node: Node, time_ns: float, digest: str) -> None:
+        """Adds a result to the node and to all its ancestors."""
+        for ancestor in node.ancestry():
+            if (time_ns, digest) not in ancestor.fastest:
                 insort(ancestor.fastest, (time_ns, digest))
                 del ancestor.fastest[self._kept_times :]
 

@@ -149,6 +149,19 @@ def test_what_would_be_the_best_is_timed_twice_and_built_once(
     assert next(timings, None) is None
 
 
+def test_what_was_built_ahead_is_not_built_again(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = first("nonsense;")
+    evaluator.build([wrong, RIGHT])
+    with monkeypatch.context() as patch:
+        patch.setattr("spacedsl.codegen.evaluator.build_library", None)
+        assert_times(evaluator.run(RIGHT, None))
+        assert evaluator.run(wrong, None).failure is Failure.BUILD_ERROR
+    evaluator.build([])
+    assert_times(evaluator.run(RIGHT, None))
+
+
 WRONG_CODE = {
     "a wrong stride": changed("A[i0 * 144", "A[i0 * 135"),
     "a dropped initialisation": changed("init_0_1 = f32x16_broadcast(0.0f)", "init_0_1 = init_0_0 + 1"),

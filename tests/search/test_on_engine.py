@@ -80,6 +80,8 @@ class Recorder:
         self.met.add(decisions)
         return Lowered(hashlib.sha256(repr(decisions).encode()).hexdigest(), repr(decisions))
 
+    def build(self, programs: Sequence[Lowered]) -> None: ...
+
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         return Outcome(timing(1000.0 + int(lowered.digest[:6], 16)))
 

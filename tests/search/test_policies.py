@@ -50,6 +50,7 @@ def test_threshold_ascent_follows_the_child_with_the_highest_score() -> None:
     policy = ThresholdAscent(top_k=3)
     for child, results in times.items():
         for time_ns in results:
+            tree.visit(children[child])
             tree.record(children[child], time_ns, f"{time_ns}")
     assert [time_ns for time_ns, _ in tree.root.fastest] == [10.0, 11.0, 12.0]
     alpha = math.log(2 * 12 * 3)
@@ -60,8 +61,11 @@ def test_threshold_ascent_follows_the_child_with_the_highest_score() -> None:
 def test_the_same_code_found_twice_is_one_result() -> None:
     tree = tree_with((0.0, 0.0))
     first, second = tree.root.children
+    tree.visit(first)
     tree.record(first, 10.0, "same")
+    tree.visit(first)
     tree.record(first, 10.0, "same")
+    tree.visit(second)
     tree.record(second, 20.0, "other")
     assert tree.root.fastest == [(10.0, "same"), (20.0, "other")]
     assert tree.root.visits == 3
@@ -71,6 +75,7 @@ def test_the_same_code_found_twice_is_one_result() -> None:
 def test_untried_children_come_first_drawn_by_their_bounds() -> None:
     tree = tree_with((0.0, 50.0, 75.0, 100.0))
     tree.recut(100.0, 1.0)
+    tree.visit(tree.root.children[0])
     tree.record(tree.root.children[0], 500.0, "slow")
     rng = np.random.default_rng(1)
     counts = dict.fromkeys(range(4), 0)

@@ -10,11 +10,18 @@ import pytest
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.policies import ThresholdAscent
-from spacedsl.search.state import State, gap
+from spacedsl.search.state import Evaluation, Iteration, State, gap
 from spacedsl.search.store import Store
 from spacedsl.search.tree import Closed, Node, Tree
 from tests.search import long_run
 from tests.search.toy import ToyInstance
+
+
+def take(state: State, happened: Iteration | Evaluation) -> None:
+    if isinstance(happened, Iteration):
+        state.absorb(happened)
+    else:
+        state.evaluate(happened)
 
 
 def frontier(tree: Tree, node: Node) -> list[Node]:
@@ -46,10 +53,12 @@ def test_what_is_kept_up_equals_what_is_computed_anew(tmp_path: Path, slack: flo
     tree = Tree(instance, root, bound(root), ThresholdAscent().kept_times)
     state = State(tree, kept_contenders=5)
     with Store.open(tmp_path, read_only=True) as store:
-        iterations = list(store.iterations())
-    assert len(iterations) > 3
-    for iteration in iterations:
-        state.absorb(iteration)
+        history = list(store.history())
+    assert sum(isinstance(happened, Iteration) for happened in history) > 3
+    for happened in history:
+        if isinstance(happened, Comparison):
+            break
+        take(state, happened)
         leaves = frontier(tree, tree.root)
         assert tree.is_exhausted == (not leaves)
         assert tree.share_cut == pytest.approx(mass_cut(tree, tree.root))
@@ -74,8 +83,9 @@ def test_a_result_that_turns_out_wrong_no_longer_guides(tmp_path: Path) -> None:
     tree = Tree(instance, root, 0.0, ThresholdAscent().kept_times)
     state = State(tree, kept_contenders=5)
     with Store.open(tmp_path, read_only=True) as store:
-        for iteration in store.iterations():
-            state.absorb(iteration)
+        for happened in store.history():
+            if not isinstance(happened, Comparison):
+                take(state, happened)
     wrong = Outcome(None, Failure.WRONG_RESULT, "C differs")
     state.compare(Comparison({lost: wrong, slower: Outcome(Timing(1e6, 1e6, 1e6, 9))}))
     assert lost not in {digest for _, digest in tree.root.fastest}
@@ -92,11 +102,14 @@ def test_the_candidates_of_a_restored_tree_are_those_that_its_paths_say(tmp_path
     state = State(tree, kept_contenders=5)
     bound = long_run.bound(instance, 0.4)
     with Store.open(tmp_path, read_only=True) as store:
-        for iteration in store.iterations():
-            state.absorb(iteration)
-            node = tree.follow(iteration.path)
-            for child in node.children:
-                assert child.bound_ns >= bound(tree.candidate(child))
+        for happened in store.history():
+            if isinstance(happened, Iteration):
+                state.absorb(happened)
+                node = tree.follow(happened.path)
+                for child in node.children:
+                    assert child.bound_ns >= bound(tree.candidate(child))
+            elif isinstance(happened, Evaluation):
+                state.evaluate(happened)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
-from spacedsl.search.state import Iteration, Measured
+from spacedsl.search.state import Drawn, Evaluation, Iteration
 from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, new_folder
 from spacedsl.search.tree import Expansion, Step
 from tests.search.long_run import ABOUT, run
@@ -26,24 +26,23 @@ ROOT = Path(__file__).parents[2]
 ITERATION = Iteration(
     path=(0, 3, 1),
     expansion=Expansion((Step(4, 1 << 200),), 1.25, 7, (1, 6), (2.5, 0.1 + 0.2), 1),
-    measured=Measured(
-        (Step(7, 1), Step(9, 1 << 255)),
-        0.1 + 0.2,
-        "abc",
-        Outcome(Timing(1e6 / 3, 1e6 / 7, 1e7 / 9, 11)),
-        is_duplicate=False,
-    ),
+    drawn=Drawn((Step(7, 1), Step(9, 1 << 255)), 0.1 + 0.2, "abc"),
     proven_ns=None,
     refused=2,
     seconds=1.5,
+    evaluations=0,
     random_state='{"state": 340282366920938463463374607431768211455}',
 )
 
 
-def recorded(folder: Path) -> list[Iteration]:
-    """The iterations without what no two runs have in common: the clock."""
+EVALUATION = Evaluation("abc", Outcome(Timing(1e6 / 3, 1e6 / 7, 1e7 / 9, 11)), 1.75)
+
+
+def recorded(folder: Path) -> list[Iteration | Evaluation]:
+    """What happened, without what no two runs have in common: the clock; and without comparisons."""
     with Store.open(folder, read_only=True) as store:
-        return [replace(iteration, seconds=0.0) for iteration in store.iterations()]
+        history = [happened for happened in store.history() if not isinstance(happened, Comparison)]
+    return [replace(happened, seconds=0.0) for happened in history]
 
 
 def found(result: Result) -> list[tuple[str, float]]:
@@ -54,12 +53,8 @@ def found(result: Result) -> list[tuple[str, float]]:
     "iteration",
     [
         ITERATION,
-        replace(ITERATION, measured=None, proven_ns=float("inf")),
-        replace(
-            ITERATION,
-            path=(),
-            measured=Measured((), 0.0, "", Outcome(None, Failure.CRASH, "signal 11\nat"), is_duplicate=True),
-        ),
+        replace(ITERATION, drawn=None, proven_ns=float("inf")),
+        replace(ITERATION, path=(), drawn=Drawn((), 0.0, "")),
         replace(ITERATION, expansion=Expansion((), 0.0, None, (), (), 0), proven_ns=12.5),
     ],
 )
@@ -70,6 +65,19 @@ def test_an_iteration_is_read_back_as_it_was(tmp_path: Path, iteration: Iteratio
     with Store.open(tmp_path) as store:
         assert list(store.iterations()) == [iteration]
         assert store.about() == ABOUT
+
+
+@pytest.mark.parametrize(
+    "evaluation",
+    [EVALUATION, Evaluation("", Outcome(None, Failure.CRASH, "signal 11\nat"), 0.0)],
+)
+def test_an_evaluation_is_read_back_as_it_was(tmp_path: Path, evaluation: Evaluation) -> None:
+    with Store.create(tmp_path, ABOUT) as store:
+        store.append(ITERATION)
+        store.append_evaluation(evaluation, "code")
+        assert list(store.history()) == [ITERATION, evaluation]
+        assert store.code(evaluation.digest) == "code"
+        assert store.spent() == (max(evaluation.seconds, ITERATION.seconds), 1)
 
 
 def test_the_code_of_contenders_is_kept(tmp_path: Path) -> None:
@@ -139,19 +147,24 @@ def test_a_contender_that_failed_in_the_last_comparison_stays_failed_when_the_ru
     assert again.finalists[0].digest == first.finalists[1].digest
 
 
-def test_comparisons_are_read_back_between_the_iterations_where_they_were_made(tmp_path: Path) -> None:
+def test_history_is_read_back_in_its_order(tmp_path: Path) -> None:
+    """A batch of two, of which one is measured after a comparison; then another iteration."""
     early = Comparison(
         {"b": Outcome(Timing(3.0, 2.0, 4.0, 7)), "a": Outcome(None, Failure.CRASH, "signal 11")}
     )
     late = Comparison({"a": Outcome(Timing(0.1 + 0.2, 0.1, 1e9 / 3, 5))})
     with Store.create(tmp_path, ABOUT) as store:
+        other, last = replace(EVALUATION, digest="other"), replace(ITERATION, evaluations=2)
         store.append(ITERATION)
+        store.append(ITERATION)
+        store.append_evaluation(EVALUATION)
         store.append_comparison(early)
         store.append_comparison(late)
-        store.append(ITERATION)
+        store.append_evaluation(other)
+        store.append(last)
         store.append_comparison(late)
-        assert list(store.history()) == [ITERATION, early, late, ITERATION, late]
-        assert list(store.iterations()) == [ITERATION, ITERATION]
+        history = [ITERATION, ITERATION, EVALUATION, early, late, other, last, late]
+        assert list(store.history()) == history
 
 
 def test_the_times_of_the_last_comparison_are_those_of_the_run_from_then_on(tmp_path: Path) -> None:
@@ -216,7 +229,10 @@ def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
         "UPDATE about SET value = '{' WHERE key = 'seed'",
         "INSERT INTO about VALUES ('more', '1')",
         "UPDATE iteration SET expansion = '[' WHERE number = 2",
-        "UPDATE iteration SET failure = 'tired' WHERE number = 2",
+        "UPDATE evaluation SET failure = 'tired' WHERE number = 2",
+        "UPDATE evaluation SET digest = 'another' WHERE number = 2",
+        "DELETE FROM evaluation WHERE number = 1",
+        "DROP TABLE evaluation",
         "UPDATE iteration SET path = '[77]' WHERE number = 2",
         "DELETE FROM iteration WHERE number = 1",
         "DROP TABLE comparison",
@@ -262,9 +278,8 @@ def test_a_full_disk_is_said_with_the_name_of_the_file_and_what_was_committed_st
         committed = 0
         with pytest.raises(OSError, match="No space left on device") as caught:
             for number in range(100):
-                measured = replace(ITERATION.measured, digest=str(number)) if ITERATION.measured else None
-                store.append(replace(ITERATION, measured=measured), "x" * 2000)
+                store.append_evaluation(replace(EVALUATION, digest=str(number)), "x" * 2000)
                 committed += 1
         assert caught.value.filename == str(tmp_path / DATABASE)
-        assert len(list(store.iterations())) == committed > 0
+        assert len(list(store.history())) == committed > 0
     assert len(recorded(tmp_path)) == committed

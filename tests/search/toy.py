@@ -171,6 +171,7 @@ class ToyEvaluator:
     digest: Callable[[tuple[int, ...]], str] = str
     failing: Callable[[tuple[int, ...]], Failure | None] = lambda values: None
     runs: list[tuple[int, ...]] = field(default_factory=list)
+    built: list[tuple[int, ...]] = field(default_factory=list)
     compared: list[tuple[str, ...]] = field(default_factory=list)
     is_open: bool = False
 
@@ -185,6 +186,10 @@ class ToyEvaluator:
         if self.failing(values) is Failure.LOWERING:
             return Outcome(None, Failure.LOWERING, f"cannot lower {values}")
         return Lowered(self.digest(values), " ".join(map(str, values)))
+
+    def build(self, programs: Sequence[Lowered]) -> None:
+        assert self.is_open
+        self.built += [tuple(int(word) for word in program.code.split()) for program in programs]
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         assert self.is_open
