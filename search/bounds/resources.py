@@ -352,7 +352,7 @@ class Level:
         )
 
 
-STREAMING = ("NT", "NON_TEMPORAL", "STREAM")
+STREAMING = ("STREAMED", "NT", "NON_TEMPORAL")
 """Values of a choice about a store by which it goes around the caches."""
 
 

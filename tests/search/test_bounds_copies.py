@@ -108,6 +108,17 @@ def test_gaps_between_elements_count_in_loops_once_no_copy_can_close_them(space:
     assert terms(instance, copied)["DRAM bandwidth"] == strided["DRAM bandwidth"]
 
 
+def test_a_store_that_may_go_around_the_caches_is_not_held_to_the_rate_of_ordinary_ones() -> None:
+    level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 5.0, "plain_per_ns_all": 10.0})
+    device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
+    instance = instance_of(AXPY)
+    candidate, bound = root(instance), CpuBound(instance, device)
+    of = {r.name: number for number, r in enumerate(bound.resources)}["DRAM bandwidth"]
+    ways = {way: decide(instance, candidate, "caching", "store_z", way) for way in ("CACHED", "STREAMED")}
+    times = {way: bound.terms_ns(decided)[of] for way, decided in ways.items()}
+    assert bound.terms_ns(candidate)[of] == times["STREAMED"] < times["CACHED"]
+
+
 def test_loops_that_only_copy_may_store_around_the_caches(space: Path) -> None:
     level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 5.0, "plain_per_ns_all": 10.0})
     device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
