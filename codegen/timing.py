@@ -8,10 +8,9 @@ distribution: its ends are order statistics whose ranks follow from the binomial
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections.abc import Sequence
-
-from scipy.stats import binom
 
 from spacedsl.kernels.evaluation import Timing
 
@@ -36,7 +35,9 @@ def summarise(samples_ns: Sequence[float]) -> Timing:
 @functools.cache
 def _lower_rank(count: int) -> int:
     """The largest r with P(r-th smallest sample > median) <= 2.5 %; 0 where there is none."""
-    return int(binom.ppf((1 - _CONFIDENCE) / 2, count, 0.5))
+    from scipy.special import bdtrik
+
+    return math.ceil(bdtrik((1 - _CONFIDENCE) / 2, count, 0.5))
 
 
 def is_settled(timing: Timing, relative_error: float) -> bool:

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
-from scipy.stats import t as student
 
 from spacedsl.engine import sizes
 from spacedsl.engine.candidate import Candidate
@@ -127,9 +125,11 @@ def _is_at_most(estimate: Estimate, count: int) -> bool:
 
 
 def _proportion(hits: int, of: int) -> tuple[float, float]:
+    from scipy.special import betaincinv
+
     tail = (1 - CONFIDENCE) / 2
-    low = float(beta.ppf(tail, hits, of - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, of - hits)) if hits < of else 1.0
+    low = float(betaincinv(hits, of - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, of - hits, 1 - tail)) if hits < of else 1.0
     return low, high
 
 
@@ -158,7 +158,9 @@ def _interval(variation: float, skewness: float, count: int) -> tuple[float, flo
 
     `variation`: the standard deviation over the mean.
     """
-    root, quantile = math.sqrt(count), float(student.ppf((1 + CONFIDENCE) / 2, count - 1))
+    from scipy.special import stdtrit
+
+    root, quantile = math.sqrt(count), float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
     error, left = variation / math.sqrt(count - 1), skewness / root
 
     def corrected(t: float) -> float:
