@@ -37,7 +37,7 @@ def _lower_rank(count: int) -> int:
     """The largest r with P(r-th smallest sample > median) <= 2.5 %; 0 where there is none."""
     from scipy.special import bdtrik
 
-    return math.ceil(bdtrik((1 - _CONFIDENCE) / 2, count, 0.5))
+    return math.ceil(float(bdtrik((1 - _CONFIDENCE) / 2, count, 0.5)))
 
 
 def is_settled(timing: Timing, relative_error: float) -> bool:

@@ -128,7 +128,7 @@ class Instance:
         )
         for name, key, interval in found:
             quantity = self.space.quantities[name]
-            cells = presence_cells(self.layout, self.objects, quantity.params, key)
+            cells = presence_cells(self.layout, self.objects, quantity.params)(key)
             if all(vector[cell] == PRESENT for cell in cells):
                 yield quantity, tuple(names[k] for k in key), interval
 
@@ -195,11 +195,10 @@ def instantiate(
     """
     objects = collect(compiled.complete, kernel, device)
     verify(objects, reverse=True)
-    verify_maps(compiled.space, objects)
     expansion = expand(objects)
+    verify_maps(compiled.space, objects)
     if expansion.firings:
         verify(objects, reverse=False)
-        verify_maps(compiled.space, objects)
         refuse_cycles(compiled.complete, objects, expansion)
     instance = Instance(compiled, objects, expansion, engine)
     instance.root()
@@ -227,8 +226,9 @@ def _presence(space: Space, objects: Objects, layout: Layout) -> dict[int, tuple
         return found
     for choice in space.choices.values():
         if not isinstance(choice, Counter):
+            cells_of = presence_cells(layout, objects, choice.params)
             for key, cell in layout.cells[choice.name].items():
-                cells = presence_cells(layout, objects, choice.params, key)
+                cells = cells_of(key)
                 if cells:
                     found[cell] = cells
     return found

@@ -7,8 +7,10 @@ any propagation. Cells of one choice are laid out in order of the objects' posit
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 
 from spacedsl.compiler.ir import SATURATED
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
@@ -90,12 +92,33 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
 
 
 def presence_cells(
-    layout: Layout, objects: Objects, binders: tuple[Binder, ...], key: Key
-) -> tuple[int, ...]:
-    """The words that all say `PRESENT` once a binding's objects are members for certain, of quotients too."""
-    environment = dict(zip((b.name for b in binders), key, strict=True))
-    found = (binder_cells(layout, objects, binder, environment) for binder in binders)
-    return tuple(dict.fromkeys(cell for cells in found for cell in cells))
+    layout: Layout, objects: Objects, binders: tuple[Binder, ...]
+) -> Callable[[Key], tuple[int, ...]]:
+    """By binding: words that all say `PRESENT` once its objects are members for certain, of quotients too.
+
+    What is found of a variable's object is kept for further bindings.
+    """
+    places = {binder.name: place for place, binder in enumerate(binders)}
+    # What a variable relies on follows from its object and from those that its set is named with.
+    parts: list[tuple[Callable[[Key], object], Binder, dict[object, tuple[int, ...]]]] = [
+        (itemgetter(place, *(places[a] for a in binder.set.args)), binder, {})
+        for place, binder in enumerate(binders)
+    ]
+    whole: dict[tuple[tuple[int, ...], ...], tuple[int, ...]] = {}
+
+    def of(key: Key) -> tuple[int, ...]:
+        found = []
+        for ids_of, binder, known in parts:
+            ids = ids_of(key)
+            if ids not in known:
+                known[ids] = binder_cells(layout, objects, binder, dict(zip(places, key, strict=True)))
+            found.append(known[ids])
+        cells = tuple(found)
+        if cells not in whole:
+            whole[cells] = tuple(dict.fromkeys(chain.from_iterable(cells)))
+        return whole[cells]
+
+    return of
 
 
 def binder_cells(

@@ -42,10 +42,18 @@ def label(objects: Objects, name: str, args: tuple[str, ...], environment: Envir
 
 
 def _verify(objects: Objects, binders: tuple[Binder, ...], formula: Formula, *further: Use) -> None:
-    if not any(binder.by_map for binder in binders):
+    mapped = {binder.name for binder in binders if binder.by_map}
+    if not mapped:
         return
-    uses = [use for use in (*formula_uses(formula), *further) if len(use.args) > 1]
-    for environment in _bindings(objects, binders):
+    # Two variables that are no map applications are never one object.
+    uses = [
+        use
+        for use in (*formula_uses(formula), *further)
+        if len(use.args) > 1 and not mapped.isdisjoint(use.args)
+    ]
+    asked = mapped.union(*(use.args for use in uses))
+    last = max(place for place, binder in enumerate(binders) if binder.name in asked)
+    for environment in _bindings(objects, binders[: last + 1]):
         for use in uses:
             ids = [environment[a] for a in use.args]
             if len(set(ids)) < len(ids):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
-from spacedsl.engine.layout import ABSENT, presence_cells
+from spacedsl.engine.layout import ABSENT
 from spacedsl.language.space import View
 
 _HASH_BYTES = 8
@@ -30,16 +30,8 @@ class ViewHash:
     """What a view looks at, in an instance."""
 
     def __init__(self, instance: Instance, view: View) -> None:
-        params = {choice.name: choice.params for choice in instance.space.choices.values()}
-        owners = instance.layout.owners
         self._places = tuple(
-            _Place(
-                variable,
-                item.groups,
-                presence_cells(
-                    instance.layout, instance.objects, params[item.choice], owners[variable.offset][1]
-                ),
-            )
+            _Place(variable, item.groups, instance.presence.get(variable.offset, ()))
             for item in view.items
             for variable in instance.variables_of(item.choice)
         )

@@ -38,7 +38,7 @@ def check_round_trips(instance: Instance, descents: int) -> Packing:
 
 
 @pytest.mark.parametrize("engine", Engine)
-def test_candidates_of_a_matrix_product_tiled_twice_pack_into_little_more_than_a_kilobyte(
+def test_candidates_of_a_matrix_product_tiled_twice_pack_into_half_a_kilobyte(
     tmp_path: Path, engine: Engine
 ) -> None:
     path = tmp_path / "matmul.yaml"
@@ -47,7 +47,7 @@ def test_candidates_of_a_matrix_product_tiled_twice_pack_into_little_more_than_a
     instance = instantiate(compiled, load_kernel(path).backbone, SmallCpu(), engine)
     packing = check_round_trips(instance, 1 if engine is Engine.PYTHON else 6)
     # 35 statements, and 12 that triggers may add.
-    assert 300 < packing.size_bytes < 1150
+    assert 100 < packing.size_bytes < 512
     root = instance.root()
     assert root is not None
     assert len(root.vector) * root.vector.itemsize > 10 * packing.size_bytes
@@ -77,5 +77,7 @@ def test_bytes_of_another_root_are_refused() -> None:
     packing = Packing(here.root())
     with pytest.raises(ValueError, match="4 bytes"):
         packing.unpack(b"\x01\x01\x01\x01")
-    with pytest.raises(ValueError, match="contradict"):
-        packing.unpack(b"\x00\x01\x01")
+    for packed in (b"\x3c", b"\xd5"):  # no value for the first; a bit of no value
+        with pytest.raises(ValueError, match="contradict"):
+            packing.unpack(packed)
+    assert packing.pack(packing.unpack(b"\x15")) == b"\x15"

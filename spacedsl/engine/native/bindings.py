@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,15 @@ Truths = NDArray[np.bool_]
 Bindings = dict[str, Ids]
 """Arrays of equal length by variable; without variables there is one binding."""
 MOST_CODES = 2**62
+MOST_DENSE = 2**20
+"""Pairs of a relation that is kept as one truth for each."""
 
 
 class NativeLimitError(Exception):
     """This instance does not fit the tables of the native engine; the Python engine has no such limits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """A sparse relation: for each of `codes`, in order, the objects from one of `starts` to the next."""
 
@@ -58,19 +61,36 @@ class Rows:
 
     def holds(self, codes: Ids, objects: Ids) -> Truths:
         """Whether each object lies in the row of the code beside it."""
-        at, known = self._find(codes)
-        pairs = np.repeat(np.arange(len(self.codes)), np.diff(self.starts)) * self._width + self.objects
-        asked = at * self._width + objects
-        found = np.isin(asked, pairs) & (objects < self._width)
-        return known & found
+        if not len(self.codes):
+            return np.zeros(len(codes), np.bool_)
+        span, width = int(self.codes[-1]) + 1, self._width
+        inside = (codes < span) & (objects < width)
+        if span * width > MOST_DENSE:
+            at, known = self._find(codes)
+            return known & inside & np.isin(at * width + objects, self._pairs)
+        if not inside.all():
+            codes, objects = np.where(inside, codes, 0), np.where(inside, objects, 0)
+        return np.asarray(self._dense[codes * width + objects]) & inside
 
     @property
     def inverted(self) -> Rows:
         return rows(self.objects, np.repeat(self.codes, np.diff(self.starts)))
 
-    @property
+    @cached_property
     def _width(self) -> int:
         return int(self.objects.max(initial=0)) + 1
+
+    @cached_property
+    def _pairs(self) -> Ids:
+        """By place of the code, which with its objects makes one number each."""
+        return np.repeat(np.arange(len(self.codes)), np.diff(self.starts)) * self._width + self.objects
+
+    @cached_property
+    def _dense(self) -> Truths:
+        """By code and object."""
+        found = np.zeros((int(self.codes[-1]) + 1) * self._width, np.bool_)
+        found[np.repeat(self.codes, np.diff(self.starts)) * self._width + self.objects] = True
+        return found
 
     def _find(self, codes: Ids) -> tuple[Ids, Truths]:
         """The place of each code, and whether it is there; where it is not, some place."""
