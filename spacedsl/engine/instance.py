@@ -80,8 +80,6 @@ class Instance:
         """All decision variables (not counters, not representatives), by declaration, then by objects."""
         self.presence: Mapping[int, tuple[int, ...]] = _presence(self.space, objects, self.layout)
         """By cell of a decision: words that all say PRESENT once its objects are; no entry: always."""
-        self._by_offset = {variable.offset: variable for variable in self.variables}
-        self._by_names = {(variable.choice, variable.names): variable for variable in self.variables}
 
     @property
     def engine(self) -> Engine:
@@ -92,6 +90,14 @@ class Instance:
     def propagation(self) -> Propagation:
         """The reference engine, whichever runs."""
         return Propagation(self.compiled, self.objects, self.expansion, self.layout)
+
+    @cached_property
+    def _by_offset(self) -> Mapping[int, Variable]:
+        return {variable.offset: variable for variable in self.variables}
+
+    @cached_property
+    def _by_names(self) -> Mapping[tuple[str, tuple[str, ...]], Variable]:
+        return {(variable.choice, variable.names): variable for variable in self.variables}
 
     def root(self) -> Candidate | None:
         """The candidate before any decision, propagated; None where the space is empty."""
@@ -207,6 +213,7 @@ def instantiate(
 
 def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable, ...]:
     found: list[Variable] = []
+    object_of, name_of = objects.objects.__getitem__, objects.names.__getitem__
     for choice in space.choices.values():
         if not isinstance(choice, EnumChoice | IntegerChoice) or space.is_derived(choice.name):
             continue
@@ -214,7 +221,7 @@ def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable
             if layout.twins.get(cell, cell) < cell:
                 continue
             universe = choice.values if isinstance(choice, EnumChoice) else layout.universes[cell]
-            items, names = tuple([objects.objects[k] for k in key]), tuple([objects.names[k] for k in key])
+            items, names = tuple(map(object_of, key)), tuple(map(name_of, key))
             found.append(Variable(len(found), choice.name, items, names, cell, universe))
     return tuple(found)
 
