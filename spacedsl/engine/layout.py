@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from operator import itemgetter
 
 from spacedsl.compiler.ir import SATURATED
@@ -29,6 +29,7 @@ WORDS = {EnumChoice: 1, IntegerChoice: INTEGER_WORDS, Counter: 2}
 CERTAIN = 0
 """The word that says PRESENT of all that is there from the start."""
 ABSENT, PRESENT = 1, 2
+REVERSED = itemgetter(slice(None, None, -1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +67,13 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
         cells[choice.name] = places
         keys = objects.keys(choice.params)
         places.update(zip(keys, range(len(initial), sys.maxsize, WORDS[type(choice)]), strict=False))
-        owners.update((cell, (choice.name, key)) for key, cell in places.items())
+        owners.update(zip(places.values(), zip(repeat(choice.name), places, strict=False), strict=True))
         match choice:
             case EnumChoice():
                 initial += [choice.full] * len(keys)
                 if choice.symmetry is not Symmetry.NONE:
-                    pairs = ((cell, places.get(key[::-1])) for key, cell in places.items())
-                    twins.update((cell, twin) for cell, twin in pairs if twin is not None)
+                    others = map(places.get, map(REVERSED, places))
+                    twins.update((c, twin) for c, twin in zip(places.values(), others, strict=True) if twin)
             case IntegerChoice():
                 for key, cell in places.items():
                     universes[cell] = _universe(choice, objects, key)

@@ -31,6 +31,8 @@ Ids = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 Bindings = dict[str, Ids]
 """Arrays of equal length by variable; without variables there is one binding."""
+TABULAR = (Member, Distinct, Ascending)
+"""Tests that arrays answer, of any objects."""
 MOST_CODES = 2**62
 MOST_DENSE = 2**20
 """Pairs of a relation that is kept as one truth for each."""

@@ -22,7 +22,7 @@ from spacedsl.compiler.c.kept import library_of
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check, Limit
 from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
-from spacedsl.engine.native.bindings import NativeLimitError, Relations
+from spacedsl.engine.native.bindings import TABULAR, NativeLimitError, Relations
 from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, decisions, ground
@@ -127,8 +127,9 @@ class _Rows:
         """Fills in, by cell, where its rows begin and which object it is in them."""
         for family, places in self._cells.items():
             cells = list(places.values())
-            row[cells] = [self.offsets[family][key[:-1]] for key in places]
-            bit[cells] = self._numbers[[key[-1] for key in places]]
+            offsets, last = self.offsets[family], [key[-1] for key in places]
+            row[cells] = [offsets[key[:-1]] for key in places]
+            bit[cells] = self._numbers[last]
 
     def initial(self, row: Array, bit: Array) -> Array:
         """All rows before any propagation, from what `place` filled in."""
@@ -306,7 +307,8 @@ class _Filler:
 def _active(source: Source, bound: NDArray[np.int64], relations: Relations) -> NDArray[np.uint64]:
     """By row: the bits of the sites whose static tests the objects pass.
 
-    A test is asked only of objects that pass those before it: of others it may not have an answer.
+    A test that Python answers is asked only of objects that pass those before it: of others it may not have
+    an answer.
     """
     active = np.zeros((len(bound), source.words), np.uint64)
     known: dict[object, NDArray[np.bool_]] = {}
@@ -314,6 +316,12 @@ def _active(source: Source, bound: NDArray[np.int64], relations: Relations) -> N
         bindings = {variable: bound[:, place] for place, variable in enumerate(site.variables)}
         passes = np.ones(len(bound), np.bool_)
         for number, test in enumerate(site.wake.tests):
+            if isinstance(test, TABULAR):
+                key: object = (test, site.variables)
+                if key not in known:
+                    known[key] = relations.holds(test, bindings)
+                passes = passes & known[key]
+                continue
             key = (site.wake.tests[: number + 1], site.variables)
             if key not in known:
                 asked = np.flatnonzero(passes)
