@@ -114,11 +114,7 @@ def read_core(lines: Iterable[str]) -> Core:
                 dtype=dtype, lanes=lanes, unit=unit, instructions_per_ns=_raised(rate, CORE_MARGIN)
             )
             for (dtype, lanes), of_units in sorted(_by_width(rates).items())
-            for unit, rate in (
-                ("multiply", of_units["multiply"]),
-                ("add", of_units["add"]),
-                ("any", _any_rate(of_units)),
-            )
+            for unit, rate in {**of_units, "any": _any_rate(of_units)}.items()
         ),
         tuple(
             AccessRate(

@@ -57,9 +57,10 @@ class ArithmeticRate(_Frozen):
     lanes: int = Field(ge=1)
     """Elements of one instruction: 1 for scalar code."""
     instructions_per_ns: float = Field(gt=0)
-    unit: Literal["multiply", "add", "any"] = "any"
-    """Multiplications and fused multiply-adds; additions and subtractions; any mixture of them all. Some
-    processors add and multiply in different units, so that a mixture is faster than either."""
+    unit: Literal["multiply", "add", "any", "divide", "root", "extreme"] = "any"
+    """Multiplications and fused multiply-adds; additions and subtractions; any mixture of these; divisions;
+    square roots; the greater or smaller of two vectors. Some processors add and multiply in different units,
+    so that a mixture is faster than either."""
 
 
 class AccessRate(_Frozen):

@@ -1,6 +1,6 @@
 /* What one core can do at most: independent arithmetic instructions, loads and stores in the L1 cache, and
- * the latency of a chain of accumulations, on the CPU that the argument names. Built with the flags that candidates are built with, and
- * -DVECTOR_BYTES. Prints one line for each measurement:
+ * the latency of a chain of accumulations, on the CPU that the argument names. Built with the flags that
+ * candidates are built with, and -DVECTOR_BYTES. Prints one line for each measurement:
  *
  *     arithmetic <dtype> <lanes> <unit> <instructions per ns>
  *     chain <dtype> <lanes> add|fma <ns for one step>
@@ -169,6 +169,65 @@ WIDTH(f64v64, f64x8, F)
 WIDTH(i32v64, i32x16, F)
 #endif
 
+/* Divisions, roots, and the greater of two: by the instructions that candidates name, where there are any. */
+#if defined __x86_64__
+#define ROOTS_AND_EXTREMES_16(X)                                                                  \
+  X(root, f32, 1, float, __builtin_ia32_sqrtss((f32x4){c})[0])                                    \
+  X(root, f64, 1, double, __builtin_ia32_sqrtsd((f64x2){c})[0])                                   \
+  X(root, f32, 4, f32x4, __builtin_ia32_sqrtps(c))                                                \
+  X(root, f64, 2, f64x2, __builtin_ia32_sqrtpd(c))                                                \
+  X(extreme, f32, 4, f32x4, __builtin_ia32_maxps(c, a))                                           \
+  X(extreme, f64, 2, f64x2, __builtin_ia32_maxpd(c, a))
+#define ROOTS_AND_EXTREMES_32(X)                                                                  \
+  X(root, f32, 8, f32x8, __builtin_ia32_sqrtps256(c))                                             \
+  X(root, f64, 4, f64x4, __builtin_ia32_sqrtpd256(c))                                             \
+  X(extreme, f32, 8, f32x8, __builtin_ia32_maxps256(c, a))                                        \
+  X(extreme, f64, 4, f64x4, __builtin_ia32_maxpd256(c, a))
+#define ROOTS_AND_EXTREMES_64(X)                                                                  \
+  X(root, f32, 16, f32x16, __builtin_ia32_sqrtps512_mask(c, c, -1, 4))                            \
+  X(root, f64, 8, f64x8, __builtin_ia32_sqrtpd512_mask(c, c, -1, 4))                              \
+  X(extreme, f32, 16, f32x16, __builtin_ia32_maxps512_mask(c, a, c, -1, 4))                       \
+  X(extreme, f64, 8, f64x8, __builtin_ia32_maxpd512_mask(c, a, c, -1, 4))
+#else
+#define ROOTS_AND_EXTREMES_16(X)
+#define ROOTS_AND_EXTREMES_32(X)
+#define ROOTS_AND_EXTREMES_64(X)
+#endif
+#define RARE_16(X)                                                                                \
+  X(divide, f32, 1, float, c / a) X(divide, f64, 1, double, c / a)                                \
+  X(divide, f32, 4, f32x4, c / a) X(divide, f64, 2, f64x2, c / a) ROOTS_AND_EXTREMES_16(X)
+#if VECTOR_BYTES >= 32
+#define RARE_32(X) X(divide, f32, 8, f32x8, c / a) X(divide, f64, 4, f64x4, c / a) ROOTS_AND_EXTREMES_32(X)
+#else
+#define RARE_32(X)
+#endif
+#if VECTOR_BYTES >= 64
+#define RARE_64(X) X(divide, f32, 16, f32x16, c / a) X(divide, f64, 8, f64x8, c / a) ROOTS_AND_EXTREMES_64(X)
+#else
+#define RARE_64(X)
+#endif
+#define RARE(X) RARE_16(X) RARE_32(X) RARE_64(X)
+
+enum { divide_STEPS = STEPS / 5, root_STEPS = STEPS / 5, extreme_STEPS = 2 * STEPS };
+#define TURN(step, c) c = step(c, a); OPAQUE(FLOATING, c);
+#define DEFINE(unit, dtype, lanes, T, value)                                                      \
+  static inline T unit##_##dtype##_##lanes##_step(T c, T a) { (void)a; return value; }            \
+  static void unit##_##dtype##_##lanes(void) {                                                    \
+    T a = (T){0} + 1;                                                                             \
+    OPAQUE(FLOATING, a);                                                                          \
+    T c0 = a, c1 = a, c2 = a, c3 = a, c4 = a, c5 = a, c6 = a, c7 = a, c8 = a, c9 = a, c10 = a,    \
+      c11 = a;                                                                                    \
+    for (int t = 0; t < unit##_STEPS; t++) { TURNS(unit##_##dtype##_##lanes##_step) }             \
+  }
+#define TURNS(step)                                                                               \
+  TURN(step, c0) TURN(step, c1) TURN(step, c2) TURN(step, c3) TURN(step, c4) TURN(step, c5)       \
+  TURN(step, c6) TURN(step, c7) TURN(step, c8) TURN(step, c9) TURN(step, c10) TURN(step, c11)
+RARE(DEFINE)
+
+#define REPORT_RARE(unit, dtype, lanes, T, value)                                                 \
+  printf("arithmetic %s %d %s %.4f\n", #dtype, lanes, #unit,                                      \
+         (double)(CHAINS * unit##_STEPS) / best_ns(unit##_##dtype##_##lanes));
+
 static void report_arithmetic(const char *dtype, int lanes, const char *unit, void (*run)(void)) {
   printf("arithmetic %s %d %s %.4f\n", dtype, lanes, unit, 2.0 * CHAINS * STEPS / best_ns(run));
 }
@@ -226,5 +285,6 @@ int main(int argc, char **argv) {
   REPORT(f64v64, "f64", 8, 64)
   REPORT(i32v64, "i32", 4, 64)
 #endif
+  RARE(REPORT_RARE)
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { USES = 5, MOST_NEST = 20, MOST_INDICES = 8, WORD_BITS = 64 };
+enum { USES = 8, MOST_NEST = 20, MOST_INDICES = 8, WORD_BITS = 64 };
 /* MOST_DIMS, MOST_REDUCTIONS, MOST_NESTS and MOST_CUTS are defined on the command line: what the model at hand needs. */
 enum { UNITS, CHAIN, LOADS, LEVEL, LOOPS };
 

@@ -1,9 +1,8 @@
 """What every implementation of a kernel must do, whatever is decided: the static half of the CPU's bound.
 
-In: a backbone. Out: for each unit of arithmetic, the instructions that occupy it and how many of their
-iterations no compiler can save; for each tensor, how many distinct bytes and cache lines are touched. Only
-what is certain counts: a compiler merges equal operations, hoists what does not vary, fuses products with
-sums, and folds neutral constants. Nothing here depends on a candidate.
+In: a backbone. Out: for each tensor, how many distinct bytes and cache lines are touched, and by which loads
+and stores at least; which iterations of a nest certainly differ. `arithmetic.py` counts what is computed.
+Nothing here depends on a candidate.
 """
 
 from __future__ import annotations
@@ -11,20 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from spacedsl.kernels.linalg.backbone import (
     Access,
-    Accumulator,
     Dimension,
-    DType,
     Instruction,
     Kernel,
     LogicalDim,
-    Number,
     Op,
-    Operand,
-    ParameterValue,
     Tensor,
     Value,
 )
@@ -34,18 +27,11 @@ LINE_BYTES = 64
 LONGEST_UNROLLED = 512
 """Iterations that a compiler might turn into straight-line code, which it then arranges as it likes."""
 
-Unit = Literal["multiply", "add", "any"]
-
-_ARITHMETIC = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.FMA})
 _COPIES = frozenset({Op.LOAD, Op.STORE, Op.MOVE})
 """What computes nothing: a compiler may do it in other pieces, by calls of the library."""
 
-_COMMUTATIVE = frozenset({Op.ADD, Op.MUL})
 
-Key = tuple[object, ...]
-
-
-# ---- Arithmetic ----------------------------------------------------------------------------------------
+# ---- Instructions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,91 +48,6 @@ class Operation:
 
 Alternatives = tuple[Operation, ...]
 """Operations that a compiler may merge, so that one of them is certain."""
-
-
-def operations(kernel: Kernel) -> dict[Unit, tuple[Alternatives, ...]]:
-    """For each unit, what must be executed there."""
-    found: dict[Unit, dict[Key, list[Operation]]] = {"multiply": {}, "add": {}, "any": {}}
-    for instruction in kernel.instructions:
-        for unit in _units(instruction):
-            key = _product_key(instruction) if unit == "multiply" else _key(instruction)
-            operation = Operation(instruction, _iterations(instruction), instruction, instruction.dims)
-            found[unit].setdefault(key, []).append(operation)
-    return {unit: tuple(map(tuple, classes.values())) for unit, classes in found.items()}
-
-
-def _units(instruction: Instruction) -> frozenset[Unit]:
-    """The units that are occupied once for each iteration, however the compiler fuses and splits.
-
-    A product that is only added somewhere can become part of a fused multiply-add there, which then is
-    no addition; a fused multiply-add can be split in two.
-    """
-    numbers = {abs(o.value) for o in instruction.operands if isinstance(o, Number)}
-    op = instruction.op
-    if op not in _ARITHMETIC or _may_be_narrower(instruction):
-        return frozenset()
-    if instruction.dtype is DType.I32:
-        # Integers can be regrouped: only that something is accumulated is certain.
-        return frozenset({"any"}) if instruction.reduced_dims and 0.0 not in numbers else frozenset()
-    factors = {abs(o.value) for o in instruction.operands[:2] if isinstance(o, Number)}
-    units: set[Unit] = set()
-    match op:
-        case Op.FMA:
-            units = {"any"} if factors & {0.0, 1.0, 2.0} else {"multiply", "any"}
-        case Op.MUL if not numbers & {0.0, 1.0}:
-            units = set() if 2.0 in numbers else {"multiply"}
-            if not _is_only_added(instruction):
-                units |= {"any"}
-        case Op.ADD | Op.SUB if 0.0 not in numbers:
-            units = {"any"} if _adds_product(instruction) else {"add", "any"}
-        case Op.DIV if 1.0 not in numbers:
-            units = {"any"}
-    return frozenset(units)
-
-
-def _may_be_narrower(instruction: Instruction) -> bool:
-    """Whether a compiler may compute in f32 what is said to be f64.
-
-    One operation between f32 operands and an f32 result, which is rounded to the same number either way.
-    """
-    if instruction.dtype is not DType.F64 or instruction.op is Op.FMA or instruction.reduced_dims:
-        return False
-    makers = [o.instruction for o in instruction.operands if isinstance(o, Value)]
-    return all(
-        other.access is not None and other.access_dtype.nbytes < instruction.dtype.nbytes
-        for other in (*makers, *instruction.consumers)
-    )
-
-
-def _is_only_added(product: Instruction) -> bool:
-    return all(
-        user.op in (Op.ADD, Op.SUB) or (user.op is Op.NEG and _is_only_added(user))
-        for user in product.consumers
-    )
-
-
-def _adds_product(instruction: Instruction) -> bool:
-    def is_product(operand: Operand) -> bool:
-        if not isinstance(operand, Value):
-            return False
-        made = operand.instruction
-        return made.op is Op.MUL or (made.op is Op.NEG and is_product(made.operands[0]))
-
-    return any(is_product(o) for o in instruction.operands)
-
-
-def _iterations(instruction: Instruction) -> int:
-    """Iterations that differ in what they read, or that accumulate.
-
-    An index along which all operands stay the same does not count: the operation can be hoisted out of
-    its loop. A sum of floating-point numbers, though, takes all its terms, equal or not.
-    """
-    reduced = {d.index for d in instruction.reduced_dims}
-    varying = varying_indices(instruction)
-    if instruction.dtype is DType.I32:
-        # The first term is no addition; equal terms are a product.
-        return _extent(instruction, varying - reduced) * max(_extent(instruction, varying & reduced) - 1, 0)
-    return _extent(instruction, varying | reduced)
 
 
 def varying_indices(instruction: Instruction) -> set[str]:
@@ -181,40 +82,9 @@ def _loads(instruction: Instruction) -> tuple[Instruction, ...]:
     return tuple(dict.fromkeys(load for maker in made for load in _loads(maker)))
 
 
-def _extent(instruction: Instruction, indices: Iterable[str]) -> int:
+def extent_of(instruction: Instruction, indices: Iterable[str]) -> int:
     extents = {logical.index: logical.extent for logical in instruction.logical_dims}
     return math.prod(extents[i] for i in indices)
-
-
-def _key(instruction: Instruction) -> Key:
-    """Equal for instructions that may compute the same."""
-    operands = [_operand_key(o) for o in instruction.operands]
-    if instruction.op in _COMMUTATIVE:
-        operands.sort(key=repr)
-    elif instruction.op is Op.FMA:
-        operands = [*sorted(operands[:2], key=repr), *operands[2:]]
-    access = instruction.access
-    place = () if access is None else (access.tensor.name, *((d.index, s) for d, s in access.strides))
-    own = tuple((logical.index, logical.extent) for logical in instruction.logical_dims)
-    return (instruction.op, instruction.dtype, own, place, *operands)
-
-
-def _product_key(instruction: Instruction) -> Key:
-    """Equal for instructions with the same product: it may be computed once for all of them."""
-    factors = sorted((_operand_key(o) for o in instruction.operands[:2]), key=repr)
-    return (instruction.dtype, *factors)
-
-
-def _operand_key(operand: Operand) -> Key:
-    match operand:
-        case Number(value):
-            return ("number", value)
-        case ParameterValue(parameter):
-            return ("parameter", parameter.name)
-        case Value(instruction, _):
-            return ("value", *_key(instruction))
-        case Accumulator(initialiser, _, reduced):
-            return ("accumulator", *(d.index for d in reduced), *_key(initialiser))
 
 
 # ---- Memory --------------------------------------------------------------------------------------------
@@ -331,7 +201,7 @@ def stored_by(store: Instruction, elements: int) -> Alternatives:
         further = tuple(d for d in store.dims if d.index not in indices)
         found.append(Operation(store, elements, maker, (*made, *further)))
         if maker.is_storable:
-            found.append(Operation(store, min(elements, _extent(maker, indices)), maker, made))
+            found.append(Operation(store, min(elements, extent_of(maker, indices)), maker, made))
     return tuple(found)
 
 

@@ -19,10 +19,11 @@ from spacedsl.engine.layout import ABSENT, CERTAIN, INTEGER_WORDS, PRESENT, WORD
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 from spacedsl.language.space import Counter, EnumChoice, Is, Visibility
 from spacedsl.language.space import Use as ChoiceUse
+from spacedsl.search.bounds.arithmetic import UNITS
 from spacedsl.search.bounds.certain import Operation
 from spacedsl.search.bounds.rates import Rates, Use
 
-USES: tuple[Use, ...] = ("multiply", "add", "any", "load", "store")
+USES: tuple[Use, ...] = (*UNITS, "load", "store")
 
 Words = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.linalg.backbone import DType, Instruction, Value
-from spacedsl.search.bounds.certain import Unit
+from spacedsl.search.bounds.arithmetic import UNITS, Unit
 
 Use = Unit | Literal["load", "store"]
 """What an instruction occupies."""
@@ -35,9 +35,6 @@ def used_dtypes(instruction: Instruction, use: Use) -> tuple[DType, ...]:
     return tuple(dict.fromkeys((instruction.dtype, *(other.access_dtype for other in others))))
 
 
-_UNITS: tuple[Unit, ...] = ("multiply", "add", "any")
-
-
 @dataclass(frozen=True, slots=True)
 class Rates:
     """Instructions per ns of one thread, by use, element type and lanes."""
@@ -49,7 +46,7 @@ class Rates:
     def of(cls, device: CpuDevice) -> Rates:
         tables: dict[tuple[Use, DType], Mapping[int, float]] = {}
         for dtype in DType:
-            for unit in _UNITS:
+            for unit in UNITS:
                 tables[unit, dtype] = _unit_table(device, dtype, unit)
             tables["load", dtype] = _access_table(device, dtype, "load")
             tables["store", dtype] = _access_table(device, dtype, "store")
@@ -96,9 +93,10 @@ def _unit_table(device: CpuDevice, dtype: DType, unit: Unit) -> dict[int, float]
     table: dict[int, float] = {}
     for lanes in sorted({r.lanes for r in measured}):
         of_unit = {r.unit: r.instructions_per_ns for r in measured if r.lanes == lanes}
-        # Without a figure for mixtures, both units may work side by side.
+        # Without a figure for mixtures, both units may work side by side. Extremes may have units of their
+        # own; single ones, a compiler may find out by jumps.
         mixed = of_unit.get("any", of_unit.get("multiply", math.inf) + of_unit.get("add", math.inf))
-        table[lanes] = of_unit.get(unit, mixed)
+        table[lanes] = of_unit.get(unit, math.inf if unit == "extreme" else mixed)
     return table
 
 

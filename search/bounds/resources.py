@@ -16,16 +16,15 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Value
 from spacedsl.language.space import EnumChoice
+from spacedsl.search.bounds.arithmetic import Unit, operations
 from spacedsl.search.bounds.certain import (
     Alternatives,
     Footprint,
     Operation,
-    Unit,
     element_bytes,
     fed_by,
     footprints,
     line_bytes,
-    operations,
     read_back,
     stored_by,
 )
@@ -34,7 +33,14 @@ from spacedsl.search.bounds.nests import Nest, NestView, Pressure, copied_inside
 from spacedsl.search.bounds.rates import Use, mixed_rate, read_rate
 from spacedsl.search.bounds.reductions import Reduction, kept_values, reductions
 
-_UNITS: dict[Unit, str] = {"multiply": "multipliers", "add": "adders", "any": "arithmetic"}
+_UNITS: dict[Unit, str] = {
+    "multiply": "multipliers",
+    "add": "adders",
+    "any": "arithmetic",
+    "divide": "divisions",
+    "root": "square roots",
+    "extreme": "extremes",
+}
 
 
 class Resource(Protocol):

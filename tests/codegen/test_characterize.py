@@ -218,7 +218,7 @@ def test_this_machine_is_described_completely(measured: tuple[CpuDevice, Path]) 
     assert {1, device.vector_bytes // 4} <= widths
     for dtype in ("f32", "f64", "i32"):
         units = {r.unit for r in device.arithmetic if r.dtype == dtype}
-        assert units == {"multiply", "add", "any"}
+        assert {"multiply", "add", "any"} <= units
     assert {a.kind for a in device.accesses} == {"load", "store"}
     assert {c.dtype for c in device.latencies} == {"f32", "f64", "i32"}
     assert {c.op for c in device.latencies} == {"add", "fma"}

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 
 from spacedsl.codegen import program as tree
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.linalg.backbone import Op
 
 Executed = Counter[tuple[str, int]]
 """Instructions of the busiest thread, by kind and bytes."""
@@ -23,6 +24,10 @@ _RESOURCES = {
     "load": "load instructions",
     "store": "store instructions",
 }
+
+
+_PRODUCTS = {Op.EXP: 10}
+"""Products, fused or not, that a function of f32 is printed as: of its polynomial and what leads to it."""
 
 
 def executed_time_ns(program: tree.Program, device: CpuDevice) -> dict[str, float]:
@@ -82,6 +87,8 @@ def iterations(
 def counted(expression: tree.Expression, kept: Kept) -> Iterator[tuple[str, int]]:
     if isinstance(expression, tree.Fma | tree.Mul):
         yield "multiply", width(expression)
+    elif isinstance(expression, tree.Apply):
+        yield from [("multiply", width(expression))] * _PRODUCTS.get(expression.function, 0)
     elif isinstance(expression, tree.Load | tree.PartialLoad) and not is_kept(expression, kept):
         yield "load", width(expression)
     for part in tree.operands(expression):

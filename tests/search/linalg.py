@@ -14,6 +14,7 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
+from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
 from spacedsl.search.orderings import Ordering, select_ordering
 
@@ -197,3 +198,23 @@ def descent(instance: Instance, random: np.random.Generator) -> Iterator[Candida
         masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
         children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
         candidate = next(child for child in children if child is not None)
+
+
+ELEMENTWISE = """
+kernel: elementwise
+backbone: linalg
+sizes: {{n: 100}}
+tensors:
+  {inputs}
+  y: {{dtype: {dtype}, shape: [n], output: true}}
+  z: {{dtype: {dtype}, shape: [n], output: true}}
+compute:
+  - y[i] = {y}
+  - z[i] = {z}
+"""
+
+
+def elementwise(y: str, z: str = "c[i]", dtype: str = "f32") -> Kernel:
+    read = [name for name in "abc" if f"{name}[" in y + z]
+    inputs = "\n  ".join(f"{name}: {{dtype: {dtype}, shape: [n]}}" for name in read)
+    return parse(ELEMENTWISE.format(y=y, z=z, dtype=dtype, inputs=inputs)).backbone

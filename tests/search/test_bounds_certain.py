@@ -13,7 +13,6 @@ from spacedsl.kernels.linalg.backbone import (
     Access,
     DType,
     Instruction,
-    Kernel,
     LogicalDim,
     Op,
     Tensor,
@@ -25,39 +24,10 @@ from spacedsl.search.bounds.certain import (
     distinct_indices,
     distinct_lines,
     footprints,
-    operations,
     varying_indices,
 )
 
-from .linalg import MATMUL, parse
-
-ELEMENTWISE = """
-kernel: elementwise
-backbone: linalg
-sizes: {{n: 100}}
-tensors:
-  {inputs}
-  y: {{dtype: {dtype}, shape: [n], output: true}}
-  z: {{dtype: {dtype}, shape: [n], output: true}}
-compute:
-  - y[i] = {y}
-  - z[i] = {z}
-"""
-
-
-def elementwise(y: str, z: str = "c[i]", dtype: str = "f32") -> Kernel:
-    read = [name for name in "abc" if f"{name}[" in y + z]
-    inputs = "\n  ".join(f"{name}: {{dtype: {dtype}, shape: [n]}}" for name in read)
-    return parse(ELEMENTWISE.format(y=y, z=z, dtype=dtype, inputs=inputs)).backbone
-
-
-def work(kernel: Kernel) -> dict[str, int]:
-    """Certain iterations by unit."""
-    return {
-        unit: sum(min(o.iterations for o in members) for members in classes)
-        for unit, classes in operations(kernel).items()
-    }
-
+from .linalg import MATMUL, elementwise, parse
 
 # ---- Addresses -----------------------------------------------------------------------------------------
 
@@ -128,47 +98,7 @@ def test_gaps_of_strides_count_as_whole_lines_of_loads_and_not_of_stores() -> No
     assert found["C"].line_bytes == 64 * 64 * 4
 
 
-# ---- Operations ----------------------------------------------------------------------------------------
-
-
-def test_a_matrix_product_needs_all_its_multiply_adds() -> None:
-    assert work(parse(MATMUL).backbone) == {"multiply": 64 * 64 * 2048, "add": 0, "any": 64 * 64 * 2048}
-
-
-@pytest.mark.parametrize(
-    ("y", "z", "multiply", "add", "any_unit"),
-    [
-        pytest.param("a[i] + b[i]", "c[i]", 0, 100, 100, id="addition"),
-        pytest.param("a[i] * b[i]", "c[i]", 100, 0, 100, id="multiplication"),
-        pytest.param("a[i] / b[i]", "c[i]", 0, 0, 100, id="division"),
-        pytest.param("-a[i]", "c[i]", 0, 0, 0, id="a sign is flipped for nothing"),
-        pytest.param("a[i] * 1", "c[i]", 0, 0, 0, id="a factor of one is folded"),
-        pytest.param("a[i] * 2", "c[i]", 0, 0, 100, id="twice is a sum"),
-        pytest.param("a[i] - 0", "c[i]", 0, 0, 0, id="nothing is not subtracted"),
-        pytest.param("c[i] - a[i] * b[i]", "c[i]", 100, 0, 100, id="a product is fused with a difference"),
-        pytest.param("a[i] + b[i]", "b[i] + a[i]", 0, 100, 100, id="equal sums are one"),
-        pytest.param("a[i] * b[i]", "b[i] * a[i] + c[i]", 100, 0, 200, id="equal products are one"),
-    ],
-)
-def test_only_what_no_compiler_saves_is_counted(
-    y: str, z: str, multiply: int, add: int, any_unit: int
-) -> None:
-    assert work(elementwise(y, z)) == {"multiply": multiply, "add": add, "any": any_unit}
-
-
-def test_a_convolution_needs_all_its_multiply_adds() -> None:
-    text = """
-kernel: convolution
-backbone: linalg
-sizes: {y: 5, f: 4, c: 3, taps: 3}
-tensors:
-  I: {dtype: f32, shape: [2 * y + taps, c]}
-  W: {dtype: f32, shape: [taps, c, f]}
-  R: {dtype: f32, shape: [y, f], output: true}
-compute:
-  - R[i, o] = sum[r, p](I[2 * i + r, p] * W[r, p, o])
-"""
-    assert work(parse(text).backbone)["multiply"] == 5 * 4 * 3 * 3
+# ---- Kernels -------------------------------------------------------------------------------------------
 
 
 several = st.lists(st.integers(2, 5), min_size=3, max_size=3).flatmap(
@@ -203,39 +133,6 @@ def test_no_two_iterations_that_count_read_the_same_addresses(
         for index in itertools.product(*ranges)
     ]
     assert len(set(read)) == len(read)
-
-
-def test_integers_may_be_regrouped_so_that_only_accumulations_are_certain() -> None:
-    assert work(elementwise("a[i] * b[i] + c[i]", dtype="i32")) == {"multiply": 0, "add": 0, "any": 0}
-    found = work(parse(MATMUL.replace("f32", "i32")).backbone)
-    assert found == {"multiply": 0, "add": 0, "any": 64 * 64 * 2047}
-
-
-def test_bytes_are_those_of_memory_and_arithmetic_that_of_what_is_computed_in() -> None:
-    halves = parse(MATMUL.replace("dtype: f32", "dtype: bf16")).backbone
-    assert work(halves) == work(parse(MATMUL).backbone)
-    assert {f.tensor.name: f.nbytes for f in footprints(halves)} == {
-        "A": 64 * 2048 * 2, "B": 64 * 2048 * 2, "C": 64 * 64 * 2
-    }  # fmt: skip
-
-
-def test_one_operation_of_f32_in_f64_may_be_done_in_f32() -> None:
-    assert narrow("a[i] + b[i]") == {"multiply": 0, "add": 0, "any": 0}
-    assert narrow("a[i] + b[i] - c[i]")["any"] == 200
-    assert work(parse(MATMUL + "accumulate: f64\n").backbone) == work(parse(MATMUL).backbone)
-
-
-def narrow(y: str) -> dict[str, int]:
-    """What is certain of a line of f32 that computes in f64."""
-    inputs = "\n  ".join(f"{name}: {{dtype: f32, shape: [n]}}" for name in "abc" if f"{name}[" in y)
-    text = ELEMENTWISE.format(y=y, z="a[i]", dtype="f32", inputs=inputs)
-    return work(parse(text + "accumulate: f64\n").backbone)
-
-
-def test_what_does_not_vary_along_a_loop_is_hoisted_out_of_it() -> None:
-    text = MATMUL.replace("sum[p](A[i, p] * B[p, j])", "sum[p]((A[i, p] * 3) * B[p, j])")
-    multiplications = work(parse(text).backbone)["multiply"]
-    assert multiplications == 64 * 64 * 2048 + 64 * 2048
 
 
 def test_a_tensor_that_the_kernel_writes_needs_no_loads() -> None:
