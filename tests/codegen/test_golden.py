@@ -41,3 +41,12 @@ def test_a_refused_decision_is_shown_with_its_line_and_the_rule_behind_it(tmp_pa
     message = str(refused.value)
     assert "line 5: i1 P 64" in message
     assert "order($inner, $outer) is not INNER || dim_kind($inner) is not PARALLEL" in message
+
+
+def test_a_tile_that_leaves_no_register_for_an_operand_is_refused(tmp_path: Path) -> None:
+    golden = read(FOLDER / "matmul-8x2-copied.txt")
+    path = tmp_path / "matmul-16x2-copied.txt"
+    head = "kernel: matmul\ntest: m=128, n=128, k=32\n\n"
+    path.write_text(head + golden.text.strip().replace("i2 U 8", "i2 U 16"))
+    with pytest.raises(RefusedError, match=r"accumulators\(\$inst\) <"):
+        candidate(read(path), golden.kernel_file(golden.test_sizes), DEVICE)

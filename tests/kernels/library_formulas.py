@@ -68,6 +68,7 @@ DIRECT: dict[str, Callable[[Values, Values], Any]] = {
     "matmul_tn": lambda t, _: t["A"].T @ t["B"],
     "matmul_nt": lambda t, _: t["A"] @ t["B"].T,
     "matmul_tt": lambda t, _: t["A"].T @ t["B"].T,
+    "matmul_deep": lambda t, _: np.tensordot(t["A"], t["B"], 2),
     "matmul_strided": lambda t, _: t["A"] @ t["B"],
     "matmul_colmajor": lambda t, _: t["A"] @ t["B"],
     "matmul_f64": lambda t, _: t["A"] @ t["B"],
