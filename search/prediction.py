@@ -89,7 +89,7 @@ class Predictor:
         ratios = [c.timing.time_ns / max(c.bound_ns, FLOOR_NS) for c in chosen]
         logs = np.log(ratios)
         mean, deviation = float(logs.mean()), float(logs.std()) or 1.0
-        inverse = np.linalg.inv(likeness)
+        inverse: Array = np.linalg.inv(likeness).astype(np.float64)
         weights = inverse @ ((logs - mean) / deviation)
         return Prediction(self._metric, self._decisions[places], mean, deviation, inverse, weights)
 
