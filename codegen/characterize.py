@@ -84,7 +84,7 @@ def characterize(
     """Measures this machine, twice, in less than 20 s; as `local_device`."""
     path = device_path()
     known = _known(path)
-    with machine_lock():
+    with machine_lock(waiting=lambda: progress("waiting for another process that builds or measures here")):
         measured = _measure(progress)
     device = measured.device if known is None else faster(measured.device, known)
     try:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +41,10 @@ from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.kernel_file import KernelFile
 
 
+def _ignore(_: str) -> None:
+    pass
+
+
 @dataclass(slots=True, eq=False)
 class CpuEvaluator:
     """Implements `spacedsl.kernels.evaluation.Evaluator`. A context manager: `open` and `close` around it."""
@@ -48,6 +52,9 @@ class CpuEvaluator:
     kernel: KernelFile
     device: CpuDevice
     options: Options = field(default_factory=Options)
+    warn: Callable[[str], None] = _ignore
+    """Hears once where other processes build and measure here, too."""
+    _has_waited: bool = field(default=False, init=False)
     _server: ForkServer | None = field(default=None, init=False)
     _worker: WorkerProcess | None = field(default=None, init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
@@ -93,16 +100,24 @@ class CpuEvaluator:
         code = print_c(program, self.device.threads)
         return Lowered(hashlib.sha256(code.encode()).hexdigest(), code)
 
+    def _machine_lock(self) -> AbstractContextManager[None]:
+        return machine_lock(self.options.lock, self._wait)
+
+    def _wait(self) -> None:
+        if not self._has_waited:
+            self._has_waited = True
+            self.warn("another process builds or measures on this machine: this one waits for its turns")
+
     def build(self, programs: Sequence[Lowered]) -> None:
         """Builds programs for `run`, as many at a time as there are CPUs; forgets those of the last call."""
         self._forget_built()
         folder = self._ahead.enter_context(scratch_folder())
-        with machine_lock(self.options.lock):
+        with self._machine_lock():
             self._built = dict(zip(programs, self._build_all(programs, folder), strict=True))
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
-        with machine_lock(self.options.lock), scratch_folder() as folder:
+        with self._machine_lock(), scratch_folder() as folder:
             try:
                 library = self._built.get(lowered) or self._build(lowered, folder)
                 if isinstance(library, BuildError):
@@ -128,7 +143,7 @@ class CpuEvaluator:
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until all are settled or their time is spent."""
         outcomes: dict[int, Outcome] = {}
-        with machine_lock(self.options.lock), scratch_folder() as folder:
+        with self._machine_lock(), scratch_folder() as folder:
             libraries: dict[int, Path] = {}
             for number, library in enumerate(self._build_all(contenders, folder)):
                 if isinstance(library, BuildError):

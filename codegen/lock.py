@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,20 @@ def lock_path() -> Path:
     return temporary_root() / f"spacedsl-{os.getuid()}.lock"
 
 
+def _ignore() -> None:
+    pass
+
+
 @contextmanager
-def machine_lock(path: Path | None = None) -> Iterator[None]:
-    """Waits for the lock (the usual one, unless another is named) and holds it. Not re-entrant."""
+def machine_lock(path: Path | None = None, waiting: Callable[[], None] = _ignore) -> Iterator[None]:
+    """Waits for the lock (the usual one, unless another is named) and holds it. Not re-entrant.
+
+    `waiting` is called where another process holds it, before this one waits.
+    """
     with (path or lock_path()).open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -50,6 +50,6 @@ __all__ = [
 
 
 def device_files() -> tuple[Path, ...]:
-    """Descriptions of machines: those shipped, then those measured here."""
+    """Descriptions of machines: those shipped, then those measured here, whatever program wrote them."""
     shipped = Path(kernels.__file__).parent / "devices"
     return (*sorted(shipped.glob("*.yaml")), *sorted(devices_folder().glob("*.yaml")))

@@ -240,7 +240,7 @@ class _Keeper:
 
 
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
-    evaluator = CpuEvaluator(problem.kernel, problem.device)
+    evaluator = CpuEvaluator(problem.kernel, problem.device, warn=lambda message: on_event(Warned(message)))
     files = RunFiles(store.folder, about, problem.kernel)
     keeper = _Keeper(problem, evaluator, files, on_event)
     bound = CpuBound(problem.instance, problem.device)

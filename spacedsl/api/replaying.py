@@ -17,6 +17,7 @@ from spacedsl.api.problem import (
     Preparing,
     Problem,
     UnverifiedError,
+    Warned,
     generator_digest,
     pose,
 )
@@ -75,7 +76,7 @@ def replay(path: Path | str, *, on_event: Listener = lambda event: None) -> Repl
     recorded = record.read(Path(path))
     problem = _posed(recorded, Path(path), on_event)
     changes = _changes(recorded, problem)
-    evaluator = CpuEvaluator(problem.kernel, problem.device)
+    evaluator = CpuEvaluator(problem.kernel, problem.device, warn=lambda message: on_event(Warned(message)))
     try:
         lowered = _lowered(recorded, Path(path), problem, evaluator)
     except ChangedError as error:

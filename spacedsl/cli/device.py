@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 def list_devices(json: Json = False, verbose: Verbose = False, quiet: Quiet = False) -> ExitCode:
     """List the descriptions that are shipped and those measured on this machine."""
-    from spacedsl.api import device_files, load_device
-
     console = Console.of(verbose=verbose, quiet=quiet)
-    found = [(load_device(path), path) for path in device_files()]
+    found = _readable(console)
     if json:
         rows = [{"name": device.name, "kind": device.kind, "path": str(path)} for device, path in found]
         console.document({"schema": 1, "devices": rows})
@@ -125,16 +123,32 @@ def _stability(figures: Sequence[Figure], shown: Sequence[Figure]) -> Iterator[s
 
 
 def _named(name: str | None, console: Console) -> CpuDevice:
-    from spacedsl.api import device_files, load_device, local_device
+    from spacedsl.api import load_device, local_device
 
     if name is None:
         return local_device(progress=console.say, warn=console.warn)
     if Path(name).suffix in {".yaml", ".yml"}:
         return load_device(Path(name))
-    known = {device.name: device for device in map(load_device, device_files())}
+    known = {device.name: device for device, _ in _readable(console)}
     if name not in known:
         raise CommandError(f"no device is called `{name}`", hint=f"known: {', '.join(known) or 'none'}")
     return known[name]
+
+
+def _readable(console: Console) -> list[tuple[CpuDevice, Path]]:
+    """The descriptions that this program can read; a warning for each of the others."""
+    from spacedsl.api import device_files, load_device
+    from spacedsl.diagnostics import DiagnosticError
+
+    found: list[tuple[CpuDevice, Path]] = []
+    for path in device_files():
+        try:
+            found.append((load_device(path), path))
+        except DiagnosticError as error:
+            shown = f"`{command('device', 'show', path)}` says why"
+            count = len(error.diagnostics)
+            console.warn(f"{path} is passed over, with {count} diagnostic{'s' * (count != 1)}: {shown}")
+    return found
 
 
 def _present(console: Console, device: CpuDevice, *, json: bool) -> None:
@@ -154,7 +168,11 @@ def described(device: CpuDevice) -> Iterator[str]:
         yield f"rates are those of {device.compiler}"
     yield "one thread, instructions/ns"
     yield from _rows((f"{r.dtype} x {r.lanes}", r.unit, r.instructions_per_ns) for r in device.arithmetic)
-    yield from _rows((f"{a.nbytes} bytes", a.kind, a.instructions_per_ns) for a in device.accesses)
+    accesses = sorted(device.accesses, key=lambda a: (a.dtype or "", a.nbytes))
+    yield from _rows(
+        (f"{a.dtype}, {a.nbytes} bytes" if a.dtype else f"{a.nbytes} bytes", a.kind, a.instructions_per_ns)
+        for a in accesses
+    )
     if device.latencies:
         yield "from one accumulation to the next, ns"
         yield from _rows((c.dtype, c.op, c.latency_ns) for c in device.latencies)
@@ -166,7 +184,7 @@ def described(device: CpuDevice) -> Iterator[str]:
     for level in device.memory:
         room = "" if level.capacity_bytes is None else f"   {level.capacity_bytes / 1024:,.0f} KiB"
         one, every = level.bytes_per_ns, level.bytes_per_ns_all
-        yield f"  {level.name:10} one thread {one:.1f} GB/s   all {every:.1f} GB/s{room}"
+        yield f"  {level.name:15} one thread {one:.1f} GB/s   all {every:.1f} GB/s{room}"
 
 
 def _rows(figures: Iterable[tuple[str, str, float]]) -> Iterator[str]:
@@ -175,4 +193,4 @@ def _rows(figures: Iterable[tuple[str, str, float]]) -> Iterator[str]:
     for row, column, value in figures:
         rows.setdefault(row, []).append(f"{column} {value:.2f}")
     for row, cells in rows.items():
-        yield f"  {row:10} " + "   ".join(cells)
+        yield f"  {row:15} " + "   ".join(cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode, Fault
 from spacedsl.cli.options import Json, Quiet, Verbose
 from spacedsl.commands import command, path
+
+if TYPE_CHECKING:
+    from spacedsl.api import Activity
 
 Decisions = Annotated[
     Path, typer.Argument(metavar="DECISIONS.json", help="The `best.json` of a run, or a `wrong-*.json`.")
@@ -31,7 +34,7 @@ def replay(
 
     console = Console.of(verbose=verbose, quiet=quiet)
     _no_run(decisions)
-    replayed = api.replay(decisions)
+    replayed = api.replay(decisions, on_event=lambda event: _say(console, event))
     if json:
         console.document(summary.replay_document(replayed))
     else:
@@ -42,6 +45,16 @@ def replay(
         return ExitCode.OK
     console.fault(Fault(ExitCode.CONTENT, summary.difference(replayed)))
     return ExitCode.CONTENT
+
+
+def _say(console: Console, event: Activity) -> None:
+    from spacedsl.api import Preparing, Warned
+
+    match event:
+        case Preparing(activity):
+            console.say(activity)
+        case Warned(message):
+            console.warn(message)
 
 
 def emit(

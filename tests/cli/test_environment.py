@@ -170,3 +170,42 @@ def test_a_kernel_that_is_too_large_for_this_machine_leaves_no_run(machine: Path
     assert f"{MATMUL}:" in ran.err and "error KF046: this machine is too small" in ran.err
     assert "7,696,581," in ran.err, "seven times 2**38 elements of 4 bytes, and some guard pages"
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_description_that_cannot_be_read_hides_no_other(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    other = tmp_path / "spacedsl" / "devices" / "other.yaml"
+    other.parent.mkdir(parents=True)
+    other.write_text("name: other\nthreads: 2\n")
+    listed = run("device", "list")
+    assert listed.code == 0
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["generic-x86-64"]
+    assert f"warning: {other} is passed over" in listed.err
+    assert run("device", "show", "generic-x86-64").code == 0
+    assert run("device", "show", "nothing").code == 2
+    shown = run("device", "show", other)
+    assert shown.code == 1
+    assert "error DV006: the key `arithmetic` is missing" in shown.err
+
+
+def test_a_description_is_shown_with_a_row_for_each_kind_and_width(machine: Path, tmp_path: Path) -> None:
+    text = (ROOT / "kernels" / "devices" / "generic-x86-64.yaml").read_text()
+    file = tmp_path / "device.yaml"
+    rates = [("i32", 8), ("f32", 64), ("f32", 8)]
+    rows = [f"  - {{kind: load, dtype: {t}, nbytes: {n}, instructions_per_ns: {n}}}" for t, n in rates]
+    head, accesses, tail = text.partition("accesses:")
+    comment, tail = tail.split("\n", 1)
+    file.write_text("\n".join((head + accesses + comment, *rows, tail)))
+    shown = run("device", "show", file).out
+    names = [line.split("  ")[1] for line in shown.splitlines() if "bytes  " in line]
+    assert names == [
+        "4 bytes",
+        "8 bytes",
+        "16 bytes",
+        "32 bytes",
+        "f32, 8 bytes",
+        "f32, 64 bytes",
+        "i32, 8 bytes",
+    ]

@@ -243,7 +243,7 @@ def test_a_description_is_measured_once_and_again_when_asked_or_unreadable(
         return both(measured[0])
 
     monkeypatch.setattr(characterize, "_measure", measure)
-    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    monkeypatch.setattr(characterize, "machine_lock", lambda waiting: nullcontext())
     assert characterize.local_device() == characterize.local_device() == measured[0]
     assert len(calls) == 1
     path = characterize.device_path()
@@ -262,7 +262,7 @@ def test_a_description_that_cannot_be_kept_is_used_with_a_warning(
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(characterize, "_measure", lambda progress: both(measured[0]))
-    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    monkeypatch.setattr(characterize, "machine_lock", lambda waiting: nullcontext())
     warnings: list[str] = []
     assert characterize.local_device(warn=warnings.append) == measured[0]
     (warning,) = warnings
@@ -286,7 +286,7 @@ def test_measured_again_rates_only_rise(
     )
     answers = [device, mixed]
     monkeypatch.setattr(characterize, "_measure", lambda progress: both(answers.pop(0)))
-    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    monkeypatch.setattr(characterize, "machine_lock", lambda waiting: nullcontext())
     characterize.local_device()
     again = characterize.local_device(force=True)
     assert again.arithmetic[0].instructions_per_ns == 1000.0
@@ -301,7 +301,7 @@ def test_a_time_below_the_bound_raises_the_description_for_good(
     data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(characterize, "_measure", lambda progress: both(measured[0]))
-    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    monkeypatch.setattr(characterize, "machine_lock", lambda waiting: nullcontext())
     before = characterize.local_device()
     assert characterize.raise_peaks(before, 1.25)
     after = characterize.local_device()
@@ -321,7 +321,7 @@ def test_a_time_far_below_the_bound_or_on_another_machine_raises_nothing(
     data_folder: Path, measured: tuple[CpuDevice, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(characterize, "_measure", lambda progress: both(measured[0]))
-    monkeypatch.setattr(characterize, "machine_lock", nullcontext)
+    monkeypatch.setattr(characterize, "machine_lock", lambda waiting: nullcontext())
     here = characterize.local_device()
     assert not characterize.raise_peaks(here, 3.0)
     assert not characterize.raise_peaks(here.model_copy(update={"name": "elsewhere"}), 1.5)

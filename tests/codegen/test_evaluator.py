@@ -349,15 +349,29 @@ def test_a_contender_far_slower_than_another_costs_two_calls(evaluator: CpuEvalu
     assert outcomes[0].timing is not None and outcomes[0].timing.samples == 2
 
 
-def test_one_evaluation_at_a_time_on_a_machine(evaluator: CpuEvaluator) -> None:
+def test_one_evaluation_at_a_time_on_a_machine() -> None:
     outcomes: list[Outcome] = []
-    waiting = threading.Thread(target=lambda: outcomes.append(evaluator.run(RIGHT, None)))
+    warnings: list[str] = []
+    is_waiting = threading.Event()
+
+    def warn(message: str) -> None:
+        warnings.append(message)
+        is_waiting.set()
+
+    def run() -> None:
+        with CpuEvaluator(KERNEL, DEVICE, OPTIONS, warn) as evaluator:
+            outcomes.extend(evaluator.run(RIGHT, None) for _ in range(2))
+
+    waiting = threading.Thread(target=run)
     with machine_lock(LOCK):
         waiting.start()
+        assert is_waiting.wait(60)
         waiting.join(0.5)
         assert waiting.is_alive() and not outcomes
     waiting.join()
     assert_times(outcomes[0])
+    assert_times(outcomes[1])
+    assert warnings == ["another process builds or measures on this machine: this one waits for its turns"]
 
 
 def test_parameters_and_cold_caches() -> None:
