@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
@@ -151,7 +152,8 @@ def nest(kernel: Kernel, implementation: Implementation) -> tuple[Node, ...]:
     instructions = present(kernel, implementation)
     dimensions = tuple(d for i in instructions for d in i.dims)
     statements: tuple[Statement, ...] = (*instructions, *dimensions)
-    order = {(a, b): implementation.order(a, b) for a in statements for b in statements if a is not b}
+    order = {(a, b): implementation.order(a, b) for a, b in combinations(statements, 2)}
+    order |= {(b, a): _INVERSE[decided] for (a, b), decided in order.items()}
     fused = _merge(dimensions, order)
     heads: list[Statement] = [*instructions, *fused]
     tree = _block(heads, fused, order, implementation)

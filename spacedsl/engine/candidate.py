@@ -50,10 +50,11 @@ class Candidate:
 
     def value(self, choice: str, *objects: object) -> str | int:
         """The decided value; raises `ValueError` while more than one is possible."""
-        possible = self.possible(choice, *objects)
-        if len(possible) != 1:
-            raise ValueError(f"{choice} has {len(possible)} possible values")
-        return possible[0]
+        universe = self.instance.universe(choice, *objects)
+        mask = self._mask(self.instance.offset(choice, *objects), len(universe))
+        if mask.bit_count() != 1:
+            raise ValueError(f"{choice} has {mask.bit_count()} possible values")
+        return universe[mask.bit_length() - 1]
 
     def interval(self, counter: str, *objects: object) -> tuple[int, int]:
         """Least and greatest value of a counter, or of a quantity: of an ordered enum's type, positions."""
