@@ -75,6 +75,7 @@ compute:
 CASES = {
     "matmul-once": (MATMUL, {"i": 1, "j": 1, "p": 1}),
     "matmul-twice": (MATMUL, {"i": 2, "j": 2, "p": 1}),
+    "matmul-inferred": (MATMUL, {}),
     "two-products": (CHAIN, {"i": 2, "j": 2, "p": 2, "q": 3}),
 }
 

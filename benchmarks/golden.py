@@ -22,7 +22,7 @@ from rich.console import Console
 
 from benchmarks.cpu import product
 from benchmarks.cpu.__main__ import PEERS_PYTHON
-from benchmarks.cpu.cases import CASES, Case
+from benchmarks.cpu.cases import BY_NAME, CASES, Case
 from benchmarks.cpu.contest import Contender, Contest, Entry, hold
 from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
@@ -56,9 +56,9 @@ def main() -> None:
         words=("list",),
     )
     err = Console(stderr=True)
-    for kernel in dict.fromkeys(g.kernel for g in lists):
+    for name in dict.fromkeys(_case(g).name for g in lists):
         table.add_section()
-        for row in _measure([g for g in lists if g.kernel == kernel], options, err):
+        for row in _measure(BY_NAME[name], [g for g in lists if _case(g).name == name], options, err):
             table.add_row(*row)
     console().print(table)
 
@@ -84,9 +84,8 @@ def _code(golden: GoldenList) -> str:
 
 
 def _measure(
-    lists: Sequence[GoldenList], options: argparse.Namespace, err: Console
+    case: Case, lists: Sequence[GoldenList], options: argparse.Namespace, err: Console
 ) -> Iterable[tuple[str, ...]]:
-    case = _case(lists[0])
     cpus = processor.usable_cpus()
     with tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
         entries = []
@@ -112,7 +111,7 @@ def _measure(
 
 
 def _case(golden: GoldenList) -> Case:
-    """The one of the comparison with peers that has the sizes of the kernel file."""
+    """The one of the comparison with peers that has the sizes of the list."""
     sizes = golden.kernel_file().sizes
     return next(
         case for case in CASES if case.kernel == golden.kernel and product.kernel_of(case).sizes == sizes

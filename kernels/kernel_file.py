@@ -22,7 +22,7 @@ from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
 from spacedsl.kernels.expression import Assignment, parse_assignment
 from spacedsl.kernels.linalg.backbone import DType, Kernel
 from spacedsl.kernels.linalg.build import build
-from spacedsl.kernels.linalg.tiling import Tiling, inferred_factors, tiling
+from spacedsl.kernels.linalg.tiling import Tiling, in_panels, inferred_factors, tiling
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.schema import KernelEntry
 from spacedsl.kernels.validation import closest, read_model
@@ -153,7 +153,7 @@ class _Loader:
         self.report += computation_report
         self.accumulate(declared)
         # With mistakes in the computation, an index may only seem to be unknown.
-        tilings = self.tilings(computation) if not computation_report else {}
+        tilings = self.tilings(computation, declared) if not computation_report else {}
         if self.report:
             raise DiagnosticError(self.report)
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
@@ -200,7 +200,7 @@ class _Loader:
             hint = "floating-point numbers are summed up in f32 or f64, not narrower than they are"
             self.error("KF018", message, "accumulate", hint=hint)
 
-    def tilings(self, computation: Computation) -> dict[str, Tiling]:
+    def tilings(self, computation: Computation, declared: Declarations) -> dict[str, Tiling]:
         """What is on offer for every index; those of extent 1 have no levels."""
         for index in self.entry.tiling:
             if index not in computation.extents:
@@ -208,13 +208,16 @@ class _Loader:
                 hint = closest(index, computation.extents)
                 self.report.append(Diagnostic("KF030", f"no index is called `{index}`", span, hint))
         free = computation.free_indices
+        tensors = {**declared.tensors, **{t.name: t for t in computation.intermediates}}
+        panels = in_panels(computation, tensors)
         found: dict[str, Tiling] = {}
         for index, extent in computation.extents.items():
             if extent < 1:  # reported where the size is given
                 continue
             factors = self.entry.tiling.get(index)
             if factors is None:
-                offered: Tiling | None = tiling(extent, inferred_factors(extent, index not in free))
+                inferred = inferred_factors(extent, index not in free, index in panels)
+                offered: Tiling | None = tiling(extent, inferred)
             else:
                 offered = self.given_tiling(index, extent, factors)
             if offered is not None and extent != 1:

@@ -171,8 +171,9 @@ class Level:
         return self.name
 
 
-@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "mapped_to", "instruction",
-         "logical", "is_reduction", "is_vectorizable", "item_bytes", "maker_dim", "layout_dim")  # fmt: skip
+@exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
+         "instruction", "logical", "is_reduction", "is_vectorizable", "item_bytes", "maker_dim",
+         "layout_dim")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -203,6 +204,16 @@ class Dimension:
     def logical(self) -> LogicalDim:
         """The index in the instruction's nest that this is a level of."""
         return next(g for g in self.instruction.logical_dims if g.index == self.index)
+
+    @property
+    def outer_level(self) -> Dimension:
+        """The level of the same index just outside this one; of the outermost there is none."""
+        return self.logical.dims[self.level - 1]
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether it is between two levels and may have one iteration: a tiling can do without it."""
+        return self.level > 0 and bool(self.inner_levels) and 1 in self.possible_sizes
 
     def __repr__(self) -> str:
         return self.name
@@ -347,7 +358,7 @@ class UnevenSize:
 
 
 @exposed("name", "statements", "instructions", "loads", "stores", "singular", "reductions", "dimensions",
-         "logical_dims", "ragged_dims", "uneven_sizes", "indices", "levels", "storable",
+         "logical_dims", "ragged_dims", "optional_dims", "uneven_sizes", "indices", "levels", "storable",
          "reload")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
@@ -374,6 +385,8 @@ class Kernel:
     reductions: tuple[Instruction, ...] = field(init=False)
     ragged_dims: tuple[Dimension, ...] = field(init=False)
     """The outermost levels of ragged indices."""
+    optional_dims: tuple[Dimension, ...] = field(init=False)
+    """The levels that a tiling can do without."""
     storable: tuple[Instruction, ...] = field(init=False)
     """Those whose value may go through memory."""
     reloads: tuple[Instruction, ...] = field(init=False)
@@ -386,7 +399,8 @@ class Kernel:
         dims = [d for load in loads for d in load.dims]
         levels = tuple(("LevelDims", (d.group,), d) for d in dims)
         indices = tuple(("IndexDims", (d.group.index,), d) for d in dims)
-        return Addition((*(("Reloads", (), load) for load in loads), *levels, *indices))
+        optional = tuple(("OptionalDims", (), d) for d in dims if d.is_optional)
+        return Addition((*(("Reloads", (), load) for load in loads), *levels, *indices, *optional))
 
     def __post_init__(self) -> None:
         def fix(name: str, value: tuple[object, ...]) -> None:
@@ -398,5 +412,6 @@ class Kernel:
         fix("singular", tuple(i for i in self.instructions if i.op is not Op.LOAD))
         fix("reductions", tuple(i for i in self.instructions if i.reduced_dims))
         fix("ragged_dims", tuple(g.dims[0] for g in self.logical_dims if g.is_ragged))
+        fix("optional_dims", tuple(d for d in self.dimensions if d.is_optional))
         fix("storable", tuple(i for i in self.instructions if i.is_storable))
         fix("reloads", tuple(load for maker in self.storable for load in maker.reloads))

@@ -8,8 +8,12 @@ combinations are tilings is left to constraints of the space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from spacedsl.kernels.computation import Computation
+from spacedsl.kernels.expression import Read, Reduction, walk
+from spacedsl.kernels.linalg.backbone import Tensor
 
 LARGEST_INNER = 16
 """Of an innermost level that is inferred: the elements of a wide vector, or copies of an unrolled body."""
@@ -19,6 +23,9 @@ LARGEST_MIDDLE = 64
 
 LEAST_EXTENT_TILED = 5
 LEAST_EXTENT_TILED_TWICE = 64
+
+LEAST_EXTENT_IN_PANELS = 768
+"""Of an index that may have a further level: of fewer columns, a thread copies all that it uses at once."""
 
 WELL_DIVIDED = 2 * LARGEST_INNER
 """Multiples of this have exact tilings with wide vectors, and with more than one of them side by side."""
@@ -65,11 +72,11 @@ def exact_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | None:
     return (tuple(sorted(reachable[-1])), *reversed(kept))
 
 
-def inferred_factors(extent: int, is_only_reduced: bool) -> Levels:
+def inferred_factors(extent: int, is_only_reduced: bool, is_in_panels: bool = False) -> Levels:
     """A split in two for an index that is only summed over, in three for others; fewer for small extents.
 
     Divisors, or powers of two where these divide the extent badly: whole vectors and a rest are better than
-    single elements. A short index has both.
+    single elements. A short index has both. One whose values are copied in panels may have a level more.
     """
     if extent < LEAST_EXTENT_TILED:
         return ()
@@ -80,7 +87,29 @@ def inferred_factors(extent: int, is_only_reduced: bool) -> Levels:
         powers = _powers_of_two(extent, LARGEST_INNER)
         inner = tuple(sorted({*inner, *powers})) if is_short else powers
         middle = _powers_of_two(-(-extent // LARGEST_INNER), LARGEST_MIDDLE)
-    return (inner,) if is_only_reduced or is_short else (middle, inner)
+    if is_only_reduced or is_short:
+        return (inner,)
+    panels = (1, *inner)
+    return (panels, middle, inner) if is_in_panels and extent >= LEAST_EXTENT_IN_PANELS else (middle, inner)
+
+
+def in_panels(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:
+    """The indices along which neighbours lie of an operand that a sum reads again for other indices.
+
+    A thread copies some columns of it before it uses them; their number is best a size of its own.
+    """
+    sums = (n for line in computation.assignments for n in walk(line.value) if isinstance(n, Reduction))
+    return frozenset(index for node in sums for index in _in_panels(node, tensors))
+
+
+def _in_panels(node: Reduction, tensors: Mapping[str, Tensor]) -> Iterator[str]:
+    reads = [read for read in walk(node.body) if isinstance(read, Read)]
+    indices = {index for read in reads for index in read.indices}
+    for read in reads:
+        if len(read.indices) == 1 or indices <= set(read.indices):
+            continue
+        for position, stride in zip(read.positions, tensors[read.tensor].strides, strict=True):
+            yield from (index for index, number in position.terms if number * stride == 1)
 
 
 def _divisors(extent: int, largest: int) -> tuple[int, ...]:

@@ -3,8 +3,9 @@
 In: the files of `golden_lists/`. Out: `GoldenList`s, and the complete candidate that one makes of its
 kernel's space. `python -m benchmarks.golden` measures them; nothing is measured here.
 
-A file begins with comments, which say what decides the speed, and with two entries: `kernel: axpy`, a file of
-the library, whose sizes the list is for, and `test: n=1024`, sizes in which it is tested. The script follows.
+A file begins with comments, which say what decides the speed, and with entries: `kernel: axpy`, a file of the
+library; `sizes: n=4096`, what the list is for if not those of that file; `test: n=1024`, sizes in which it
+is tested. The script follows.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ class GoldenList:
     name: str
     kernel: str
     """Stem of its file in the library."""
+    sizes: Mapping[str, int]
+    """That it is for, over those of the file."""
     test_sizes: Mapping[str, int]
     text: str
     """All of the file, whose line numbers messages show."""
 
     def kernel_file(self, sizes: Mapping[str, int] | None = None) -> KernelFile:
         """With the sizes that the list is for, unless others are given."""
-        return load_kernel(LIBRARY / f"{self.kernel}.yaml", sizes or {})
+        return load_kernel(LIBRARY / f"{self.kernel}.yaml", self.sizes if sizes is None else sizes)
 
 
 def golden_lists() -> tuple[GoldenList, ...]:
@@ -49,14 +52,19 @@ def read(path: Path) -> GoldenList:
     head, _, body = text.partition("\n\n")
     lines = [line for line in head.splitlines() if not line.startswith("#")]
     entries = {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    assert set(entries) == {"kernel", "test"}, f"{path}: its entries are {sorted(entries)}"
-    sizes = (part.partition("=") for part in entries["test"].split(",") if part.strip())
+    assert {"kernel", "test"} <= set(entries) <= {"kernel", "sizes", "test"}, f"{path}: has {sorted(entries)}"
     return GoldenList(
         path.stem,
         entries["kernel"],
-        {name.strip(): int(size) for name, _, size in sizes},
+        _sizes(entries.get("sizes", "")),
+        _sizes(entries["test"]),
         "\n" * (head.count("\n") + 2) + body,
     )
+
+
+def _sizes(entry: str) -> dict[str, int]:
+    sizes = (part.partition("=") for part in entry.split(",") if part.strip())
+    return {name.strip(): int(size) for name, _, size in sizes}
 
 
 def candidate(golden: GoldenList, kernel: KernelFile, device: CpuDevice) -> Candidate:

@@ -69,27 +69,28 @@ MATMUL_ANY = """
     i0 P *
       j0 {j0} *
         i1 L 8
-          i2 U 8
-            j1 U 2
-              j2 V 16
-                init
-          p0 {p0} *
-            p1 L 8
-              i2 U 8
-                load_A
-              j1 U 2
-                j2 V 16
-                  load_B
-              i2 U 8
-                j1 U 2
-                  j2 V 16
-                    fma
-          i2 U 8
-            j1 U 2
-              j2 V 16
-                store_C
+          j1 L 4
+            i2 U 8
+              j2 U 2
+                j3 V 16
+                  init
+            p0 {p0} *
+              p1 L 8
+                i2 U 8
+                  load_A
+                j2 U 2
+                  j3 V 16
+                    load_B
+                i2 U 8
+                  j2 U 2
+                    j3 V 16
+                      fma
+            i2 U 8
+              j2 U 2
+                j3 V 16
+                  store_C
 """
-"""For matmul of any size that is tiled as the product infers it; `j0` and `p0` are L or G."""
+"""For matmul of any size from 768 on that is tiled as the product infers it; `j0` and `p0` are L or G."""
 
 MATMUL_COPIED = """
     j0 P {j0}

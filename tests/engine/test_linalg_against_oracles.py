@@ -52,6 +52,9 @@ tiling: {i: [[2, 4]]}
 RAGGED = SCALE.replace("n: 8", "n: 7")
 """Tiles of 2 and 4 end beyond the index, and may be peeled off or guarded."""
 
+LEVELS = SCALE.replace("[[2, 4]]", "[[1, 2], [2]]")
+"""The level in the middle may be none."""
+
 MATMUL = """
 kernel: matmul
 backbone: linalg
@@ -90,7 +93,7 @@ def everything(kernel: Kernel) -> dict[str, object]:
     return {**statements, **{x.name: x for x in kernel.logical_dims}}
 
 
-@pytest.mark.parametrize("text", [OUTER, SCALE, RAGGED], ids=["outer", "scale", "ragged"])
+@pytest.mark.parametrize("text", [OUTER, SCALE, RAGGED, LEVELS], ids=["outer", "scale", "ragged", "levels"])
 def test_small_kernels_have_exactly_the_implementations_that_both_oracles_count(
     tmp_path: Path, text: str
 ) -> None:

@@ -129,15 +129,17 @@ def test_a_factor_that_fits_no_combination_is_not_on_offer() -> None:
 
 
 @pytest.mark.parametrize("extent", [*range(1, 200), 1000, 1021, 1024, 4096, 2**26, 97 * 61])
-@pytest.mark.parametrize("is_only_reduced", [False, True])
-def test_inferred_tilings_hold_every_combination(extent: int, is_only_reduced: bool) -> None:
-    factors = inferred_factors(extent, is_only_reduced)
+@pytest.mark.parametrize(("is_only_reduced", "is_in_panels"), [(False, False), (True, False), (False, True)])
+def test_inferred_tilings_hold_every_combination(
+    extent: int, is_only_reduced: bool, is_in_panels: bool
+) -> None:
+    factors = inferred_factors(extent, is_only_reduced, is_in_panels)
     offered = tiling(extent, factors)
     tiles = [(math.prod(c), c) for c in itertools.product(*factors)]
     brute = [(-(-extent // tile), *c) for tile, c in tiles if offered.is_ragged or extent % tile == 0]
     assert [set(level) for level in offered.levels] == [set(level) for level in zip(*brute, strict=True)]
     assert offered.is_ragged == any(extent % f for level in factors for f in level)
-    assert len(factors) <= (1 if is_only_reduced else 2)
+    assert len(factors) <= (1 if is_only_reduced else 3 if is_in_panels else 2)
 
 
 @pytest.mark.parametrize("extent", [5, 7, 23, 56, 100, 976, 1000, 1023, 4099])
@@ -153,6 +155,27 @@ def test_extents_that_powers_of_two_divide_badly_have_the_tiles_of_others(extent
 @pytest.mark.parametrize("extent", [8, 16, 32, 64, 96, 256, 480, 1024, 1056, 4096, 2**26])
 def test_extents_that_powers_of_two_divide_well_have_exact_tilings_alone(extent: int) -> None:
     assert not tiling(extent, inferred_factors(extent, is_only_reduced=False)).is_ragged
+
+
+def optional_levels(kernel: str, **sizes: int) -> set[str]:
+    return {d.group.name for d in load_kernel(LIBRARY / f"{kernel}.yaml", sizes).backbone.optional_dims}
+
+
+def test_columns_of_an_operand_that_is_used_for_other_rows_may_have_a_further_level() -> None:
+    assert optional_levels("matmul") == {"*.j.1"}
+    assert optional_levels("matmul_nt") == set(), "what lies side by side is summed up"
+    assert optional_levels("matmul_tn") == {"*.i.1", "*.j.1"}
+    assert optional_levels("matmul", n=512) == set(), "few columns"
+    assert optional_levels("conv2d_nhwc", f=1024) == {"*.o.1"}
+
+
+def test_what_is_read_once_or_is_one_row_has_no_further_level() -> None:
+    assert all(not optional_levels(k) for k in ("axpy", "matvec", "column_sum", "softmax", "transpose"))
+
+
+def test_a_level_that_the_file_gives_with_a_factor_of_1_is_optional_unless_it_is_innermost() -> None:
+    kernel = check(MATMUL + "tiling: {i: [[1, 4], [1, 4]], j: [[3]]}\n").backbone
+    assert {d.name for d in kernel.optional_dims} == {f"{n}.i1" for n in ("load_A", "init", "fma", "store_C")}
 
 
 def test_indices_of_extent_1_are_left_out() -> None:
