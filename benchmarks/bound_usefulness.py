@@ -9,9 +9,10 @@ sections 5.4 and 5.5 of "On the Representation of Partially Specified Implementa
 Levels up to --nodes nodes are counted; of a larger one, the children of a random part of the level before,
 and the share is an estimate with a standard error.
 
-`--samples N` asks what a perfect bound would leave: below N random nodes of that level, implementations are
-measured. A node below which one is faster than the cut, or as fast within --tolerance, no true bound can cut.
-How many of the sampled nodes those are is a least share, since few implementations are tried.
+`--samples N` asks what a perfect bound would leave: below N random nodes that are left at that level, the
+search looks for a while (--search) for an implementation that is faster than the cut, or as fast within
+--tolerance. Such a node no true bound can cut. Their share of all nodes is a least one, since searching ends;
+beside it stands of how many nodes that is so, and for how many the search found no implementation at all.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_duration, parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.measurement import Options
-from spacedsl.kernels.evaluation import Outcome
+from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.descent import Bounded, Descent
+from spacedsl.search.events import Event, NewBest
 from spacedsl.search.orderings import select_ordering
+from spacedsl.search.policies import POLICIES
+from spacedsl.search.results import Stop
+from spacedsl.search.run import Options, Search
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
@@ -121,33 +125,62 @@ def _error(counts: np.ndarray) -> float:
     )
 
 
-def perfect_share(
-    problem: Problem, walk: Walk, root: Bounded, level: Level, samples: int, tolerance: float
-) -> tuple[int, int]:
-    """Of so many random nodes of a level: how many hold an implementation that is as fast as the cut."""
-    part = min(1.0, 4 * samples / level.nodes)
-    nodes = [child for family in walk.families(root, level.depth - 1, part) for child, _ in family]
-    chosen = [nodes[i] for i in walk.random.permutation(len(nodes))[:samples]]
-    fast = 0
-    with CpuEvaluator(problem.kernel, problem.device, Options(budget_s=0.2)) as evaluator:
-        for node in chosen:
-            fast += node.bound_ns < walk.cut_ns and _is_fast(walk, node, evaluator, tolerance)
-    return fast, len(chosen)
+@dataclass(frozen=True, slots=True)
+class Perfect:
+    """What the search found below sampled nodes that are left."""
+
+    sampled: int
+    fast: int
+    """Nodes with an implementation as fast as the cut."""
+    empty: int
+    """Nodes without any, as far as the search came."""
 
 
-def _is_fast(walk: Walk, node: Bounded, evaluator: CpuEvaluator, tolerance: float) -> bool:
-    cut = Cut(walk.cut_ns, 1.0)
-    for _ in range(8):
-        end = walk.descent.rollout(walk.descent.expand(node), cut, walk.random)
-        if not isinstance(end, Implementation):
-            continue
-        lowered = evaluator.lower(end.end.candidate)
-        if isinstance(lowered, Outcome):
-            continue
-        timing = evaluator.run(lowered, walk.cut_ns).timing
-        if timing is not None and timing.time_ns <= tolerance * walk.cut_ns:
-            return True
-    return False
+def perfect(
+    walk: Walk, problem: Problem, root: Bounded, level: Level, options: argparse.Namespace
+) -> Perfect:
+    part = min(1.0, 20 * options.samples / max(1.0, level.left))
+    families = walk.families(root, level.depth - 1, part)
+    left = [child.candidate for family in families for child, is_left in family if is_left]
+    chosen = [left[i] for i in walk.random.permutation(len(left))[: options.samples]]
+    found = [_fastest_ns(walk, problem, node, options.tolerance, options.search) for node in chosen]
+    enough_ns = options.tolerance * walk.cut_ns
+    return Perfect(
+        len(found),
+        sum(ns is not None and ns <= enough_ns for ns in found),
+        sum(ns is None for ns in found),
+    )
+
+
+def _fastest_ns(
+    walk: Walk, problem: Problem, node: Candidate, tolerance: float, seconds: float
+) -> float | None:
+    """The least time that a search below a node meets; it ends where one is low enough."""
+    best: list[float] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, NewBest):
+            best.append(event.timing.time_ns)
+            if event.timing.time_ns <= tolerance * walk.cut_ns:
+                search.interrupt()
+
+    decisions = [
+        Decision(variable.choice, variable.names, variable.values(node.mask(variable)))
+        for variable in problem.instance.variables
+        if node.mask(variable) != problem.root.mask(variable)
+    ]
+    search = Search(
+        problem.instance,
+        bound=walk.descent.bound,
+        evaluator=CpuEvaluator(problem.kernel, problem.device),
+        ordering=walk.descent.ordering,
+        policy=POLICIES["near"](),
+        options=Options(seconds=seconds),
+        decisions=decisions,
+        listener=listen,
+    )
+    assert search.run().stop is not Stop.CONTRADICTION
+    return min(best, default=None)
 
 
 def best_ns(kernel: KernelFile, time_s: float, seed: int) -> float:
@@ -168,15 +201,16 @@ def report(kernel: KernelFile, cut_ns: float, options: argparse.Namespace) -> No
         descent = Descent(problem.instance, ordering, bound)
         walk = Walk(descent, cut_ns, np.random.default_rng(options.seed))
         *_, level = walk.levels(root, options.nodes)
-        perfect = ""
+        shown = ""
         if options.samples:
-            fast, of = perfect_share(problem, walk, root, level, options.samples, options.tolerance)
-            perfect = f"{fast}/{of}"
+            found = perfect(walk, problem, root, level, options)
+            share = level.share * found.fast / found.sampled
+            shown = f"{share:.1%} ({found.fast}/{found.sampled}, {found.empty})"
         error = f" +- {level.error:.2%}" if level.error else ""
         print(
             f"{kernel.name:16} {name:8} {cut_ns / 1e6:10.4f} {root.bound_ns / cut_ns:10.2f} {level.depth:5} "
             f"{level.nodes:10,.0f} {level.left:10,.0f} {f'{level.share:.2%}{error}':>18} "
-            f"{level.nodes / level.left if level.left else math.inf:7.1f} {perfect:>8}",
+            f"{level.nodes / level.left if level.left else math.inf:7.1f} {shown:>18}",
             flush=True,
         )
 
@@ -191,13 +225,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--samples", type=int, default=0)
+    parser.add_argument("--search", type=parse_duration, default=20.0, metavar="TIME")
     parser.add_argument("--tolerance", type=float, default=1.05)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     cuts = {name: _duration_ns(time) for name, _, time in (text.partition("=") for text in options.cut)}
     print(
         f"{'kernel':16} {'order':8} {'cut, ms':>10} {'root / cut':>10} {'level':>5} {'nodes':>10} "
-        f"{'left':>10} {'share':>18} {'factor':>7} {'perfect':>8}"
+        f"{'left':>10} {'share':>18} {'factor':>7} {'perfect':>18}"
     )
     for path in options.kernels:
         kernel = load_kernel(path, parse_sizes(options.size))

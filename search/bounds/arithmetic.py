@@ -54,7 +54,8 @@ def operations(kernel: Kernel) -> dict[Unit, tuple[Alternatives, ...]]:
             if instruction.op in _LONG:
                 key = _function_key(instruction)
             iterations = count * _iterations(instruction)
-            operation = Operation(instruction, iterations, instruction, instruction.dims)
+            sums = _sums(instruction) if unit in ("add", "any") else 0
+            operation = Operation(instruction, iterations, instruction, instruction.dims, sums)
             found[unit].setdefault(key, []).append(operation)
     return {unit: tuple(map(tuple, classes.values())) for unit, classes in found.items()}
 
@@ -188,6 +189,13 @@ def _key(instruction: Instruction) -> Key:
     place = () if access is None else (access.tensor.name, *((d.index, s) for d, s in access.strides))
     own = tuple((logical.index, logical.extent) for logical in instruction.logical_dims)
     return (instruction.op, instruction.dtype, own, place, *operands)
+
+
+def _sums(instruction: Instruction) -> int:
+    """How many sums of several terms each it makes; integers may be added up in any way."""
+    reduced = {d.index for d in instruction.reduced_dims}
+    is_sum = instruction.op in (Op.ADD, Op.FMA) and bool(reduced) and instruction.dtype is not DType.I32
+    return extent_of(instruction, varying_indices(instruction) - reduced) if is_sum else 0
 
 
 def _product_key(instruction: Instruction) -> Key:

@@ -19,10 +19,10 @@ static inline double round_up(double x) { double down = round_down(x); return do
 typedef struct { int32_t at, count; } List;
 
 /* A dimension: where its domains lie, and the sizes that it can have. */
-typedef struct { int32_t kind_cell, size_cell; List sizes; } Dim;
+typedef struct { int32_t kind_cell, size_cell; List sizes; int32_t is_reduction, pad; } Dim;
 typedef struct { int32_t is_even, pad; double iterations, threads, speedup, per_ns[USES]; } Size;
-typedef struct { List dims; int32_t pad[2]; double scalar_per_ns[USES]; } Instr;
-typedef struct { int32_t instr, pad; double iterations; } Op;
+typedef struct { List dims; int32_t pad[2]; double scalar_per_ns[USES], most_per_ns[USES]; } Instr;
+typedef struct { int32_t instr, pad; double iterations, sums; } Op;
 
 typedef struct {
   int32_t instr, tables;
@@ -84,7 +84,7 @@ typedef struct {
 } Model;
 
 /* What one dimension can still be; as `Freedom` in domains.py. */
-typedef struct { double least, most, lanes, copies, threads, speedup, per_ns[USES]; int is_vector, may_be_vector, is_even; } Freedom;
+typedef struct { double least, most, lanes, copies, threads, speedup, folds, per_ns[USES]; int is_vector, may_be_vector, is_even; } Freedom;
 typedef struct { const Model *m; const uint64_t *vector; double start_ns; Freedom dims[MOST_DIMS]; } View;
 
 static void look(View *v, int number) {
@@ -111,6 +111,8 @@ static void look(View *v, int number) {
   f.is_even = is_even && kinds == (uint64_t)m->parallel_bit;
   f.may_be_vector = vector;
   if (vector) f.lanes = f.most;
+  if (d->is_reduction)
+    while ((double)((int64_t)1 << (int)f.folds) < f.least) f.folds++;
   f.is_vector = vector && kinds == (uint64_t)m->vector_bit;
   if (kinds & (uint64_t)m->unroll_bit) f.copies = f.most;
   v->dims[number] = f;
@@ -149,16 +151,19 @@ static double speedup(const View *v, List dims) {
   return most;
 }
 
-static double per_ns(const View *v, int instr, int use) {
-  const Instr *in = &v->m->instrs[instr];
-  double best = 0;
-  int is_vector = 0;
+/* The least over all dimensions that can be the vector; where its lanes are terms, they are added up. */
+static double operation_ns(const View *v, const Op *op, int use) {
+  const Instr *in = &v->m->instrs[op->instr];
+  const double fold = op->sums / in->most_per_ns[use];
+  double certain = INFINITY, possible = op->iterations / in->scalar_per_ns[use];
   for (int i = 0; i < in->dims.count; i++) {
     const Freedom *f = &v->dims[v->m->pool[in->dims.at + i]];
-    if (f->may_be_vector) best = greater(best, f->per_ns[use]);
-    is_vector |= f->is_vector;
+    if (!f->may_be_vector) continue;
+    const double time = op->iterations / f->per_ns[use] + (f->folds ? f->folds * fold : 0);
+    possible = lesser(possible, time);
+    if (f->is_vector) certain = lesser(certain, time);
   }
-  return is_vector ? best : greater(best, in->scalar_per_ns[use]);
+  return (certain < INFINITY ? certain : possible) / speedup(v, in->dims);
 }
 
 static double sum_of_least(const View *v, List groups, int use) {
@@ -167,8 +172,7 @@ static double sum_of_least(const View *v, List groups, int use) {
     List ops = v->m->groups[groups.at + g];
     double least = INFINITY;
     for (int o = 0; o < ops.count; o++) {
-      const Op *op = &v->m->ops[ops.at + o];
-      least = lesser(least, op->iterations / (per_ns(v, op->instr, use) * speedup(v, v->m->instrs[op->instr].dims)));
+      least = lesser(least, operation_ns(v, &v->m->ops[ops.at + o], use));
     }
     sum += least;
   }

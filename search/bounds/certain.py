@@ -44,6 +44,8 @@ class Operation:
     """By whose types of elements it is executed: mostly by its own."""
     dims: tuple[Dimension, ...]
     """Of that, those whose lanes and threads count."""
+    sums: int = 0
+    """Of floating-point numbers, of several terms each: lanes along these are added up at the end."""
 
 
 Alternatives = tuple[Operation, ...]

@@ -93,11 +93,12 @@ class View:
 
     def elements_per_ns(self, operation: Operation, use: Use) -> float:
         """Most iterations that one thread completes in a ns."""
-        freedoms = [self.freedoms[d] for d in operation.dims]
-        best = max((f.elements_per_ns.get(use, 0.0) for f in freedoms), default=0.0)
-        if any(f.is_vector for f in freedoms):
-            return best
-        return max(best, self.rates.used_instructions(operation.pace, use, 1))
+        return max(self._per_ns(operation, use, vector) for vector in self.vectors(operation.dims))
+
+    def _per_ns(self, operation: Operation, use: Use, vector: Dimension | None) -> float:
+        if vector is None:
+            return self.rates.used_instructions(operation.pace, use, 1)
+        return self.freedoms[vector].elements_per_ns.get(use, 0.0)
 
     def lanes(self, dims: Iterable[Dimension]) -> int:
         return max((self.freedoms[d].lanes for d in dims), default=1)
@@ -128,7 +129,22 @@ class View:
 
     def time_ns(self, alternatives: Sequence[Operation], use: Use) -> float:
         """Of those operations of which one is certain."""
-        return min(o.iterations / (self.elements_per_ns(o, use) * self.speedup(o.dims)) for o in alternatives)
+        return min(self._operation_ns(o, use) for o in alternatives)
+
+    def _operation_ns(self, operation: Operation, use: Use) -> float:
+        """The least over all dimensions that can be the vector. Lanes that are terms are added up."""
+        times_ns = (
+            operation.iterations / self._per_ns(operation, use, vector)
+            + operation.sums * self.folds(vector) / self.rates.most_instructions(operation.pace, use)
+            for vector in self.vectors(operation.dims)
+        )
+        return min(times_ns) / self.speedup(operation.dims)
+
+    def folds(self, vector: Dimension | None) -> int:
+        """Additions that make one sum of the lanes of a vector of terms: each at most halves their number."""
+        if vector is None or not vector.is_reduction:
+            return 0
+        return (self.freedoms[vector].least - 1).bit_length()
 
 
 class Domains:

@@ -40,10 +40,10 @@ def _record(*names: str, reals: Sequence[str] = ()) -> np.dtype[np.void]:
     return np.dtype([*fields, *((name, np.float64) for name in reals)], align=True)
 
 
-_DIM = _record("kind_cell", "size_cell", "sizes[]")
+_DIM = _record("kind_cell", "size_cell", "sizes[]", "is_reduction", "pad")
 _SIZE = _record("is_even", "pad", reals=("iterations", "threads", "speedup", *USES))
-_INSTR = _record("dims[]", "pad[]", reals=USES)
-_OP = _record("instr", "pad", reals=("iterations",))
+_INSTR = _record("dims[]", "pad[]", reals=(*(f"one_{use}" for use in USES), *(f"most_{use}" for use in USES)))
+_OP = _record("instr", "pad", reals=("iterations", "sums"))
 _REDUCTION = _record(
     *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "table_count", "are_disjoint"),
     reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
@@ -185,7 +185,9 @@ class _Tables:
             self._dims[place.dimension] = len(self._dims)
             sizes = [self._size(place.dimension, size) for size in place.universe]
             at = self._append("sizes", sizes)
-            self._append("dims", [(place.kind_offset, place.size_offsets[0], at)])
+            self._append(
+                "dims", [(place.kind_offset, place.size_offsets[0], at, place.dimension.is_reduction, 0)]
+            )
         for resource in resources:
             if isinstance(resource, Chain):
                 self._reduction(resource.reduction)
@@ -236,7 +238,8 @@ class _Tables:
     def _instr(self, dims: tuple[Dimension, ...], pace: Instruction) -> int:
         key = dims, pace
         if key not in self._instrs:
-            scalar = (self.rates.used_instructions(pace, use, 1) for use in USES)
+            scalar = [self.rates.used_instructions(pace, use, 1) for use in USES]
+            scalar += [self.rates.most_instructions(pace, use) for use in USES]
             self._instrs[key] = len(self._instrs)
             self._append("instrs", [(self._dims_of(dims), (0, 0), *scalar)])
         return self._instrs[key]
@@ -244,7 +247,7 @@ class _Tables:
     def _groups(self, work: Iterable[Alternatives]) -> tuple[int, int]:
         rows = []
         for alternatives in work:
-            ops = [(self._instr(o.dims, o.pace), 0, o.iterations) for o in alternatives]
+            ops = [(self._instr(o.dims, o.pace), 0, o.iterations, o.sums) for o in alternatives]
             rows.append(self._append("ops", ops))
         return self._append("groups", rows)
 

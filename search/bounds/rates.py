@@ -73,6 +73,10 @@ class Rates:
         """For the best of the types of elements that the use can handle."""
         return max(self.instructions(use, dtype, lanes) for dtype in used_dtypes(instruction, use))
 
+    def most_instructions(self, instruction: Instruction, use: Use) -> float:
+        """At the best width."""
+        return max(self.tables[use, instruction.dtype].values(), default=math.inf)
+
     def used_elements(self, instruction: Instruction, use: Use, lanes: int) -> float:
         return max(self.elements(use, dtype, lanes) for dtype in used_dtypes(instruction, use))
 

@@ -89,11 +89,18 @@ def test_no_function_is_compiled_to_fewer_instructions(name: str, kind: Type, tm
         assert counted.get(unit, 0) <= 100 * executed[unit], unit
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions are read by their names")
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_each_addition_at_most_halves_the_lanes_that_are_added_up(lanes: int, tmp_path: Path) -> None:
+    assert instructions("lanes_sum", Type(DType.F32, lanes), tmp_path)["add"] >= lanes.bit_length() - 1
+
+
 def instructions(name: str, kind: Type, folder: Path) -> dict[str, int]:
     """Those of one call of a function, by unit, from the assembler text that candidates' flags give."""
     text = ["#include <stdint.h>", *([vector_type(kind)] if kind.lanes > 1 else [])]
     text += functions([(kind, name)])
-    text.append(f"void run({kind} *x) {{ *x = {kind}_{name}(*x); }}")
+    call = f"{kind}_{name}(*x)"
+    text.append(f"void run({kind} *x, void *y) {{ *(__typeof__({call}) *)y = {call}; }}")
     source, result = folder / "function.c", folder / "function.s"
     source.write_text("\n".join(text))
     compiler = find_compiler()

@@ -270,6 +270,16 @@ def test_stores_that_go_through_the_caches_share_a_slower_rate(tmp_path: Path) -
     assert terms(bound, through)["DRAM bandwidth"] == pytest.approx(moved / 12)
 
 
+def test_lanes_that_are_terms_of_one_sum_are_added_up() -> None:
+    """Four additions make one of sixteen lanes, at the best rate of any width."""
+    instance = instance_of(MATMUL.replace("p: []", "p: [[16]]"))
+    bound = CpuBound(instance, DEVICE)
+    free = terms(bound, root(instance))["floating-point arithmetic"]
+    assert free == pytest.approx(64 * 64 * 2048 / 16 / 4 / 2)
+    along = decide(instance, root(instance), "dim_kind", "fma.p1", "VECTOR")
+    assert terms(bound, along)["floating-point arithmetic"] == pytest.approx(free + 64 * 64 * 4 / 8 / 2)
+
+
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
