@@ -4,7 +4,7 @@
 
 Each kernel is searched from nothing with every size of batch in turns, and nothing else of this project
 builds or measures meanwhile. Shown are, of the seconds of the search: lowering to C, building, measuring
-(checks and timing), and the rest: drawing, propagation, bounds, predictions, statistics. A batch of 1 builds
+(checks and timing), and the rest: drawing, propagation, bounds, statistics. A batch of 1 builds
 one program at a time. Runs are not kept.
 """
 

@@ -25,7 +25,6 @@ from spacedsl.search.events import Comparing, Event, Finished, Listener, Progres
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
-from spacedsl.search.prediction import MOST, Prediction, Predictor
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
 from spacedsl.search.store import DamagedError, Store
@@ -37,8 +36,8 @@ FIRST_ROLLOUTS = 40
 KNOWN = 16
 """Of the fastest implementations have neighbours."""
 
-DRAWS = 16
-"""Neighbours that are drawn; the one of which most is to be hoped is measured."""
+TRIES = 8
+"""Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
 
 MOST_ITERATIONS = 16
 """Of each program of a batch: where most code is known, what is pending is measured first."""
@@ -127,8 +126,6 @@ class Search:
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""
         self._is_interrupted = False
-        self._predictor: Predictor | None = None
-        self._prediction: Prediction | None = None
 
     def interrupt(self) -> None:
         """Ends the search after the iteration in progress."""
@@ -215,7 +212,7 @@ class Search:
                 if state.waiting:
                     self._evaluate(state, root, started)
                 else:
-                    self._draw(state, root, started)
+                    self._draw(state, started)
             except KeyboardInterrupt:
                 return Stop.INTERRUPTED
 
@@ -225,11 +222,8 @@ class Search:
             limit.seconds is not None and self._clock() - started >= limit.seconds
         )
 
-    def _draw(self, state: State, root: Candidate, started: float) -> None:
+    def _draw(self, state: State, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
-        if self._policy.share_near:
-            predictor = self._predictor = self._predictor or Predictor(self._instance, root)
-            self._prediction = predictor.fit(state.fastest(MOST))
         for _ in range(MOST_ITERATIONS * self._options.batch):
             iteration, children = self._iterate(state, started)
             # Committed first: what is in the state is then always in the store, too.
@@ -299,23 +293,17 @@ class Search:
             return None
         neighbourhood = Neighbourhood(self._descent, state.tree.candidate(state.tree.root))
         known = [contender.steps for contender in state.fastest(KNOWN)]
-        drawn = [neighbourhood.draw(known, state.cut, self._rng) for _ in range(DRAWS)]
-        for neighbour in self._most_hopeful([each for each in drawn if each is not None]):
-            node = state.tree.holder(neighbour.candidate)
-            if node.closed is not None:
+        for _ in range(TRIES):
+            target = neighbourhood.draw(known, state.cut, self._rng)
+            node = None if target is None else state.tree.holder(target)
+            if target is None or node is None or node.closed is not None:
                 continue
             expanded = self._descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
-            end = self._descent.towards(expanded, neighbour.candidate)
-            if state.steps(node, (*expanded.expansion.forced, *end.steps)) not in state.met:
+            end = self._descent.towards(expanded, target)
+            steps = state.steps(node, (*expanded.expansion.forced, *end.steps))
+            if steps not in state.met:
                 return node, expanded, end
         return None
-
-    def _most_hopeful(self, neighbours: Sequence[Bounded]) -> list[Bounded]:
-        """Those with the shortest times to be hoped for first; as they were drawn while nothing is known."""
-        if self._prediction is None:
-            return list(neighbours)
-        hopes = self._prediction.hopes(neighbours)
-        return [neighbours[place] for place in sorted(range(len(hopes)), key=hopes.__getitem__)]
 
     def _select(self, tree: Tree) -> Node:
         node = tree.root
