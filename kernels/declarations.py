@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, counted
 from spacedsl.kernels.computation import Declarations
 from spacedsl.kernels.expression import (
     REDUCERS,
@@ -51,8 +51,12 @@ def declarations(
     known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     if len(known) < len(tensors):
         return None, tuple(reader.report.problems)
+    extents = {name: reader.index_extent(name, given) for name, given in entry.extents.items()}
+    spans |= {name: document.key("extents", name) for name in extents if name not in spans}
     accumulate = None if entry.accumulate is None else _DTYPES[entry.accumulate]
-    return Declarations(sizes, known, parameters, spans, accumulate), tuple(reader.report.problems)
+    others = {*entry.sizes, *entry.tensors, *entry.params}
+    stated = {name: n for name, n in extents.items() if n is not None and name not in others}
+    return Declarations(sizes, known, parameters, spans, stated, accumulate), tuple(reader.report.problems)
 
 
 class _Reader:
@@ -65,7 +69,12 @@ class _Reader:
         """Every name is an identifier, and means one thing."""
         self.identifier(entry.kernel, self.document.value("kernel"))
         seen: dict[str, Span] = {}
-        for key, names in (("sizes", entry.sizes), ("tensors", entry.tensors), ("params", entry.params)):
+        for key, names in (
+            ("sizes", entry.sizes),
+            ("tensors", entry.tensors),
+            ("params", entry.params),
+            ("extents", entry.extents),
+        ):
             for name in names:
                 span = self.document.key(key, name)
                 self.identifier(name, span)
@@ -95,12 +104,7 @@ class _Reader:
         """The tensor, with sizes below 1, which have been reported, as they are: the rest is checked too."""
         shape: list[int] = []
         for position, given in enumerate(entry.shape):
-            place = ("tensors", name, "shape", position)
-            extent = self.extent(given, *place)
-            if extent is not None and extent < 1 and given not in self.known_sizes:
-                message = f"an extent must be at least 1, not {extent}"
-                self.report.error("KF012", message, self.document.value(*place))
-                extent = None
+            extent = self.positive(given, "tensors", name, "shape", position)
             if extent is None:
                 return None
             shape.append(extent)
@@ -116,12 +120,32 @@ class _Reader:
             self.report.error("KF013", f"`{name}` has more than 2**40 elements", span)
         return tensor
 
+    def index_extent(self, name: str, given: int | str) -> int | None:
+        """What the file says of an index; None with an error reported."""
+        extent = self.positive(given, "extents", name)
+        if extent is not None and extent > MOST_ELEMENTS:
+            span = self.document.value("extents", name)
+            self.report.error("KF013", f"the extent of `{name}` is larger than 2**40", span)
+            return None
+        return extent
+
+    def positive(self, given: int | str, *place: str | int) -> int | None:
+        """An extent; None with an error reported. A size below 1, which has been reported, is as it is."""
+        extent = self.extent(given, *place)
+        if extent is not None and extent < 1 and given not in self.known_sizes:
+            message = f"an extent must be at least 1, not {extent}"
+            self.report.error("KF012", message, self.document.value(*place))
+            return None
+        return extent
+
     def strides(self, name: str, entry: TensorEntry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         if entry.strides is None:
             return dense_strides(shape)
         if len(entry.strides) != len(shape):
             span = self.document.value("tensors", name, "strides")
-            message = f"`{name}` has {len(shape)} extents but {len(entry.strides)} strides"
+            message = (
+                f"`{name}` has {counted(len(shape), 'dimension')} but {counted(len(entry.strides), 'stride')}"
+            )
             self.report.error("KF016", message, span)
             return None
         found = [self.extent(e, "tensors", name, "strides", n) for n, e in enumerate(entry.strides)]
@@ -152,7 +176,11 @@ class _Reader:
             self.report.error("KF017", f"`{name}` is an output: only inputs are padded", span)
             return None
         if len(entry.pad) != rank:
-            self.report.error("KF017", f"`{name}` has {rank} extents but {len(entry.pad)} paddings", span)
+            self.report.error(
+                "KF017",
+                f"`{name}` has {counted(rank, 'dimension')} but {counted(len(entry.pad), 'padding')}",
+                span,
+            )
             return None
         found: list[int] = []
         for position, given in enumerate(entry.pad):

@@ -1,7 +1,7 @@
 """The language of `compute:` lines: its syntax tree and its parser.
 
 In: a line of text and where its characters stand in the kernel file. Out: a frozen tree whose nodes carry
-spans in that file. The grammar is `grammars/kernel.lark`; what names mean is checked in `computation.py`.
+spans in that file. The grammar is `grammars/kernel.lark`; what names mean is checked in `resolution.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name alone. `computation.resolve` leaves only names of scalar parameters."""
+    """A name alone. `resolution.resolve` leaves only names of scalar parameters."""
 
     name: str
     span: Span
@@ -278,20 +278,27 @@ def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
         )
     assert isinstance(error, UnexpectedToken)
     token = error.token
+    start = token.start_pos or 0
     expected = sorted(_TERMINAL_WORDS[t] for t in error.accepts or error.expected if t in _TERMINAL_WORDS)
     hint = f"expected {' or '.join(expected)}" if expected else None
     if token.type == "$END":
         end = len(text.text.rstrip())
         return Diagnostic("KF020", "the line ends too early", text.span(max(0, end - 1), end), hint)
-    start = token.start_pos or 0
-    return Diagnostic("KF020", f"unexpected `{token}`", text.span(start, token.end_pos or start + 1), hint)
+    span = text.span(start, token.end_pos or start + 1)
+    return Diagnostic("KF020", f"unexpected `{token}`", span, _repair(text.text, start) or hint)
 
 
 def _repair(text: str, at: int) -> str | None:
-    if text[at] == "^":
+    """What was probably meant by something that other languages write."""
+    before = text[:at].rstrip()
+    if text[at] == "^" or text[at] == "*" == before[-1:]:
         return "powers are written as products: `x * x`"
-    if text[at] == "{":
+    if text[at] == "{" or (text[at] == "(" and before.isidentifier()):
         return "indices stand in brackets: `A[i, j]`"
+    if text.startswith(("+=", "-=", "*=", "/="), at):
+        return "every tensor is written once: what is added up is `sum[p](..)`"
+    if text[at] == "." and before[-1:].isalnum():
+        return "functions are written without a module: `exp(x)`"
     return None
 
 

@@ -17,13 +17,14 @@ from typing import Literal, Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.computation import Computation, Declarations, resolve
+from spacedsl.kernels.computation import Computation, Declarations
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
 from spacedsl.kernels.expression import Assignment, parse_assignment
 from spacedsl.kernels.linalg.backbone import DType, Kernel
 from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.tiling import Tiling, in_panels, inferred_factors, tiling
 from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry
 from spacedsl.kernels.validation import closest, read_model
 

@@ -79,6 +79,8 @@ class KernelEntry(_Entry):
     tensors: dict[str, TensorEntry]
     params: dict[str, ComputedName] = {}
     """Scalar arguments and their types."""
+    extents: dict[str, Extent] = {}
+    """Of indices that stand alone in no subscript, as those of a window do."""
     compute: list[StrictStr] = Field(min_length=1)
     """Assignments `T[i, ..] = expression`, in order."""
     accumulate: ComputedName | None = None

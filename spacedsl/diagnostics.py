@@ -169,3 +169,8 @@ def _columns(character: str) -> int:
 def _shortened(words: str) -> str:
     """Without the middle of very long names."""
     return _LONG_NAME.sub(r"\1...\2", words)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

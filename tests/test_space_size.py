@@ -61,7 +61,7 @@ def test_probes_that_came_to_nothing_give_no_mean() -> None:
     found = estimate("knuth", probes([0, 0]))
     assert (found.log10, found.relative_ci) == (None, None)
     assert estimated(found) == "none met by 2 probes"
-    assert estimated(estimate("knuth", probes([5]))) == "5 (interval unknown), 1 probe, 100% of it from one"
+    assert estimated(estimate("knuth", probes([5]))) == "5 (interval unknown), 1 probe, 100 % of it from one"
 
 
 @pytest.mark.parametrize(

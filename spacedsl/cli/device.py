@@ -138,7 +138,7 @@ def _named(name: str | None, console: Console) -> CpuDevice:
 def _readable(console: Console) -> list[tuple[CpuDevice, Path]]:
     """The descriptions that this program can read; a warning for each of the others."""
     from spacedsl.api import device_files, load_device
-    from spacedsl.diagnostics import DiagnosticError
+    from spacedsl.diagnostics import DiagnosticError, counted
 
     found: list[tuple[CpuDevice, Path]] = []
     for path in device_files():
@@ -146,8 +146,8 @@ def _readable(console: Console) -> list[tuple[CpuDevice, Path]]:
             found.append((load_device(path), path))
         except DiagnosticError as error:
             shown = f"`{command('device', 'show', path)}` says why"
-            count = len(error.diagnostics)
-            console.warn(f"{path} is passed over, with {count} diagnostic{'s' * (count != 1)}: {shown}")
+            count = counted(len(error.diagnostics), "diagnostic")
+            console.warn(f"{path} is passed over, with {count}: {shown}")
     return found
 
 

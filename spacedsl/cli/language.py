@@ -11,7 +11,7 @@ import typer
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode, explain
 from spacedsl.cli.options import Json, Quiet, Verbose
-from spacedsl.cli.summary import counted
+from spacedsl.diagnostics import counted
 
 if TYPE_CHECKING:
     from spacedsl.diagnostics import Diagnostic

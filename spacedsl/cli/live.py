@@ -20,8 +20,9 @@ from rich.text import Text
 
 from spacedsl.api import Activity, Defect, Planned, Preparing, Stopping, Warned
 from spacedsl.cli.console import Console, Verbosity
-from spacedsl.cli.summary import counted, duration, percent
+from spacedsl.cli.summary import duration, percent
 from spacedsl.commands import command
+from spacedsl.diagnostics import counted
 from spacedsl.kernels.evaluation import Outcome
 from spacedsl.search.events import (
     Comparing,

@@ -21,6 +21,7 @@ from spacedsl.cli.options import (
     parse_duration,
     parse_sizes,
 )
+from spacedsl.diagnostics import counted
 
 if TYPE_CHECKING:
     from spacedsl.api.solving import Solution
@@ -82,9 +83,9 @@ def solve(
     if json:
         console.document(_document(problem.kernel.name, found, is_all=is_all))
     elif is_all:
-        console.say(f"{_count(len(found))}; there are no others")
+        console.say(f"{counted(len(found), 'solution')}; there are no others")
     else:
-        console.say(_count(len(found)))
+        console.say(counted(len(found), "solution"))
     return ExitCode.OK if found else ExitCode.NO_CANDIDATE
 
 
@@ -101,10 +102,6 @@ def text(solution: Solution, number: int) -> str:
 
 def _use(choice: str, objects: tuple[str, ...]) -> str:
     return f"{choice}({', '.join(objects)})"
-
-
-def _count(number: int) -> str:
-    return f"{number} solution{'' if number == 1 else 's'}"
 
 
 def _document(kernel: str, found: list[Solution], *, is_all: bool) -> dict[str, object]:

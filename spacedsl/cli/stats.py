@@ -21,6 +21,7 @@ from spacedsl.cli.options import (
     parse_duration,
     parse_sizes,
 )
+from spacedsl.diagnostics import counted
 
 if TYPE_CHECKING:
     from spacedsl.api.space_size import Estimate, SpaceSize
@@ -104,10 +105,10 @@ def _size_rows(size: SpaceSize) -> list[tuple[str, str]]:
 
 def estimated(estimate: Estimate) -> str:
     """`1.83e21 (1.5e21 to 2.2e21), 1,000 probes`."""
-    probes = f"{estimate.probes:,} probe{'' if estimate.probes == 1 else 's'}"
+    probes = counted(estimate.probes, "probe")
     if estimate.log10 is None:
         return f"none met by {probes}"
-    doubt = f", {estimate.largest_share:.0%} of it from one" if estimate.is_doubtful else ""
+    doubt = f", {100 * estimate.largest_share:.0f} % of it from one" if estimate.is_doubtful else ""
     return f"{number(estimate.log10)} ({_interval(estimate.log10, estimate.relative_ci)}), {probes}{doubt}"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spacedsl.commands import command, path, shown
+from spacedsl.diagnostics import counted
 
 if TYPE_CHECKING:
     from spacedsl.api import Best, Replay, Result
@@ -25,11 +26,6 @@ def duration(time_ns: float) -> str:
     value = time_ns / scale
     digits = 3 if value < 10 else 2 if value < 100 else 1
     return f"{value:.{digits}f} {unit}"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float) -> str:

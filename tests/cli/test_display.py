@@ -9,7 +9,7 @@ import pytest
 import rich.console
 
 from spacedsl.cli.live import Figures
-from spacedsl.cli.summary import counted
+from spacedsl.diagnostics import counted
 from spacedsl.kernels.evaluation import Failure
 from spacedsl.search.events import FailureCount, Progress
 from spacedsl.search.policies import POLICIES

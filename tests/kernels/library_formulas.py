@@ -95,6 +95,9 @@ DIRECT: dict[str, Callable[[Values, Values], Any]] = {
     "conv2d_nhwc_strided": lambda t, _: convolution(t["I"], t["W"], 2, 1),
     "conv2d_nchw": lambda t, _: first_channels(t),
     "conv2d_valid": lambda t, _: convolution(t["I"], t["W"], 1, 0),
+    "max_pool": lambda t, _: np.lib.stride_tricks.sliding_window_view(t["I"], (3, 3), axis=(1, 2))[
+        :, ::2, ::2
+    ].max(axis=(-2, -1)),
     "softmax": lambda t, _: softmax(t["X"]),
     "layer_norm": lambda t, _: layer_norm(t),
     "transpose": lambda t, _: t["A"].T,

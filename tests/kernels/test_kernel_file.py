@@ -108,6 +108,26 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         changed(("B[p, j]", "sum[q](B[p + q, j])")),
         [("KF034", 9, 41, "`q` cannot be inferred")],
     ),
+    "an extent that another one contradicts": (
+        changed(("compute:", "extents: {p: 3}\ncompute:")),
+        [("KF023", 10, 27, "index `p` runs to 3 elsewhere"), ("KF023", 10, 34, "index `p` runs to 3")],
+    ),
+    "an extent of a tensor": (
+        changed(("compute:", "extents: {A: 3}\ncompute:")),
+        [("KF011", 8, 11, "`A` is declared twice")],
+    ),
+    "an extent of nothing": (
+        changed(("compute:", "extents: {q: k}\ncompute:")),
+        [("KF028", 8, 11, "no index is called `q`")],
+    ),
+    "an extent of zero": (
+        changed(("compute:", "extents: {p: k - k}\ncompute:")),
+        [("KF012", 8, 14, "an extent must be at least 1, not 0")],
+    ),
+    "an extent that is too large": (
+        changed(("compute:", "extents: {q: 2199023255552}\ncompute:")),
+        [("KF013", 8, 14, "the extent of `q` is larger than 2**40")],
+    ),
     "an intermediate without extents": (
         changed((COMPUTE, "T[h] = 2\n  - " + COMPUTE)),
         [("KF034", 9, 7, "index `h` of `T`")],
@@ -128,7 +148,10 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         changed(("output: true", "output: true, pad: [1, 1]")),
         [("KF017", 7, 53, "`C` is an output")],
     ),
-    "too few paddings": (changed(("[m, k]}", "[m, k], pad: [1]}")), [("KF017", 5, 39, "2 extents but 1")]),
+    "too few paddings": (
+        changed(("[m, k]}", "[m, k], pad: [1]}")),
+        [("KF017", 5, 39, "2 dimensions but 1 padding")],
+    ),
     "a negative padding": (
         changed(("[m, k]}", "[m, k], pad: [0, -1]}")),
         [("KF017", 5, 43, "at least 0, not -1")],
@@ -197,7 +220,7 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a divided size": (changed(("shape: [m, k]", "shape: [m, k/2]")), [("KF015", 5, 30, "whole numbers")]),
     "a wrong number of strides": (
         changed(("[m, k]}", "[m, k], strides: [32]}")),
-        [("KF016", 5, 43, "2 extents but 1 strides")],
+        [("KF016", 5, 43, "2 dimensions but 1 stride")],
     ),
     "a negative stride": (
         changed(("[m, k]}", "[m, k], strides: [-32, 1]}")),
@@ -267,6 +290,24 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         ],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("C[i, j] = A[i, j] ** 2", "powers are written as products: `x * x`"),
+        ("C[i, j] = A[i, j] ^ 2", "powers are written as products: `x * x`"),
+        ("C(i, j) = A[i, j]", "indices stand in brackets: `A[i, j]`"),
+        ("C{i, j} = A[i, j]", "indices stand in brackets: `A[i, j]`"),
+        ("C[i, j] += A[i, j]", "every tensor is written once: what is added up is `sum[p](..)`"),
+        ("C[i, j] = np.exp(A[i, j])", "functions are written without a module: `exp(x)`"),
+    ],
+)
+def test_what_other_languages_write_is_answered_with_its_repair(line: str, hint: str) -> None:
+    with pytest.raises(DiagnosticError) as raised:
+        check(changed((COMPUTE, line)))
+    (diagnostic,) = raised.value.diagnostics
+    assert (diagnostic.code, diagnostic.hint) == ("KF020", hint)
 
 
 @pytest.mark.parametrize("name", BROKEN)
