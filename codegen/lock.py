@@ -32,12 +32,22 @@ def _ignore() -> None:
 def machine_lock(path: Path | None = None, waiting: Callable[[], None] = _ignore) -> Iterator[None]:
     """Waits for the lock (the usual one, unless another is named) and holds it. Not re-entrant.
 
-    `waiting` is called where another process holds it, before this one waits.
+    `waiting` is called where another process holds it, before this one waits. Who waits for the lock holds
+    the turn: a process that has just let the lock go and wants it again comes after that one.
     """
-    with (path or lock_path()).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(file, fcntl.LOCK_EX)
+    path = path or lock_path()
+    with path.open("a") as file:
+        with turn_path(path).open("a") as turn:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def turn_path(path: Path) -> Path:
+    """The file of the turn, beside that of the lock."""
+    return path.with_name(f"{path.name}.turn")
