@@ -51,6 +51,24 @@ void peer(In X, In Y, Out Z)
 }
 #endif
 
+#if defined(MATMUL) && M % 2 == 0 && N % 128 == 0 && K % 4 == 0
+/* Two panels of B at a time, each as wide as a tile: 6 rows of 4 vectors, which load least for each product. */
+static _Thread_local float panels[2][K * 64] __attribute__((aligned(64)));
+
+void peer(In A, In B, Out C)
+{
+    PARALLEL for (int64_t j = 0; j < N; j += 128)
+    {
+        EACH(p, K) EACH(s, 8) TO(panels[s / 4] + p * 64 + s % 4 * 16) = AT(B + p * N + j + 16 * s);
+        int64_t i = 0;
+        for (; i + 6 <= M; i += 6)
+            EACH(q, 2) TILE(6, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+        for (; i < M; i += 2)
+            EACH(q, 2) TILE(2, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+    }
+}
+#endif
+
 #ifdef MATVEC
 void peer(In A, In x, Out y)
 {
