@@ -27,16 +27,15 @@ from pathlib import Path
 
 import numpy as np
 
+from spacedsl.api.problem import pose
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.measurement import Options
-from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Outcome, Timing
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.language import load_space
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.orderings import Ordering, select_ordering
 from spacedsl.search.state import is_violation
@@ -141,9 +140,9 @@ def path_of(instance: Instance, decisions: Decisions) -> list[Candidate]:
 
 def examine(kernel: KernelFile, options: argparse.Namespace) -> Findings:
     device = local_device(progress=lambda activity: print(activity, file=sys.stderr))
-    space = load_space(kernel.space)
-    instance = instantiate(compile_space(space), kernel.backbone, device)
-    bound, ordering = CpuBound(instance, device), select_ordering(instance, space)
+    problem = pose(kernel, kernel.space, device, lambda event: None)
+    instance = problem.instance
+    bound, ordering = CpuBound(instance, device), select_ordering(instance, problem.space)
     random = np.random.default_rng(options.seed)
     found = Findings()
     variables = [(v.choice, v.names, v.universe) for v in instance.variables]

@@ -82,6 +82,18 @@ compute:
   - C[i, j] = a[i] * b[j]
 tiling: {{i: [], j: [[4], [16]]}}
 """
+TRANSPOSED = """
+kernel: transposed
+backbone: linalg
+sizes: {m: 32, n: 64, k: 32}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  B: {dtype: f32, shape: [n, k]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = sum[p](A[i, p] * B[j, p])
+tiling: {i: [[4]], j: [[4]], p: [[16]]}
+"""
 
 
 def product(m: int, n: int, k: int, *, rows: int = 8, vectors: int = 2, strides: str = "") -> str:
@@ -156,6 +168,23 @@ CASES = (
             VECTOR.format(n=4096, unrolled=4, body="alpha * x[i] + y[i]"),
         ),
         kinds("fma", i0="P", i1="U", i2="V"),
+    ),
+    *(
+        Case(
+            *(name, f"floating-point {term}", VECTOR.format(n=4096, unrolled=4, body=body)),
+            kinds(instruction, i0="L", i1="U", i2="V"),
+        )
+        for name, term, instruction, body in (
+            ("divisions", "divisions", "div", "x[i] / y[i] + alpha"),
+            ("square roots", "square roots", "sqrt", "sqrt(x[i]) + alpha * y[i]"),
+            ("extremes", "extremes", "max", "min(max(min(max(x[i], y[i]), -alpha), alpha), x[i] * y[i])"),
+            ("exponentials", "arithmetic", "exp", "exp(x[i]) + alpha * y[i]"),
+            ("hyperbolic tangents", "divisions", "tanh", "tanh(x[i]) + alpha * y[i]"),
+        )
+    ),
+    Case(
+        *("lanes of sums", "floating-point arithmetic", TRANSPOSED),
+        kinds("fma", i0="L", i1="U", j0="L", j1="U", p0="L", p1="V"),
     ),
     Case(
         *("L2, loads", "L2 bandwidth", ROWS.format(m=64, k=4096, unrolled=8, body="A[i, p] * x[p]")),
