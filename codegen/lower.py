@@ -4,10 +4,9 @@ In: a `Kernel` and an `Implementation` of it. Out: a `Program`, not yet verified
 dimensions become loops; UNROLL dimensions are expanded, so that every instance of an instruction has a
 register of its own, named by its unrolled indices; VECTOR dimensions become lanes. A consumer finds the
 instance that made its operand through the mapping of dimensions. A reduction updates the registers of
-its initialiser in place; where a reduced dimension is VECTOR, they hold a partial result for each lane,
-which readers combine. Where a tile is not whole (`remainder.py`), registers are all the same: memory beyond
-the index is left alone, and so are lanes that a reduction has no term for. Memory of the program's own is
-then made as small as its loops allow.
+its initialiser in place; where it has partial results (`partials.py`), readers combine them. Where a tile is
+not whole (`remainder.py`), registers are all the same: memory beyond the index is left alone, and so are the
+lanes that a reduction has no term for. Memory of the program's own is then made as small as its loops allow.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps
 from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
+from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combination, combined_by
 from spacedsl.codegen.program import (
     CONVERSIONS,
     Add,
@@ -59,7 +59,6 @@ from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import (
     FUNCTIONS,
     Accumulator,
-    Combine,
     Dimension,
     DType,
     Instruction,
@@ -69,6 +68,7 @@ from spacedsl.kernels.linalg.backbone import (
     Scratch,
     Tensor,
     Value,
+    neutral,
 )
 
 
@@ -87,10 +87,8 @@ class _Lowering:
     names: set[str] = field(init=False)
     registers: dict[tuple[Instruction, tuple[int, ...]], str] = field(default_factory=dict)
     """The names of the instances of instructions, by their unrolled indices."""
-    partial_lanes: dict[Instruction, int] = field(init=False)
-    """For the initialisers of reductions over a VECTOR dimension: the lanes of partial results."""
-    partial_combine: dict[Instruction, Combine] = field(init=False)
-    """For the same, how their lanes are combined."""
+    partials: dict[Instruction, Partials] = field(init=False)
+    """By the initialisers of the reductions that have some."""
     temporaries: dict[Instruction, Temporary] = field(init=False)
     """By the instructions whose values go through memory."""
 
@@ -98,23 +96,13 @@ class _Lowering:
         self.names = {t.name for t in self.kernel.tensors} | {s.tensor.name for s in self.kernel.scratch}
         self.names |= {p.name for p in self.kernel.parameters}
         self.temporaries = temporaries(self.kernel, self.implementation, self.name)
-        self.partial_lanes, self.partial_combine = {}, {}
+        self.partials = {}
         for reduction in self.kernel.reductions:
-            vector = self.vector_dim(reduction)
-            start = _accumulator(reduction)
-            self.check_accumulator(reduction, start)
-            if vector is not None and vector in start.reduced and self.implementation.size(vector) > 1:
-                self.partial_combine[start.initialiser] = _combine(reduction)
-                self.partial_lanes[start.initialiser] = self.implementation.size(vector)
-
-    def check_accumulator(self, reduction: Instruction, start: Accumulator) -> None:
-        """Updating the initialiser's registers in place takes them from everybody else."""
-        mapped = {used for _, used in start.mapping}
-        if not mapped.issuperset(reduction.free_dims):
-            raise LoweringError(f"{reduction!r} starts every iteration of a free dimension from one register")
-        for other in start.initialiser.consumers:
-            if other is not reduction and self.implementation.order(other, reduction) != "BEFORE":
-                raise LoweringError(f"{other!r} reads {start.initialiser!r}, which {reduction!r} overwrites")
+            start = accumulator(reduction)
+            check_accumulator(reduction, self.implementation)
+            found = Partials.of(reduction, self.implementation)
+            if found is not None:
+                self.partials[start.initialiser] = found
 
     def vector_dim(self, instruction: Instruction) -> Dimension | None:
         vectors = [d for d in instruction.dims if self.implementation.kind(d) == "VECTOR"]
@@ -169,9 +157,9 @@ class _Lowering:
         for reduction in self.kernel.reductions:
             if not set(node.dims) & set(reduction.reduced_dims):
                 continue
-            combine, start = _combine(reduction), _accumulator(reduction).initialiser
-            kind = Type(start.dtype, self.partial_lanes.get(start) or self.lanes(start))
-            names = [name for (maker, _), name in self.registers.items() if maker is start]
+            combine, start = combined_by(reduction), accumulator(reduction).initialiser
+            kind = Type(start.dtype, self.lanes(reduction))
+            names = [name for (maker, _), name in self.registers.items() if maker in (start, reduction)]
             found += [Partial(Register(name, kind), combine) for name in names]
         return tuple(found)
 
@@ -205,8 +193,8 @@ class _Lowering:
             return (_store(*self.element(instruction, place), value, part, is_streamed=is_streamed),)
         unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
         value = self.value(instruction, place)
-        if instruction in self.partial_lanes:
-            value = FirstLane(value, self.partial_lanes[instruction], self.partial_combine[instruction])
+        if instruction in self.partials:
+            return self.started(instruction, value, unrolled)
         register = self.register(instruction, unrolled)
         if part is not None and vector in instruction.reduced_dims:
             value = Blend(value, register, part.count)
@@ -214,6 +202,18 @@ class _Lowering:
         if temporary is None:
             return (Assign(register, value),)
         return (Assign(register, value), _store(*self.kept(instruction, temporary, place), register, part))
+
+    def started(
+        self, initialiser: Instruction, value: Expression, unrolled: Mapping[Dimension, int]
+    ) -> tuple[Statement, ...]:
+        """The first of the partial results begins with `value`, the others with what changes nothing."""
+        partials = self.partials[initialiser]
+        nothing = Number(neutral(partials.combine, initialiser.dtype), Type(initialiser.dtype))
+        if partials.lanes > 1:
+            value = FirstLane(value, partials.lanes, partials.combine)
+        first, *others = self.partial_registers(initialiser, unrolled)
+        rest = (Assign(register, _spread(nothing, register.type.lanes)) for register in others)
+        return (Assign(first, value), *rest)
 
     def value(self, instruction: Instruction, place: Place) -> Expression:
         if instruction.op is Op.LOAD:
@@ -274,9 +274,12 @@ class _Lowering:
     def register(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
         """The register of one instance; of a reduction, that of the initialiser's instance."""
         if instruction.reduced_dims:
-            start = _accumulator(instruction)
+            start = accumulator(instruction)
             made = {m: unrolled[u] for m, u in start.mapping if u in unrolled}
             register = self.register(start.initialiser, made)
+            if start.initialiser in self.partials:
+                number = self.partials[start.initialiser].number(unrolled)
+                register = self.partial_registers(start.initialiser, made)[number]
             lanes = self.lanes(instruction)
             if register.type.lanes != lanes:
                 raise LoweringError(
@@ -286,10 +289,25 @@ class _Lowering:
         for dim in instruction.dims:
             if self.implementation.kind(dim) == "UNROLL" and dim not in unrolled:
                 raise LoweringError(f"the value of {instruction!r} is used without an index for {dim!r}")
+        is_partial = instruction in self.partials and self.partials[instruction].lanes > 1
+        lanes = self.partials[instruction].lanes if is_partial else self.lanes(instruction)
+        return self.named(instruction, unrolled, lanes)
+
+    def partial_registers(
+        self, initialiser: Instruction, unrolled: Mapping[Dimension, int]
+    ) -> tuple[Register, ...]:
+        """Of all copies along reduced dimensions; the first is the initialiser's own."""
+        partials, first = self.partials[initialiser], self.register(initialiser, unrolled)
+        free = {u: unrolled[m] for m, u in accumulator(partials.reduction).mapping if m in unrolled}
+        others = (
+            self.named(partials.reduction, {**free, **copy}, first.type.lanes) for copy in partials.copies[1:]
+        )
+        return (first, *others)
+
+    def named(self, instruction: Instruction, unrolled: Mapping[Dimension, int], lanes: int) -> Register:
         instance = instruction, tuple(unrolled[d] for d in instruction.dims if d in unrolled)
         if instance not in self.registers:
             self.registers[instance] = self.name("_".join([instruction.name, *map(str, instance[1])]))
-        lanes = self.partial_lanes.get(instruction) or self.lanes(instruction)
         return Register(self.registers[instance], Type(instruction.dtype, lanes))
 
     def operand(self, user: Instruction, operand: Operand, place: Place) -> Expression:
@@ -322,17 +340,28 @@ class _Lowering:
         if maker.reduced_dims:
             # Every iteration of the reduced dimensions ends in the same register.
             unrolled |= dict.fromkeys(maker.reduced_dims, 0)
-        register = self.register(maker, unrolled)
+        value, partials = self.result(maker, unrolled)
         lanes, vector = self.lanes(user), self.vector_dim(maker)
-        is_partial = maker in self.partial_lanes or vector in maker.reduced_dims
-        if is_partial and register.type.lanes > 1:
-            combine = self.partial_combine.get(maker) or _combine(maker)
-            return _spread(LaneReduction(register, combine), lanes)
-        if register.type.lanes == 1:
-            return _spread(register, lanes)
-        if (vector, self.vector_dim(user)) not in mapping or register.type.lanes != lanes:
+        if partials is not None and partials.lanes > 1:
+            return _spread(LaneReduction(value, partials.combine), lanes)
+        if type_of(value).lanes == 1:
+            return _spread(value, lanes)
+        if (vector, self.vector_dim(user)) not in mapping or type_of(value).lanes != lanes:
             raise LoweringError(f"the lanes of {maker!r} are not those of {user!r}, which uses its value")
-        return register
+        return value
+
+    def result(
+        self, maker: Instruction, unrolled: Mapping[Dimension, int]
+    ) -> tuple[Expression, Partials | None]:
+        """What one instance made, lanes of partial results still apart."""
+        start = accumulator(maker) if maker.reduced_dims else None
+        initialiser = maker if start is None else start.initialiser
+        partials = self.partials.get(initialiser)
+        if partials is None:
+            return self.register(maker, unrolled), None
+        made = unrolled if start is None else {m: unrolled[u] for m, u in start.mapping if u in unrolled}
+        registers = self.partial_registers(initialiser, made)
+        return combination(registers, partials.combine), partials
 
 
 def _store(
@@ -372,19 +401,3 @@ def _access(instruction: Instruction) -> backbone.Access:
     if instruction.access is None:
         raise LoweringError(f"{instruction!r} accesses no tensor")
     return instruction.access
-
-
-def _combine(reduction: Instruction) -> Combine:
-    """How partial results for each lane of a vector dimension are combined into the result."""
-    operands, combine = reduction.operands, reduction.combine
-    is_accumulated = isinstance(operands[-1], Accumulator)
-    if combine is None or not is_accumulated or _accumulator(reduction).initialiser.reduced_dims:
-        raise LoweringError(f"{reduction!r} has no partial results for each lane of a vector dimension")
-    return combine
-
-
-def _accumulator(reduction: Instruction) -> Accumulator:
-    for operand in reduction.operands:
-        if isinstance(operand, Accumulator):
-            return operand
-    raise LoweringError(f"the reduction {reduction!r} has no accumulator")

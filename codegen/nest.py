@@ -45,6 +45,10 @@ class Implementation(Protocol):
         """Whether what is stored goes around the caches."""
         ...
 
+    def is_split(self, reduction: Instruction) -> bool:
+        """Whether its copies along reduced dimensions have accumulators of their own."""
+        ...
+
     def is_stored(self, instruction: Instruction) -> bool:
         """Whether the value goes through memory: its reloads are part of the program then."""
         ...
@@ -54,6 +58,7 @@ _VALUES = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
     "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
     "remainder": ("NONE", "PEELED", "GUARDED"),
+    "accumulation": ("CHAINED", "SPLIT"),
     "caching": ("CACHED", "STREAMED"),
     "storage": ("REGISTERS", "TEMPORARY"),
 }
@@ -62,7 +67,7 @@ _VALUES = {
 _NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
 """Choices without which there is no code, and how many objects each is about."""
 
-_OPTIONAL = {"storage": 1, "remainder": 1, "caching": 1}
+_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1}
 """What a space need not decide."""
 
 
@@ -113,6 +118,10 @@ class CandidateImplementation:
     def is_streamed(self, store: Instruction) -> bool:
         has_choice = "caching" in self.candidate.instance.space.choices
         return has_choice and self.candidate.value("caching", store) == "STREAMED"
+
+    def is_split(self, reduction: Instruction) -> bool:
+        has_choice = "accumulation" in self.candidate.instance.space.choices
+        return has_choice and self.candidate.value("accumulation", reduction) == "SPLIT"
 
     def is_guarded(self, dim: Dimension) -> bool:
         has_choice = dim.logical.is_ragged and "remainder" in self.candidate.instance.space.choices

@@ -27,6 +27,7 @@ typedef struct { int32_t instr, pad; double iterations, sums; } Op;
 typedef struct {
   int32_t instr, tables;
   List free, reduced, counters, loads; /* for each three lists: foreign dims; pairs of its own and ours; bits of copies */
+  List split;
   int32_t table_count, are_disjoint;
   double sums, terms, latency_ns, kept, load_rate;
 } Reduction;
@@ -261,12 +262,13 @@ static void reduce(const View *v, const Reduction *r, double *chain_ns, double *
     for (int k = 0; k < r->reduced.count; k++) is_reduced |= m->pool[r->reduced.at + k] == vector;
     const double side = f ? f->lanes : 1, most = accumulators(v, r, vector);
     const double sums = is_reduced ? r->sums : r->sums / side;
+    const double split = may_be(v, r->split) ? copies(v, r->reduced, vector) : 1;
     /* Threads share the sums out, or the terms of each. */
     for (int way = 0; way < (share > 1 ? 2 : 1); way++) {
       double terms = is_reduced ? r->terms / side : r->terms, faster = way ? 1 : speedup_of_sums;
       if (way) terms /= share;
       if (!(terms > m->longest_unrolled)) terms = 0;
-      latencies = lesser(latencies, sums * sum_steps(m, r, terms, most) / faster);
+      latencies = lesser(latencies, sums * sum_steps(m, r, terms, most) / split / faster);
       if (r->loads.count && loads > 0) {
         const double missing = greater(0, terms - r->kept * widest(v, r, vector));
         loads = lesser(loads, sums * missing * loads_per_term(v, r, vector, most) / faster);

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import NamedTuple
 
 from spacedsl.engine.candidate import Candidate
@@ -24,8 +23,6 @@ from spacedsl.search.bounds.certain import Operation
 from spacedsl.search.bounds.rates import Rates, Use
 
 USES: tuple[Use, ...] = (*UNITS, "load", "store")
-
-Words = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +147,7 @@ class View:
 class Domains:
     """Reads candidates of one instance, whose space has the choices `size` and `dim_kind`."""
 
-    def __init__(self, instance: Instance, rates: Rates, further_cells: Iterable[int] = ()) -> None:
-        """`further_cells`: words besides sizes, kinds and counters that a reader of views looks at."""
+    def __init__(self, instance: Instance, rates: Rates) -> None:
         kernel = linalg_kernel(instance)
         self._rates = rates
         kinds = instance.universe("dim_kind", kernel.dimensions[0]) if kernel.dimensions else ()
@@ -161,18 +157,8 @@ class Domains:
             reduction: tuple(_most_copies(instance, reduction)) for reduction in kernel.reductions
         }
         """For each reduction, where numbers lie that its accumulators do not exceed."""
-        offsets = [o for d in self.places for o in (d.kind_offset, *d.size_offsets)]
-        offsets += [o for ends in self.counters.values() for o in ends]
-        offsets += further_cells
-        # Two more, so that there is always a tuple.
-        self._relevant = itemgetter(0, 0, *offsets)
         self.order_bits = order_bits(instance)
         self._known: dict[tuple[Dimension, int, int], Freedom] = {}
-
-    def words(self, candidate: Candidate) -> Words:
-        """All that a view depends on: equal words, equal views."""
-        words: Words = self._relevant(candidate.vector)
-        return words
 
     def view(self, candidate: Candidate) -> View:
         vector = candidate.vector
@@ -271,6 +257,19 @@ def detours(instance: Instance, made: Instruction, user: Instruction) -> Bits:
     if not is_always(instance, made):
         changed.append((CERTAIN, PRESENT))
     return tuple(changed)
+
+
+def values_of(instance: Instance, instruction: Instruction, names: Sequence[str]) -> Bits:
+    """Values with one of these names, of choices about an instruction."""
+    key = (instance.objects.ids[id(instruction)],)
+    return tuple(
+        (instance.offset(choice.name, instruction), choice.mask(value))
+        for choice in instance.space.choices.values()
+        if isinstance(choice, EnumChoice) and len(choice.params) == 1
+        if key in instance.objects.keys(choice.params)
+        for value in choice.values
+        if value in names
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

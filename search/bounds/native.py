@@ -45,7 +45,8 @@ _SIZE = _record("is_even", "pad", reals=("iterations", "threads", "speedup", *US
 _INSTR = _record("dims[]", "pad[]", reals=(*(f"one_{use}" for use in USES), *(f"most_{use}" for use in USES)))
 _OP = _record("instr", "pad", reals=("iterations", "sums"))
 _REDUCTION = _record(
-    *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "table_count", "are_disjoint"),
+    *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "split[]"),
+    *("table_count", "are_disjoint"),
     reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
 )
 _OPERAND = _record(
@@ -284,6 +285,7 @@ class _Tables:
             self._dims_of(instruction.reduced_dims),
             self._ints(self.domains.counters[instruction]),
             self._ints(loads),
+            self._bits(reduction.split),
             len(tables),
             reduction.are_disjoint,
             reduction.sums,

@@ -33,6 +33,9 @@ WINDOW = 1024
 Detours = Callable[[Instruction, Instruction], Bits]
 """By which something may come between a load and its user."""
 
+Splits = Callable[[Instruction], Bits]
+"""By which the copies of a reduction along reduced dimensions may have accumulators of their own."""
+
 OTHER_REGISTERS = 32
 """Besides vector registers: general and mask registers could keep a value, too."""
 
@@ -51,6 +54,8 @@ class Shape:
     """For each load, most unrolled copies that share it."""
     widths: tuple[float, ...]
     """For each load, most vectors of the operand that one instruction loads: more than 1 through a copy."""
+    split: float
+    """Most registers in which terms of one sum are accumulated without waiting for each other."""
     speedup: float
     """By threads that share the sums out; 1 where they share the terms of each."""
 
@@ -70,9 +75,13 @@ class Reduction:
     """For each load, the free dimensions of indices that it does not depend on: its value is used again."""
     detours: tuple[Bits, ...]
     """For each load, by which its elements may go through a copy, whose vectors are those of the load."""
+    split: Bits
+    """By which copies along reduced dimensions may have accumulators of their own."""
 
     @classmethod
-    def of(cls, operation: Operation, footprints: Sequence[Footprint], detours: Detours) -> Reduction:
+    def of(
+        cls, operation: Operation, footprints: Sequence[Footprint], detours: Detours, splits: Splits
+    ) -> Reduction:
         instruction = operation.instruction
         terms = math.prod(
             logical.extent for logical in instruction.logical_dims if logical.dims[0].is_reduction
@@ -89,6 +98,7 @@ class Reduction:
                 for load in loads
             ),
             tuple(detours(load, instruction) for load in loads),
+            splits(instruction),
         )
 
     @property
@@ -100,10 +110,15 @@ class Reduction:
         """Accumulations of one sum follow each other; only so many sums are under way at a time."""
         window = view.rates.device.window or WINDOW
         steps = (
-            shape.sums * sum_steps(shape.terms, shape.accumulators, window) / shape.speedup
+            shape.sums * sum_steps(shape.terms, shape.accumulators, window) / shape.split / shape.speedup
             for shape in self.shapes(view)
         )
         return self.latency_ns(view.rates) * min(steps)
+
+    def parts(self, view: View, vector: Dimension | None = None) -> int:
+        """Most registers that take terms of one sum; none of the copies are along `vector`."""
+        reduced = (d for d in self.instruction.reduced_dims if d is not vector)
+        return view.copies(reduced) if view.may_be(self.split) else 1
 
     def latency_ns(self, rates: Rates) -> float:
         """From one term to the next."""
@@ -137,10 +152,10 @@ class Reduction:
             accumulators = view.accumulators(self.instruction, vector)
             copies = tuple(view.copies(d for d in dims if d is not vector) for dims in self.foreign_dims)
             widths = tuple(self._widths(view, vector, lanes))
+            split = self.parts(view, vector)
             for own, faster in {(float(terms), speedup), (terms / share, 1.0 if share > 1 else speedup)}:
-                yield Shape(
-                    sums, own if own > LONGEST_UNROLLED else 0.0, accumulators, copies, widths, faster
-                )
+                counted = own if own > LONGEST_UNROLLED else 0.0
+                yield Shape(sums, counted, accumulators, copies, widths, split, faster)
 
     def _widths(self, view: View, vector: Dimension | None, lanes: int) -> Iterator[float]:
         """Of what lies side by side along a free dimension, a sweep uses as much as it has copies."""
@@ -154,11 +169,14 @@ class Reduction:
 
 
 def reductions(
-    alternatives: Sequence[Alternatives], footprints: Sequence[Footprint], detours: Detours
+    alternatives: Sequence[Alternatives],
+    footprints: Sequence[Footprint],
+    detours: Detours,
+    splits: Splits,
 ) -> tuple[Reduction, ...]:
     """Those whose terms no compiler regroups, largest first. Of alternatives, none is certain by itself."""
     found = [
-        Reduction.of(members[0], footprints, detours)
+        Reduction.of(members[0], footprints, detours, splits)
         for members in alternatives
         if len(members) == 1 and _is_ordered(members[0].instruction)
     ]

@@ -28,7 +28,7 @@ from spacedsl.search.bounds.certain import (
     read_back,
     stored_by,
 )
-from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel
+from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel, values_of
 from spacedsl.search.bounds.nests import Nest, NestView, Pressure, copied_inside, early_bytes, nests
 from spacedsl.search.bounds.rates import Use, mixed_rate, read_rate
 from spacedsl.search.bounds.reductions import Reduction, kept_values, reductions
@@ -68,7 +68,12 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
     }
     accumulating = tuple(
         r
-        for r in reductions(work["any"], touched, lambda made, user: detours(instance, made, user))
+        for r in reductions(
+            work["any"],
+            touched,
+            lambda made, user: detours(instance, made, user),
+            lambda reduction: values_of(instance, reduction, SPLITTING),
+        )
         if _is_swept(instance, r)
     )
     loops = nests(instance, device, (*work["any"], *work["multiply"]), touched)
@@ -162,10 +167,12 @@ class Chain:
 
     def describe(self, view: View) -> str:
         instruction = self.reduction.instruction
+        parts = self.reduction.parts(view)
+        apart = f", each in {parts} parts" if parts > 1 else ""
         return (
             f"{instruction} adds up {self.reduction.sums:,} sums of {self.reduction.terms:,} terms, at most "
             f"{view.accumulators(instruction)} x {view.lanes(instruction.dims)} of them at a time"
-            f"{_sharing(view, instruction.dims)}; a term follows the one before it after "
+            f"{apart}{_sharing(view, instruction.dims)}; a term follows the one before it after "
             f"{self.reduction.latency_ns(view.rates):g} ns"
         )
 
@@ -373,16 +380,12 @@ def streaming(instance: Instance, touched: Iterable[Footprint]) -> Bits | None:
         return None
     makers = [(o.instruction, store) for store in stores for o in store.operands if isinstance(o, Value)]
     copied = [bits for maker, store in makers for bits in detours(instance, maker, store)]
-    streamed = [
-        (instance.offset(choice.name, store), choice.mask(value))
-        for choice in instance.space.choices.values()
-        if isinstance(choice, EnumChoice) and len(choice.params) == 1
-        for store in stores
-        if (instance.objects.ids[id(store)],) in instance.objects.keys(choice.params)
-        for value in choice.values
-        if value in STREAMING
-    ]
+    streamed = [bits for store in stores for bits in values_of(instance, store, STREAMING)]
     return (*copied, *streamed)
+
+
+SPLITTING = ("SPLIT",)
+"""Values of a choice about a reduction by which its unrolled terms are accumulated apart."""
 
 
 @dataclass(frozen=True, slots=True)

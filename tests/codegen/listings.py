@@ -65,6 +65,20 @@ DOT_PARALLEL = """
     store_s
 """
 
+DOT_SPLIT = """
+    init
+    p0 {kind} {p0}
+      p1 U {p1}
+        p2 V 8
+          load_x
+        p2 V 8
+          load_y
+        p2 V 8
+          fma split
+    store_s
+"""
+"""For dot with p in three levels."""
+
 MATMUL_ANY = """
     i0 P *
       j0 {j0} *

@@ -7,7 +7,8 @@ Each line is an instruction's name, or a dimension and how it is implemented, ar
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
-around the caches. A line `reload_B` lets the value of `load_B` go through memory. `#` begins a comment.
+around the caches, `fma split` a reduction whose unrolled terms have registers of their own. A line `reload_B`
+lets the value of `load_B` go through memory. `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Script:
     sizes: dict[Dimension, int] = field(default_factory=dict)
     guarded: set[Dimension] = field(default_factory=set)
     streamed: set[Instruction] = field(default_factory=set)
+    split: set[Instruction] = field(default_factory=set)
     stored: set[Instruction] = field(default_factory=set)
     lines: dict[Statement, str] = field(default_factory=dict)
     """Where each statement stands, for messages."""
@@ -80,6 +82,9 @@ class Script:
     def is_streamed(self, store: Instruction) -> bool:
         return store in self.streamed
 
+    def is_split(self, reduction: Instruction) -> bool:
+        return reduction in self.split
+
     def is_stored(self, instruction: Instruction) -> bool:
         return instruction in self.stored
 
@@ -98,6 +103,8 @@ class Script:
                 if math.prod(self.sizes[d] for d in dim.logical.dims) == dim.logical.extent:
                     return "NONE"
                 return "GUARDED" if dim in self.guarded or self.kind(dim) == "PARALLEL" else "PEELED"
+            case "accumulation", (Instruction() as reduction,):
+                return "SPLIT" if self.is_split(reduction) else "CHAINED"
             case "caching", (Instruction() as store,):
                 return "STREAMED" if self.is_streamed(store) else "CACHED"
         raise RefusedError(f"scripts say nothing about {variable.choice}")
@@ -142,9 +149,11 @@ def _block(
         name, *words = line.words
         if name in instructions:
             instruction = instructions[name]
-            assert words in ([], ["streamed"]), f"{line}: what is {' '.join(words)}?"
-            if words:
+            assert words in ([], ["streamed"], ["split"]), f"{line}: what is {' '.join(words)}?"
+            if words == ["streamed"]:
                 result.streamed.add(instruction)
+            if words == ["split"]:
+                result.split.add(instruction)
             if instruction.maker is not None:
                 result.stored.add(instruction.maker)
             result.paths[instruction], result.lines[instruction] = here, str(line)

@@ -22,7 +22,14 @@ from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.kernels import axpy, dot, matmul, parse
-from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, MATMUL_COPIED, MATMUL_SCALAR, MATMUL_TILED
+from tests.codegen.listings import (
+    AXPY_VECTOR,
+    DOT_PARALLEL,
+    DOT_SPLIT,
+    MATMUL_COPIED,
+    MATMUL_SCALAR,
+    MATMUL_TILED,
+)
 from tests.codegen.running import compiled_difference, integer_case
 from tests.codegen.scripts import script
 
@@ -67,6 +74,12 @@ def summed() -> tuple[KernelFile, Program]:
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, DOT_PARALLEL.format(p0=3, p1=20))))
 
 
+def split() -> tuple[KernelFile, Program]:
+    kernel = dot(128, "{p: [[4], [8]]}")
+    text = DOT_SPLIT.format(kind="P", p0=4, p1=4)
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
+
+
 def copied() -> tuple[KernelFile, Program]:
     kernel = matmul(8, 96, 12, "{i: [[4]], j: [[2], [16]], p: [[4]]}")
     text = MATMUL_COPIED.format(j0=3, i0=2, p0=3, p1=4)
@@ -79,6 +92,7 @@ PROGRAMS: dict[str, Callable[[], tuple[KernelFile, Program]]] = {
     "axpy_vector": vectorised,
     "axpy_streamed": streamed,
     "dot_parallel": summed,
+    "dot_split": split,
     "matmul_scalar": scalar,
     "axpy_ragged": ragged,
     "dot_ragged": ragged_sum,

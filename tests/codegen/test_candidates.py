@@ -12,8 +12,10 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.verify import VerificationError, verify
 from tests.codegen.candidates import random_candidate, space_of
-from tests.codegen.kernels import matmul
+from tests.codegen.kernels import dot, matmul
+from tests.codegen.listings import DOT_SPLIT
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
+from tests.codegen.scripts import RefusedError, decide, script
 from tests.codegen.zoo import zoo
 
 ZOO = zoo()
@@ -34,6 +36,16 @@ def test_random_candidates_are_right(name: str, tmp_path: Path) -> None:
         assert interpreted_difference(kernel, program, case) == ""
         if number < 2:
             assert compiled_difference(kernel, program, case, tmp_path) == ""
+
+
+def test_only_terms_that_copies_take_are_split() -> None:
+    kernel = dot(144, "{p: [[6], [8]]}")
+    instance, text = space_of(kernel), DOT_SPLIT.format(kind="L", p0=3, p1=6)
+    root = instance.root()
+    assert root is not None
+    assert decide(instance, root, script(kernel.backbone, text)).is_complete
+    with pytest.raises(RefusedError, match=r"refuses accumulation\(fma\) = SPLIT"):
+        decide(instance, root, script(kernel.backbone, text.replace("p1 U", "p1 L")))
 
 
 def test_equal_decisions_give_equal_code() -> None:
@@ -101,7 +113,7 @@ def test_without_a_rule_wrong_candidates_are_caught_and_nothing_else_happens(
     # A rule that was alone under its quantifiers leaves them to an empty one.
     path.write_text(whole.replace(text, "" if text.startswith("require") else "  true\n"), encoding="utf-8")
     instance, case = space_of(kernel, path), integer_case(kernel)
-    random = np.random.default_rng(5)
+    random = np.random.default_rng(6)
     caught = 0
     for _ in range(40):
         candidate = random_candidate(instance, random)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import LoweringError, Statement
+from spacedsl.codegen.program import Assign, Fma, Program, blocks
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.kernels import axpy, dot, matmul, parse
-from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, MATMUL_SCALAR, MATMUL_TILED
+from tests.codegen.listings import AXPY_VECTOR, DOT_PARALLEL, DOT_SPLIT, MATMUL_SCALAR, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import Script, script
 
@@ -21,6 +23,15 @@ def assert_right(kernel: KernelFile, text: str, folder: Path) -> None:
     case = integer_case(kernel)
     assert interpreted_difference(kernel, program, case) == ""
     assert compiled_difference(kernel, program, case, folder) == ""
+
+
+def assignments(program: Program) -> Iterator[Assign]:
+    pending = list(program.body)
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, Assign):
+            yield statement
+        pending += [inner for block in blocks(statement) for inner in block]
 
 
 def test_a_tiled_vectorised_parallel_product_is_right(tmp_path: Path) -> None:
@@ -66,6 +77,51 @@ def test_unrolled_reductions_accumulate_in_one_register(tmp_path: Path) -> None:
     """
     # The space would refuse loops inside an unrolled dimension; lowering need not.
     assert_right(kernel, text, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["L", "P"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+def test_terms_that_are_split_have_accumulators_of_their_own(dtype: str, kind: str, tmp_path: Path) -> None:
+    kernel = dot(144, "{p: [[6], [8]]}", dtype)
+    text = DOT_SPLIT.format(kind=kind, p0=3, p1=6)
+    assert_right(kernel, text, tmp_path)
+    program = lower(kernel.backbone, script(kernel.backbone, text))
+    updated = [a.register.name for a in assignments(program) if isinstance(a.value, Fma)]
+    assert len(updated) == len(set(updated)) == 6
+
+
+@pytest.mark.parametrize("function", ["sum", "prod", "max", "min"])
+def test_free_and_reduced_copies_are_split_at_once(function: str, tmp_path: Path) -> None:
+    kernel = parse(f"""
+kernel: rows
+backbone: linalg
+sizes: {{m: 4, n: 5, k: 6}}
+tensors:
+  A: {{dtype: i32, shape: [m, n, k]}}
+  y: {{dtype: i32, shape: [m], output: true}}
+compute:
+  - y[i] = {function}[p, q](A[i, p, q])
+tiling: {{i: [[2]], p: [], q: [[3]]}}
+""")
+    reduction = kernel.backbone.reductions[0].name
+    text = f"""
+        i0 P 2
+          i1 U 2
+            init
+          q0 L 2
+            i1 U 2
+              p0 U 5
+                q1 U 3
+                  load_A
+                  {reduction} split
+          i1 U 2
+            store_y
+    """
+    assert_right(kernel, text, tmp_path)
+    program = lower(kernel.backbone, script(kernel.backbone, text))
+    # One for each of 2 rows and 15 terms; the first of a row is what the row began with.
+    names = {a.register.name for a in assignments(program)}
+    assert len([n for n in names if n.startswith(reduction)]) == 2 * 14
 
 
 def test_a_load_that_is_repeated_in_a_foreign_loop_is_right(tmp_path: Path) -> None:
@@ -154,7 +210,7 @@ def _changed(kernel: KernelFile, decided: Script, pair: tuple[str, str], value: 
 
     if decided.order(a, b) == value:
         return None
-    kept = decided.guarded, decided.streamed, decided.stored, decided.lines
+    kept = decided.guarded, decided.streamed, decided.split, decided.stored, decided.lines
     return Changed(decided.paths, decided.kinds, decided.sizes, *kept)
 
 

@@ -42,7 +42,7 @@ from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import LIBRARY
 from tests.codegen.kernels import axpy, dot, matmul, parse
-from tests.codegen.listings import DOT_PARALLEL, MATMUL_ANY, MATMUL_TILED
+from tests.codegen.listings import DOT_PARALLEL, DOT_SPLIT, MATMUL_ANY, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import decide, script
 from tests.codegen.test_evaluator import lowered
@@ -97,6 +97,16 @@ def test_a_sum_in_vectors_takes_no_term_twice_and_none_from_beyond(
 ) -> None:
     kernel = dot(n, "{p: [[20], [8]]}", dtype)
     assert_right(kernel, scripted(kernel, DOT_PARALLEL.format(p0=math.ceil(n / 160), p1=20)), tmp_path)
+
+
+@pytest.mark.parametrize("n", [2, 7, 31, 33, 95, 475])
+@pytest.mark.parametrize("kind", ["L", "G", "P"])
+def test_a_sum_whose_last_terms_are_fewer_than_its_accumulators_is_right(
+    n: int, kind: str, tmp_path: Path
+) -> None:
+    kernel = dot(n, "{p: [[4], [8]]}")
+    text = DOT_SPLIT.format(kind=kind, p0=math.ceil(n / 32), p1=4)
+    assert_right(kernel, scripted(kernel, text), tmp_path)
 
 
 def test_lanes_without_a_term_keep_what_is_neutral(tmp_path: Path) -> None:

@@ -179,6 +179,21 @@ def test_accumulations_without_other_sums_at_hand_wait_for_each_other() -> None:
     assert terms(bound, candidate)["load instructions"] == pytest.approx(64 * 64 * (2 * 8192 - kept) / 4)
 
 
+def test_terms_that_are_split_wait_only_for_those_in_their_register() -> None:
+    text = MATMUL.replace("k: 2048", "k: 8192").replace("p: []", "p: [[4]]")
+    instance = instance_of(text)
+    bound = CpuBound(instance, DEVICE)
+    candidate = decide(instance, root(instance), "dim_kind", "fma.p1", "UNROLL")
+    for dim in ("i0", "i1", "j0", "j1", "j2"):
+        candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", "LOOP")
+    ways = {way: decide(instance, candidate, "accumulation", "fma", way) for way in ("CHAINED", "SPLIT")}
+    times = {way: terms(bound, decided)["latency of fma"] for way, decided in ways.items()}
+    one_by_one = 64 * 64 * (8192 - WINDOW) * 1.0
+    assert times["CHAINED"] == pytest.approx(one_by_one)
+    assert terms(bound, candidate)["latency of fma"] == times["SPLIT"] == pytest.approx(one_by_one / 4)
+    assert bound(ways["SPLIT"]) == pytest.approx(max(bound.terms_ns(ways["SPLIT"])))
+
+
 def test_unrolled_copies_share_loads_and_hide_latency() -> None:
     instance = instance_of(MATMUL)
     bound = CpuBound(instance, DEVICE)
@@ -342,12 +357,13 @@ def simulated_ns(sweeps: Sequence[int], terms_of_sum: int, window: int) -> float
 
 @pytest.mark.parametrize("accumulators", [1, 2, 3, 8])
 @pytest.mark.parametrize("terms_of_sum", [20, 60, 200, 700])
+@pytest.mark.parametrize("split", [1, 2, 4])
 def test_latency_is_never_more_than_on_a_machine_with_any_number_of_units(
-    accumulators: int, terms_of_sum: int
+    accumulators: int, terms_of_sum: int, split: int
 ) -> None:
     sweeps = 6
-    bound_ns = sweeps * accumulators * reductions.sum_steps(float(terms_of_sum), accumulators, 64)
-    simulated = simulated_ns([accumulators] * sweeps, terms_of_sum, 64)
+    bound_ns = sweeps * accumulators * reductions.sum_steps(float(terms_of_sum), accumulators, 64) / split
+    simulated = simulated_ns([accumulators * split] * sweeps, terms_of_sum // split, 64)
     assert bound_ns <= simulated
     if terms_of_sum > 2 * 64:
         assert bound_ns > simulated / 3, "the bound should not be idle either"
