@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from spacedsl.diagnostics import Diagnostic, Span
-from spacedsl.language import choices, quantities, sets, space, syntax
+from spacedsl.language import choices, quantities, quotients, sets, space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.cycles import by_need
 from spacedsl.language.dependencies import check_dependencies
@@ -177,7 +177,7 @@ class _Checker:
             case syntax.Map():
                 return self._map(declaration)
             case syntax.Quotient():
-                return self._representative(declaration)
+                return quotients.representative(self.names, declaration)
             case (
                 syntax.EnumChoice() | syntax.OrderedChoice() | syntax.IntegerChoice() | syntax.CounterChoice()
             ):
@@ -196,23 +196,6 @@ class _Checker:
         if target is None or value is None:
             return None
         return space.Map(declaration.name.text, params, target, value, declaration.doc, declaration.name.span)
-
-    def _representative(self, declaration: syntax.Quotient) -> space.EnumChoice | None:
-        """The derived choice that says which object represents its class."""
-        scope = self.names.parameters((*declaration.params, declaration.item))
-        if scope is None:
-            return None
-        return space.EnumChoice(
-            name=declaration.representative.text,
-            params=tuple(scope.values()),
-            values=("FALSE", "TRUE"),
-            value_docs=("", ""),
-            aliases={},
-            symmetry=space.Symmetry.NONE,
-            inverse=(0, 1),
-            doc=declaration.doc,
-            span=declaration.representative.span,
-        )
 
     # Bodies
 
@@ -278,61 +261,13 @@ class _Checker:
             self.requirements += choices.value_requirements(self.names, declaration, header)
 
     def _check_quotient(self, declaration: syntax.Quotient) -> None:
-        ignored = (*sets.IGNORED_KEYS, "iterator")
-        sets.check_keys(self.names, declaration.keys, ("type",), ignored)
         representative = self.names.choices[declaration.representative.text]
-        if (
-            not isinstance(representative, space.EnumChoice)
-            or representative.span != declaration.representative.span
-        ):
-            return
-        scope = {p.name: p for p in representative.params}
-        condition = Conditions(self.names, scope, Purpose.OBSERVED).formula(declaration.condition)
-        mask = self._equivalence(declaration.equivalence, representative.params[-1])
-        if condition is None or mask is None:
-            return
-        self.choices[representative.name] = representative
-        self.quotients[declaration.name.text] = space.Quotient(
-            set=declaration.name.text,
-            params=representative.params[:-1],
-            item=representative.params[-1],
-            maps=tuple(binder for binder in scope.values() if binder.by_map),
-            representative=representative.name,
-            condition=condition,
-            equivalence=declaration.equivalence.choice.text,
-            equivalence_mask=mask,
-            doc=declaration.doc,
-            span=declaration.name.span,
-        )
-
-    def _equivalence(self, equivalence: syntax.Equivalence, item: space.Binder) -> int | None:
-        """The values for which two objects are equivalent; the relation must be symmetric."""
-        choice = self.names.find_value(equivalence.choice)
-        if choice is None:
-            return None
-        if (
-            not isinstance(choice, space.EnumChoice)
-            or len(choice.params) != 2
-            or not all(
-                self.names.includes(self.names.meant(item.set), self.names.meant(p.set))
-                for p in choice.params
-            )
-        ):
-            message = f"`{equivalence.choice.text}` does not relate two objects of {item.set.name}"
-            hint = f"an enum with two parameters of {item.set.name} or of a superset"
-            self.report.error("SP071", message, equivalence.span, hint)
-            return None
-        mask = self.names.value_mask(choice, equivalence.values)
-        if mask is None:
-            return None
-        if choice.symmetry is space.Symmetry.NONE or choice.invert(mask) != mask:
-            message = "this equivalence is not symmetric"
-            hint = (
-                "declare the choice `symmetric`, or `antisymmetric:` with values that are their own inverse"
-            )
-            self.report.error("SP070", message, equivalence.span, hint, (choice.span, "declared here"))
-            return None
-        return mask
+        is_own = representative.span == declaration.representative.span
+        own = representative if is_own and isinstance(representative, space.EnumChoice) else None
+        quotient = quotients.check_quotient(self.names, declaration, own)
+        if quotient is not None and own is not None:
+            self.choices[own.name] = own
+            self.quotients[quotient.set] = quotient
 
     def _check_require(
         self, foralls: tuple[syntax.Binding, ...], conditions: tuple[syntax.Expression, ...]
