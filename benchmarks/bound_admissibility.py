@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import LIBRARY
 from spacedsl.api.problem import pose
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
@@ -40,7 +41,6 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.orderings import Ordering, select_ordering
 from spacedsl.search.state import is_violation
 
-_LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
 _TRIED_CHILDREN = 3
 """Of which a leaning descent takes the one with the lowest bound."""
 
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_admissibility", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(_LIBRARY.glob("*.yaml")))
+    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(LIBRARY.glob("*.yaml")))
     parser.add_argument("--leaves", type=int, default=20)
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--seed", type=int, default=0)

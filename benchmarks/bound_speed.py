@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import LIBRARY
 from spacedsl.api.problem import pose
 from spacedsl.codegen.characterize import local_device
 from spacedsl.engine.candidate import Candidate
@@ -23,7 +24,6 @@ from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.orderings import select_ordering
 
-_LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
 _REFERENCE = 20
 """Candidates that the reference bounds: it is slow."""
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_speed", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(_LIBRARY.glob("*.yaml")))
+    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(LIBRARY.glob("*.yaml")))
     parser.add_argument("--descents", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

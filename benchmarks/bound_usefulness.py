@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import LIBRARY
 from spacedsl import api
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_duration, parse_sizes
@@ -42,7 +43,6 @@ from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
 from spacedsl.search.run import Options, Search
 
-_LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
 _ORDERS = {"default": None, "reverse": "order, dim_kind, size"}
 _EXPANDED = 20_000
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_usefulness", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=[_LIBRARY / f"{n}.yaml" for n in _DEFAULT])
+    parser.add_argument("kernels", nargs="*", type=Path, default=[LIBRARY / f"{n}.yaml" for n in _DEFAULT])
     parser.add_argument("--cut", action="append", default=[], metavar="NAME=TIME", help="6.1ms, 13us")
     parser.add_argument("--time", default="60s")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")

@@ -24,6 +24,7 @@ from statistics import median
 
 from rich.table import Table
 
+from benchmarks import LIBRARY
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import DEVICE
 from spacedsl.compiler import CompiledSpace, compile_space
@@ -47,17 +48,7 @@ SETUP_ROUNDS = 5
 PROCESSES = 5
 BATCH_DESCENTS = 100
 CONSTANTS = {"OBJECT_WORDS": 1, "ROW_WORDS": 1, "MASK_WORDS": 1}
-MATMUL = """
-kernel: matmul
-backbone: linalg
-sizes: {m: 1024, n: 1024, k: 1024}
-tensors:
-  A: {dtype: f32, shape: [m, k]}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-"""
+MATMUL = (LIBRARY / "matmul.yaml").read_text(encoding="utf-8")
 CHAIN = """
 kernel: chain
 backbone: linalg

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from benchmarks import LIBRARY
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
@@ -22,8 +23,7 @@ from spacedsl.cli.stats import document_of, estimated, percent
 from spacedsl.engine.instance import Engine
 from spacedsl.search.orderings import select_ordering
 
-_LIBRARY = Path(__file__).resolve().parent.parent / "kernels" / "library"
-KERNELS = tuple(_LIBRARY / f"{name}.yaml" for name in ("axpy", "matmul_small", "matmul", "matmul_strided"))
+KERNELS = tuple(LIBRARY / f"{name}.yaml" for name in ("axpy", "matmul_small", "matmul", "matmul_strided"))
 """Those of the paper."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks import LIBRARY
 from benchmarks.cpu.cases import Case
 from benchmarks.cpu.peers.product import Product
 from spacedsl import api, record
@@ -18,8 +19,6 @@ from spacedsl.codegen.names import entry_name
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, SizeOverrideError, load_kernel
 from spacedsl.kernels.linalg.backbone import Tensor
-
-LIBRARY = Path(__file__).resolve().parents[2] / "kernels" / "library"
 
 _SEED = "seed-"
 """Begins the name of the folder in which an exploration keeps its run."""

@@ -6,19 +6,7 @@ from pathlib import Path
 
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
-
-_MATMUL = """
-kernel: matmul
-backbone: linalg
-sizes: {{m: {m}, n: {n}, k: {k}}}
-tensors:
-  A: {{dtype: {dtype}, shape: [m, k]}}
-  B: {{dtype: {dtype}, shape: [k, n]}}
-  C: {{dtype: {dtype}, shape: [m, n], output: true}}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {tiling}
-"""
+from tests.products import product
 
 _AXPY = """
 kernel: axpy
@@ -54,7 +42,7 @@ def parse(text: str) -> KernelFile:
 
 
 def matmul(m: int, n: int, k: int, tiling: str = "{i: [], j: [], p: []}", dtype: str = "f32") -> KernelFile:
-    return parse(_MATMUL.format(m=m, n=n, k=k, tiling=tiling, dtype=dtype))
+    return parse(product(m, n, k, tiling, dtype))
 
 
 def axpy(n: int, tiling: str = "{i: []}") -> KernelFile:

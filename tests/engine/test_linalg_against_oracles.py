@@ -20,6 +20,7 @@ from spacedsl.language import load_space
 from spacedsl.language.host import exposed
 from spacedsl.oracle.cp_sat import CpSatModel, Narrowed
 from tests.engine.agreement import Agreement, random_step
+from tests.products import product
 
 SPACE = Path("kernels/spaces/linalg.space")
 
@@ -55,18 +56,7 @@ RAGGED = SCALE.replace("n: 8", "n: 7")
 LEVELS = SCALE.replace("[[2, 4]]", "[[1, 2], [2]]")
 """The level in the middle may be none."""
 
-MATMUL = """
-kernel: matmul
-backbone: linalg
-sizes: {m: 16, n: 8, k: 4}
-tensors:
-  A: {dtype: f32, shape: [m, k]}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {i: [[2, 4]], j: [], p: []}
-"""
+MATMUL = product(16, 8, 4, "{i: [[2, 4]], j: [], p: []}")
 
 
 @exposed("vector_bytes", "vector_registers", "threads")

@@ -7,20 +7,11 @@ from pathlib import Path
 
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
+from tests.products import product
 
 LIBRARY = Path(__file__).resolve().parents[2] / "kernels" / "library"
 
-MATMUL = """\
-kernel: matmul
-backbone: linalg
-sizes: {m: 64, n: 48, k: 32}
-tensors:
-  A: {dtype: f32, shape: [m, k]}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-"""
+MATMUL = product(64, 48, 32)
 
 
 def check(text: str, sizes: Mapping[str, int] | None = None) -> KernelFile:

@@ -17,6 +17,7 @@ from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
 from spacedsl.search.orderings import Ordering, select_ordering
+from tests.products import product
 
 AXPY = """
 kernel: axpy
@@ -32,18 +33,7 @@ compute:
 tiling: {i: [[64], [16]]}
 """
 
-MATMUL = """
-kernel: matmul
-backbone: linalg
-sizes: {m: 64, n: 64, k: 2048}
-tensors:
-  A: {dtype: f32, shape: [m, k]}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {i: [[1, 2, 4]], j: [[1, 2, 4], [1, 16]], p: []}
-"""
+MATMUL = product(64, 64, 2048, "{i: [[1, 2, 4]], j: [[1, 2, 4], [1, 16]], p: []}")
 
 DOT = """
 kernel: dot
@@ -58,18 +48,7 @@ compute:
 tiling: {p: [[16]]}
 """
 
-ODD = """
-kernel: odd
-backbone: linalg
-sizes: {m: 37, n: 53, k: 523}
-tensors:
-  A: {dtype: f32, shape: [m, k]}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {i: [[2, 4], [1, 4]], j: [[1, 2, 4], [1, 16]], p: [[1, 4, 7]]}
-"""
+ODD = product(37, 53, 523, "{i: [[2, 4], [1, 4]], j: [[1, 2, 4], [1, 16]], p: [[1, 4, 7]]}", name="odd")
 """No level of which ends where its index does."""
 
 SCALED = """

@@ -20,6 +20,7 @@ from spacedsl.search.bounds import nests
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
+from tests.products import product
 
 from .cache import bytes_brought_in, register_lines
 from .linalg import (
@@ -37,20 +38,8 @@ from .linalg import (
     with_caches,
 )
 
-SMALL = """
-kernel: product
-backbone: linalg
-sizes: {m: 16, n: 32, k: 32}
-tensors:
-  A: {dtype: f32, shape: [m, k]STRIDES}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {i: [[2, 4]], j: [[8, 16]], p: [[4, 8]]}
-"""
-STRIDED = SMALL.replace("STRIDES", ", strides: [20 * k, 20]")
-DENSE = SMALL.replace("STRIDES", "")
+DENSE = product(16, 32, 32, "{i: [[2, 4]], j: [[8, 16]], p: [[4, 8]]}")
+STRIDED = DENSE.replace("shape: [m, k]", "shape: [m, k], strides: [20 * k, 20]")
 MATVEC = """
 kernel: matvec
 backbone: linalg

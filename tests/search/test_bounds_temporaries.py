@@ -22,23 +22,13 @@ from spacedsl.search.bounds import nests
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.resources import LoopOrder
 from spacedsl.search.orderings import StaticOrdering, select_ordering
+from tests.products import product
 
 from .cache import bytes_brought_in, register_lines
 from .executed import executed_time_ns
 from .linalg import DEVICE, compiled, parse, root, with_caches
 
-SMALL = """
-kernel: product
-backbone: linalg
-sizes: {m: 16, n: 32, k: 32}
-tensors:
-  A: {dtype: f32, shape: [m, k]}
-  B: {dtype: f32, shape: [k, n]}
-  C: {dtype: f32, shape: [m, n], output: true}
-compute:
-  - C[i, j] = sum[p](A[i, p] * B[p, j])
-tiling: {i: [[2, 4]], j: [[8, 16]], p: [[4, 8]]}
-"""
+SMALL = product(16, 32, 32, "{i: [[2, 4]], j: [[8, 16]], p: [[4, 8]]}")
 LONG = SMALL.replace("k: 32", "k: 1024")
 STRIDED = SMALL.replace("shape: [m, k]", "shape: [m, k], strides: [20 * k, 20]")
 CENTRED = SMALL.replace("  B:", "  x: {dtype: f32, shape: [k]}\n  B:").replace("A[i, p]", "(A[i, p] - x[p])")
