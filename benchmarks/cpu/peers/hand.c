@@ -17,11 +17,27 @@ typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
 
 static inline float sum16(V x) { return _mm512_reduce_add_ps((__m512)x); }
 
+/* What else four steps of a tile do. */
+#ifdef BATCHED_MATMUL
+/* A share of what the next product reads, so that memory is never asked for more at once than it has time for. */
+#define SHARE(from, step, lines) \
+    UNROLLED(n, lines) _mm_prefetch((const char *)((from) + 16 * ((step) * (lines) + n)), _MM_HINT_T0)
+#define AHEAD(p)                                                              \
+    do {                                                                      \
+        const int64_t step = ((i / 8) * (N / 32) + j / 32) * (K / 4) + (p) / 4; \
+        SHARE(X + (t + 1) * M * K, step, 64 / N);                             \
+        SHARE(Y + (t + 1) * K * N, step, 64 / M);                             \
+    } while (0)
+#else
+#define AHEAD(p)
+#endif
+
 /* A tile of R rows by S vectors of a product over K; `a` has rows of LA elements, `b` of LB, `c` of LC. */
 #define TILE(R, S, K, a, LA, b, LB, c, LC)                                    \
     do {                                                                      \
         V acc[R][S] = {0};                                                    \
         for (int64_t p = 0; p < (K); p += 4) {                                \
+            AHEAD(p);                                                         \
             UNROLLED(u, 4) {                                                  \
                 V row[S];                                                     \
                 UNROLLED(s, S) row[s] = AT((b) + (p + u) * (LB) + 16 * s);    \
