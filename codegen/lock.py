@@ -1,4 +1,4 @@
-"""One build or measurement at a time on this machine.
+"""One run at a time builds or measures on this machine, and all that want to do so in turns.
 
 Whoever compiles for a measurement or measures holds the lock, so that two runs do not disturb each
 other. The lock belongs to an open file: it ends with the process that holds it, however that process

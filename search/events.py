@@ -22,7 +22,7 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the search stands, after every iteration."""
+    """Where the search stands, after every iteration and every evaluation."""
 
     iterations: int
     evaluations: int
