@@ -19,7 +19,7 @@ PEERS := .venv-peers
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak soak-kernels fuzz peers check format clean
+.PHONY: setup explore test soak soak-kernels mutants fuzz peers check format clean
 
 setup: $(VENV)/.installed
 

@@ -261,11 +261,9 @@ class _Loader:
         if self.entry.space is None:
             return LINALG_SPACE
         space = path.parent / self.entry.space
-        if space.resolve().suffix != ".space":
-            # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
-            self.error("KF041", f"{space} is no .space file", "space")
-        elif not space.is_file():
-            self.error("KF041", f"there is no file {space}", "space")
+        mistake = not_a_space(space)
+        if mistake is not None:
+            self.error("KF041", mistake, "space")
         return space
 
     def decisions(self, backbone: Kernel) -> tuple[Decision, ...]:
@@ -278,6 +276,16 @@ class _Loader:
                     hint = closest(name, known)
                     self.error("KF040", f"this kernel has no statement `{name}`", *place, hint=hint)
         return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in self.entry.decisions)
+
+
+def not_a_space(path: Path) -> str | None:
+    """Why what a kernel file names cannot be read as a `.space` file; None where it can be."""
+    if path.resolve().suffix != ".space":
+        # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
+        return f"{path} is no .space file"
+    if path.is_dir():
+        return f"{path} is a folder"
+    return None if path.is_file() else f"there is no file {path}"
 
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")

@@ -173,8 +173,9 @@ class Store:
         try:
             store._check_schema()
             # With a write-ahead log a commit survives the end of the process without waiting for the disk.
-            store._connection.execute("PRAGMA journal_mode = WAL")
-            store._connection.execute("PRAGMA synchronous = NORMAL")
+            with store._readable():
+                store._connection.execute("PRAGMA journal_mode = WAL")
+                store._connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             store.close()
             raise
@@ -183,6 +184,8 @@ class Store:
     def _check_schema(self) -> None:
         with self._readable():
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            raise DamagedError(f"{self.folder} holds no run: {DATABASE} is empty")
         if version != SCHEMA:
             raise DamagedError(
                 f"{self.folder} was written in format {version}; this program reads format {SCHEMA}"

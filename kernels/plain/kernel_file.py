@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.kernel_file import SizeOverrideError
+from spacedsl.kernels.kernel_file import SizeOverrideError, not_a_space
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.plain.backbone import (
     KERNEL_ATTRIBUTES,
@@ -105,11 +105,9 @@ class _Loader:
             for name, value in self.entry.parameters.items()
         }
         space = path.parent / self.entry.space
-        if space.resolve().suffix != ".space":
-            # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
-            self.error("KF041", f"{space} is no .space file", self.document.value("space"))
-        elif not space.is_file():
-            self.error("KF041", f"there is no file {space}", self.document.value("space"))
+        mistake = not_a_space(space)
+        if mistake is not None:
+            self.error("KF041", mistake, self.document.value("space"))
         decisions = self.decisions()
         if self.report:
             raise DiagnosticError(self.report)

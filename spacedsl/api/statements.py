@@ -89,10 +89,12 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
     space = instance.space
     choice = space.choices.get(name) or space.quantities.get(name)
     if choice is None:
-        raise _unknown("choice", name, (*space.choices, *space.quantities))
+        known_names = (*space.choices, *space.quantities)
+        hint = closest(name, known_names) or f"there are {', '.join(known_names)}"
+        raise UnknownNameError(f"no choice is called `{name}`; {hint}")
     for item in objects:
         if item not in instance.objects.names:
-            raise _unknown_object(item, instance.objects.names)
+            raise _unknown_object(item, [n for n in instance.objects.names if not n.startswith("*")])
     key = tuple(instance.objects.names.index(item) for item in objects)
     known = instance.objects.keys(choice.params) if name in space.quantities else instance.layout.cells[name]
     if key not in known:

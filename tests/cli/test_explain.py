@@ -135,6 +135,7 @@ def test_the_document_holds_the_chain() -> None:
     [
         (("home(x) REGISTER",), "is not of the form"),
         (("homes(x) is REGISTER",), "no choice is called `homes`; did you mean `home`?"),
+        (("place(x) is REGISTER",), "no choice is called `place`; known here: `home`, `lives_in`,"),
         (("home(w) is REGISTER",), "no object is called `w`"),
         (("home(x, y) is REGISTER",), "there is no home(x, y): it is home($value in Values)"),
         (("home(x) is REGISTERS",), "no value of home is called `REGISTERS`; did you mean `REGISTER`?"),

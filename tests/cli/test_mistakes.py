@@ -222,6 +222,8 @@ def test_a_run_that_is_none_is_a_usage_error_and_a_damaged_one_is_wrong_content(
     refused(run("resume", tmp_path), 2, "holds no run")
     (tmp_path / "run.sqlite").write_text("no database\n" * 1000)
     refused(run("resume", tmp_path), 1, f"{tmp_path / 'run.sqlite'} is not readable")
+    (tmp_path / "run.sqlite").write_bytes(b"")
+    refused(run("resume", tmp_path), 1, f"{tmp_path} holds no run: run.sqlite is empty")
 
 
 @pytest.mark.parametrize(

@@ -310,6 +310,14 @@ def test_what_other_languages_write_is_answered_with_its_repair(line: str, hint:
     assert (diagnostic.code, diagnostic.hint) == ("KF020", hint)
 
 
+def test_a_folder_is_no_space(tmp_path: Path) -> None:
+    (tmp_path / "own.space").mkdir()
+    with pytest.raises(DiagnosticError) as raised:
+        check_kernel(Source("test.yaml", MATMUL + "space: own.space\n"), tmp_path / "test.yaml")
+    (diagnostic,) = raised.value.diagnostics
+    assert (diagnostic.code, diagnostic.message) == ("KF041", f"{tmp_path / 'own.space'} is a folder")
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_every_mistake_is_reported_at_its_place(name: str) -> None:
     text, expected = BROKEN[name]

@@ -283,3 +283,15 @@ def test_a_full_disk_is_said_with_the_name_of_the_file_and_what_was_committed_st
         assert caught.value.filename == str(tmp_path / DATABASE)
         assert len(list(store.history())) == committed > 0
     assert len(recorded(tmp_path)) == committed
+
+
+def test_a_record_with_a_header_of_noise_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, evaluations=2)
+    with sqlite3.connect(tmp_path / DATABASE) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    with (tmp_path / DATABASE).open("r+b") as file:
+        file.seek(100)
+        file.write(bytes(range(256)) * 16)
+    with pytest.raises(DamagedError, match=str(tmp_path)), Store.open(tmp_path) as store:
+        store.about()
