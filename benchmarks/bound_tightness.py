@@ -68,7 +68,7 @@ tensors:
   y: {{dtype: f32, shape: [m], output: true}}
 compute:
   - y[i] = sum[p]({body})
-tiling: {{i: [[{unrolled}]], p: []}}
+tiling: {{i: [[{unrolled}]], p: [{lanes}]}}
 """
 OUTER = """
 kernel: outer
@@ -110,10 +110,13 @@ class Case:
     kernel: str
     kinds: Mapping[str, str]
     orders: tuple[tuple[str, str], ...] = ()
+    direct: tuple[str, ...] = ()
+    """Loads whose values are not copied."""
 
     def decisions(self) -> tuple[Decision, ...]:
         kinds = [Decision("dim_kind", (dim,), (kind,)) for dim, kind in self.kinds.items()]
-        return (*kinds, *(Decision("order", pair, ("OUTER",)) for pair in self.orders))
+        direct = [Decision("storage", (load,), ("REGISTERS",)) for load in self.direct]
+        return (*direct, *kinds, *(Decision("order", pair, ("OUTER",)) for pair in self.orders))
 
 
 def kinds(instruction: str, **of: str) -> dict[str, str]:
@@ -138,14 +141,18 @@ CASES = (
         kinds("fma", i0="L", j0="L", j1="V", p0="L"),
     ),
     Case(
-        *("one sum", "latency of fma", ROWS.format(m=16, k=2048, unrolled=4, body="A[i, p] * x[p]")),
+        *(
+            "one sum",
+            "latency of fma",
+            ROWS.format(m=16, k=2048, unrolled=4, lanes="", body="A[i, p] * x[p]"),
+        ),
         kinds("fma", i0="L", i1="L", p0="L"),
     ),
     Case(
         *(
             "one sum of terms",
             "latency of add_2",
-            ROWS.format(m=16, k=2048, unrolled=4, body="A[i, p] + x[p]"),
+            ROWS.format(m=16, k=2048, unrolled=4, lanes="", body="A[i, p] + x[p]"),
         ),
         kinds("add_2", i0="L", i1="L", p0="L"),
     ),
@@ -156,6 +163,7 @@ CASES = (
     Case(
         *("eight rows, one column", "load instructions", product(64, 32, 1024, rows=8, vectors=1)),
         kinds("fma", i0="L", i1="U", j0="L", j1="V", p0="L"),
+        direct=("load_A", "load_B"),
     ),
     Case(
         *("stores", "store instructions", OUTER.format(m=8, n=512)),
@@ -164,7 +172,7 @@ CASES = (
     Case(
         *(
             "start of threads",
-            "floating-point multipliers",
+            "load instructions",
             VECTOR.format(n=4096, unrolled=4, body="alpha * x[i] + y[i]"),
         ),
         kinds("fma", i0="P", i1="U", i2="V"),
@@ -187,8 +195,9 @@ CASES = (
         kinds("fma", i0="L", i1="U", j0="L", j1="U", p0="L", p1="V"),
     ),
     Case(
-        *("L2, loads", "L2 bandwidth", ROWS.format(m=64, k=4096, unrolled=8, body="A[i, p] * x[p]")),
-        kinds("fma", i0="L", i1="U"),
+        *("L2, loads", "L2 bandwidth"),
+        ROWS.format(m=64, k=4096, unrolled=8, lanes="[16]", body="A[i, p] * x[p]"),
+        kinds("fma", i0="L", i1="U", p0="L", p1="V"),
     ),
     Case(
         *("L3, one thread", "L3 bandwidth", VECTOR.format(n=1 << 22, unrolled=4, body="alpha * x[i] + y[i]")),
@@ -214,12 +223,14 @@ CASES = (
         *("rows first, all columns inside", "loop order of fma", product(64, 1024, 1024, rows=2)),
         kinds("fma", **ONE, **TILE),
         (("fma.i0", "fma.j0"),),
+        ("load_A", "load_B"),
     ),
     Case(
         *("elements of their own lines", "loop order of fma"),
         product(128, 256, 1024, rows=2, strides=", strides: [32 * k, 32]"),
         kinds("fma", **ONE, **TILE),
         (("fma.j0", "fma.i0"),),
+        ("load_A", "load_B"),
     ),
 )
 
