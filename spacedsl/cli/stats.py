@@ -96,6 +96,8 @@ def stats(
 def _size_rows(size: SpaceSize) -> list[tuple[str, str]]:
     low, high = size.dead_end_ci
     estimates = [(f"  by {e.method}", estimated(e)) for e in size.estimates]
+    if not any(e.method == "chen" for e in size.estimates):
+        estimates.append(("  by chen", "no probe ended in this time: more --time"))
     dead_ends = (
         f"{percent(size.dead_end_rate)} ({percent(low)} to {percent(high)}) of {size.walks:,} random walks"
     )

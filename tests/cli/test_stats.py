@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.api.space_size import Estimate, SpaceSize
+from spacedsl.cli.stats import _size_rows
 from tests.cli.running import run
 
 LIBRARY = Path(__file__).parents[2] / "kernels" / "library"
@@ -64,3 +66,10 @@ def test_the_propagators_are_shown_as_the_engine_that_is_asked_for_has_them() ->
     text = run("compile", space, "--engine", "native").out
     assert "static bool run_keep_order(State *s" in text and "linalg.space:" in text
     assert run("compile", space, "--engine", "quick").code == 2
+
+
+def test_a_method_without_an_estimate_is_named() -> None:
+    knuth = Estimate("knuth", 5, 2.0, None, 0.0, 0.5)
+    rows = dict(_size_rows(SpaceSize(None, (knuth,), 5, 0.0, (0.0, 0.5))))
+    assert rows["  by chen"] == "no probe ended in this time: more --time"
+    assert "  by knuth" in rows

@@ -105,7 +105,7 @@ def test_a_hanging_compiler_is_killed_with_its_children(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         build_library("", tmp_path / "x.so", hanging, timeout_s=0.2)
     assert caught.value.timed_out
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50, "the children sleep for a minute"
     assert list(tmp_path.iterdir()) == []
 
 

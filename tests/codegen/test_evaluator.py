@@ -271,7 +271,7 @@ def test_an_endless_loop_is_killed(evaluator: CpuEvaluator) -> None:
     start = time.monotonic()
     outcome = evaluator.run(first("for (;;);"), 1000.0)
     assert outcome.failure is Failure.RUN_TIMEOUT
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 25, "longer than what a better time allows"
 
 
 def test_a_library_that_never_unloads_is_killed(evaluator: CpuEvaluator) -> None:

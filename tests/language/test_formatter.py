@@ -221,11 +221,14 @@ def test_a_mutated_text_is_formatted_or_has_a_diagnostic(data: st.DataObject) ->
 
 
 def test_a_long_condition_takes_time_in_proportion_to_its_length() -> None:
-    def seconds(length: int) -> float:
-        text = "require " + " || ".join(f"f() is A{i}" for i in range(length))
+    def once(text: str) -> float:
         start = time.process_time()
         formatted(text)
         return time.process_time() - start
+
+    def seconds(length: int) -> float:
+        text = "require " + " || ".join(f"f() is A{i}" for i in range(length))
+        return min(once(text) for _ in range(3))  # what else runs here makes some of them slower
 
     seconds(100)
     assert seconds(2000) < 10 * seconds(500)  # 4 times as long; the square would be 16
