@@ -9,6 +9,7 @@ is compiled here.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from spacedsl.codegen.program import (
     blocks,
     operands,
     own_memory,
+    shared_loops,
     type_of,
 )
 from spacedsl.kernels.linalg.backbone import Combine, Parameter, Tensor, neutral
@@ -194,7 +196,8 @@ def _arguments_type(program: Program) -> str:
 
 
 def _parallel_loops(program: Program) -> tuple[ParallelLoop, ...]:
-    return tuple(s for s in _statements(program.body) if isinstance(s, ParallelLoop))
+    """Without those that are shared out with the loop around them."""
+    return tuple(s for s in program.body if isinstance(s, ParallelLoop))
 
 
 def _partial_type(loop: ParallelLoop) -> str:
@@ -224,7 +227,7 @@ def _streams(body: Sequence[Statement]) -> bool:
 
 
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
-    """The iterations `begin` to `end` - 1 of a parallel loop."""
+    """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
     used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load | PartialLoad)}
     used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store | PartialStore)}
     used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
@@ -244,13 +247,15 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
         value = first if kind.lanes == 1 else f"{{{', '.join([first] * kind.lanes)}}}"
         fetch.append(f"  {c_type(kind)} {register} = {value};")
-    variable, partials = c_name(loop.variable), _partial_name(loop)
+    loops, partials = shared_loops(loop), _partial_name(loop)
+    variable = c_name(loop.variable) if len(loops) == 1 else _ITERATION
     return "\n".join([
         f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",
         "  const struct arguments *in = arguments;",
         *fetch,
         f"  for (int64_t {variable} = begin; {variable} < end; ++{variable}) {{",
-        *_block(program, loop.body, {p.register.name: p.register.type for p in loop.combined}, 2),
+        *_positions(loops),
+        *_block(program, loops[-1].body, {p.register.name: p.register.type for p in loop.combined}, 2),
         "  }",
         *([f"  struct {partials} *partial = (struct {partials} *)in->partial + thread;"]
           if loop.combined else [] if loop.private else ["  (void)thread;"]),
@@ -258,6 +263,19 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         *(["  pool_fence();"] if _streams(loop.body) else []),
         "}",
     ])  # fmt: skip
+
+
+_ITERATION = "pool_iteration"
+"""Counts the iterations of several loops; no name of a kernel begins like this in C."""
+
+
+def _positions(loops: Sequence[ParallelLoop]) -> Iterator[str]:
+    """Where each of several loops stands in one iteration of all."""
+    for level, loop in enumerate(loops if len(loops) > 1 else ()):
+        inside = math.prod(inner.extent for inner in loops[level + 1 :])
+        count = f" % {loop.extent}" if level else ""
+        value = f"{_ITERATION} / {inside}" if inside > 1 else _ITERATION
+        yield f"    int64_t {c_name(loop.variable)} = {value}{count};"
 
 
 def _run_chunks(program: Program, loop: ParallelLoop, margin: str) -> list[str]:
@@ -268,7 +286,7 @@ def _run_chunks(program: Program, loop: ParallelLoop, margin: str) -> list[str]:
         lines.append(f"{margin}  struct {_partial_name(loop)} partial[POOL_THREADS];")
         names.append("partial")
     lines.append(f"{margin}  struct arguments in = {{{', '.join(names)}}};")
-    run = f"pool_run({_chunk_name(loop)}, &in, {loop.extent});"
+    run = f"pool_run({_chunk_name(loop)}, &in, {math.prod(each.extent for each in shared_loops(loop))});"
     lines.append(f"{margin}  {'int threads = ' if loop.combined else ''}{run}")
     if loop.combined:
         lines.append(f"{margin}  for (int thread = 0; thread < threads; ++thread) {{")

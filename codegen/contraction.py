@@ -26,6 +26,7 @@ from spacedsl.codegen.program import (
     Store,
     map_loads,
     operands,
+    shared_loops,
     type_of,
 )
 from spacedsl.kernels.linalg.backbone import Tensor
@@ -138,8 +139,11 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
             case Loop():
                 return replace(statement, body=_without(statement.body, tensor, variables))
             case ParallelLoop():
-                own = (tensor,) if statement.variable in variables else ()
-                inner = _without(statement.body, tensor, variables)
+                loops = shared_loops(statement)
+                own = (tensor,) if any(loop.variable in variables for loop in loops) else ()
+                inner = _without(loops[-1].body, tensor, variables)
+                for loop in reversed(loops[1:]):
+                    inner = (replace(loop, body=inner),)
                 return replace(statement, body=inner, private=(*statement.private, *own))
             case Branch(variable, limit, inner, otherwise):
                 blocks = (_without(block, tensor, variables) for block in (inner, otherwise))

@@ -1,17 +1,18 @@
 """Lowering: a kernel's backbone and the decisions about it become a program tree.
 
 In: a `Kernel` and an `Implementation` of it. Out: a `Program`, not yet verified. LOOP and PARALLEL
-dimensions become loops; UNROLL dimensions are expanded, so that every instance of an instruction has a
-register of its own, named by its unrolled indices; VECTOR dimensions become lanes. A consumer finds the
-instance that made its operand through the mapping of dimensions. A reduction updates the registers of
-its initialiser in place; where it has partial results (`partials.py`), readers combine them. Where a tile is
-not whole (`remainder.py`), registers are all the same: memory beyond the index is left alone, and so are the
-lanes that a reduction has no term for. Memory of the program's own is then made as small as its loops allow.
+dimensions become loops, parallel ones inside each other a single one; UNROLL dimensions are expanded, so that
+every instance of an instruction has a register of its own, named by its unrolled indices; VECTOR dimensions
+become lanes. A consumer finds the instance that made its operand through the mapping of dimensions. A
+reduction updates the registers of its initialiser in place; where it has partial results (`partials.py`),
+readers combine them. Where a tile is not whole (`remainder.py`), registers are all the same: memory beyond
+the index is left alone, and so are the lanes that a reduction has no term for. Memory of the program's own is
+then made as small as its loops allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps
@@ -140,16 +141,42 @@ class _Lowering:
                     )
             is_whole = node.size == self.implementation.size(node.dims[0])
             return self.block(node.body, place if is_whole else _enter(place, node, Lanes(node.size)))
-        if node.kind not in ("LOOP", "PARALLEL"):
-            raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
-        variable = self.name(f"{node.dims[0].index}{node.dims[0].level}")
-        inside = _enter(place, node, variable)
-        body = self.block(node.body, inside)
-        if node.last is not None:
-            body = (Branch(variable, node.size - 1, body, self.block(node.last, inside)),)
         if node.kind == "PARALLEL":
-            return (ParallelLoop(variable, node.size, body, self.combined(node), self.private(node)),)
-        return (Loop(variable, node.size, body),)
+            return (self.shared_out(node, place),)
+        if node.kind != "LOOP":
+            raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
+        variable = self.variable(node)
+        return (Loop(variable, node.size, self.iteration((node,), (variable,), place)),)
+
+    def shared_out(self, node: Fused, place: Place) -> ParallelLoop:
+        """The loop over a parallel dimension, and those over others of which it consists."""
+        nodes = [node]
+        while any(isinstance(inner, Fused) and inner.kind == "PARALLEL" for inner in nodes[-1].body):
+            found = _only(nodes[-1].body)
+            if self.combined(found) or self.private(found) != self.private(node):
+                raise LoweringError(f"{found.dims!r} are parallel for sums or memory of their own")
+            nodes.append(found)
+        variables = [self.variable(each) for each in nodes]
+        body = self.iteration((node,), variables, place)
+        for variable, each in zip(reversed(variables[1:]), reversed(nodes[1:]), strict=True):
+            body = (ParallelLoop(variable, each.size, body),)
+        return ParallelLoop(variables[0], node.size, body, self.combined(node), self.private(node))
+
+    def iteration(
+        self, nodes: tuple[Node, ...], variables: Sequence[str], place: Place
+    ) -> tuple[Statement, ...]:
+        """What one iteration does of loops that consist of each other, with these variables."""
+        if not variables:
+            return self.block(nodes, place)
+        node, (variable, *others) = _only(nodes), variables
+        inside = _enter(place, node, variable)
+        body = self.iteration(node.body, others, inside)
+        if node.last is None:
+            return body
+        return (Branch(variable, node.size - 1, body, self.iteration(node.last, others, inside)),)
+
+    def variable(self, node: Fused) -> str:
+        return self.name(f"{node.dims[0].index}{node.dims[0].level}")
 
     def combined(self, node: Fused) -> tuple[Partial, ...]:
         """The accumulators into which all iterations of a parallel dimension combine their values."""
@@ -377,6 +404,14 @@ def _store(
     if part is not None:
         return PartialStore(tensor.name, index, value, part.count)
     return Store(tensor.name, index, value, is_streamed)
+
+
+def _only(nodes: tuple[Node, ...]) -> Fused:
+    """The one loop that a parallel loop consists of."""
+    match nodes:
+        case (Fused() as node,):
+            return node
+    raise LoweringError(f"parallel dimensions lie in a parallel one beside something else: {nodes!r}")
 
 
 def _enter(place: Place, node: Fused, at: str | int | Lanes) -> Place:

@@ -258,7 +258,10 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class ParallelLoop:
-    """A loop whose iterations are shared out among threads in contiguous chunks."""
+    """A loop whose iterations are shared out among threads in contiguous chunks.
+
+    One that consists of nothing but another is shared out with it: the chunks are of their iterations in all.
+    """
 
     variable: str
     extent: int
@@ -284,6 +287,15 @@ def own_memory(program: Program) -> tuple[Tensor, ...]:
     """Arrays that are no arguments: of the program, and of each thread in a parallel loop."""
     private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
     return (*(s.tensor for s in program.scratch), *private)
+
+
+def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
+    """The loop and those inside it whose iterations are shared out with its own, outermost first."""
+    match loop.body:
+        case (ParallelLoop() as inner,):
+            return (loop, *shared_loops(inner))
+        case _:
+            return (loop,)
 
 
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:

@@ -97,7 +97,8 @@ class _Scope:
 
     loops: Mapping[str, range] = field(default_factory=dict)
     registers: dict[str, Type] = field(default_factory=dict)
-    parallel: str | None = None
+    parallel: tuple[str, ...] = ()
+    """The variables of parallel loops around it."""
     private: Mapping[str, Tensor] = field(default_factory=dict)
     """Arrays that each thread has of its own."""
 
@@ -105,7 +106,8 @@ class _Scope:
         loops = {**self.loops, loop.variable: range(loop.extent)}
         if isinstance(loop, ParallelLoop):
             registers = {p.register.name: p.register.type for p in loop.combined}
-            return _Scope(loops, registers, loop.variable, {t.name: t for t in loop.private})
+            own = {**self.private, **{t.name: t for t in loop.private}}
+            return _Scope(loops, registers, (*self.parallel, loop.variable), own)
         return _Scope(loops, dict(self.registers), self.parallel, self.private)
 
     def where(self, variable: str, iterations: range) -> _Scope:
@@ -130,11 +132,8 @@ class _Checker:
             case Loop() | ParallelLoop():
                 if statement.extent < 1:
                     raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
-                if isinstance(statement, ParallelLoop) and scope.loops:
-                    raise VerificationError(f"parallel loop {statement.variable} is not outermost")
                 if isinstance(statement, ParallelLoop):
-                    for partial in statement.combined:
-                        self.expression(partial.register, scope)
+                    self.parallel(statement, scope)
                 self.block(statement.body, scope.inside(statement))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
@@ -151,6 +150,17 @@ class _Checker:
             case PartialStore(tensor, index, value, count):
                 self.store(tensor, index, value, _part(type_of(value), count), scope)
 
+    def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
+        """It is outermost, or all that there is in one that is."""
+        if set(scope.loops) != set(scope.parallel):
+            raise VerificationError(f"parallel loop {loop.variable} is not outermost")
+        if scope.loops and (loop.combined or loop.private):
+            raise VerificationError(f"parallel loop {loop.variable} has memory of its own inside another")
+        if len(loop.body) > 1 and any(isinstance(s, ParallelLoop) for s in loop.body):
+            raise VerificationError(f"parallel loop {loop.variable} has another one beside something else")
+        for partial in loop.combined:
+            self.expression(partial.register, scope)
+
     def assign(self, register: Register, value: Expression, scope: _Scope) -> None:
         found = self.expression(value, scope)
         if found != register.type:
@@ -166,15 +176,11 @@ class _Checker:
         if not tensor.is_output:
             raise VerificationError(f"{name} is not an output, but it is stored to")
         strides = dict(index.terms)
-        if (
-            scope.parallel is not None
-            and name not in scope.private
-            and strides.get(scope.parallel, 0) == 0
-            and len(scope.loops[scope.parallel]) > 1
-        ):
-            raise VerificationError(
-                f"all iterations of parallel loop {scope.parallel} store to the same {name}"
-            )
+        for variable in scope.parallel if name not in scope.private else ():
+            if strides.get(variable, 0) == 0 and len(scope.loops[variable]) > 1:
+                raise VerificationError(
+                    f"all iterations of parallel loop {variable} store to the same {name}"
+                )
         self.writes[name] += len(lanes) * math.prod(map(len, scope.loops.values()))
 
     def expression(self, expression: Expression, scope: _Scope) -> Type:

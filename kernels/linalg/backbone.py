@@ -172,7 +172,8 @@ class Level:
 
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
-         "instruction", "logical", "is_reduction", "is_vectorizable", "item_bytes", "maker_dim",
+         "instruction", "logical", "is_reduction", "is_free_outermost", "is_vectorizable", "item_bytes",
+         "maker_dim",
          "layout_dim")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
@@ -199,6 +200,11 @@ class Dimension:
     """Of a reload's dimension: that of the maker's nest that it follows."""
     layout_dim: Dimension | None = None
     """Of a reload's dimension: that of the reload whose nest gives the temporary its layout."""
+
+    @property
+    def is_free_outermost(self) -> bool:
+        """Whether it is the outermost level of an index that is not summed over."""
+        return self.level == 0 and not self.is_reduction
 
     @property
     def logical(self) -> LogicalDim:

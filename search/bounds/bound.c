@@ -64,7 +64,7 @@ typedef struct {
 
 typedef struct {
   int32_t dim_count, term_count, reduction_count, nest_count, vector_bit, unroll_bit, parallel_bit, inner_bits, outer_bits;
-  int32_t longest_unrolled, most_tabled, line_bytes, device_threads;
+  int32_t longest_unrolled, most_tabled, line_bytes, device_threads, has_shared_nests;
   double window, start_ns;
   const int32_t *pool;
   const double *reals;
@@ -141,15 +141,24 @@ static double copies(const View *v, List dims, int vector) {
 }
 
 static int threads(const View *v, List dims) {
-  double most = 1;
-  for (int i = 0; i < dims.count; i++) most = greater(most, v->dims[v->m->pool[dims.at + i]].threads);
-  return (int)most;
+  double most = 1, product = 1;
+  for (int i = 0; i < dims.count; i++) {
+    const double some = v->dims[v->m->pool[dims.at + i]].threads;
+    most = greater(most, some);
+    product = lesser(product * some, v->m->device_threads);
+  }
+  return (int)(v->m->has_shared_nests ? product : most);
 }
 
 static double speedup(const View *v, List dims) {
   double most = 1;
-  for (int i = 0; i < dims.count; i++) most = greater(most, v->dims[v->m->pool[dims.at + i]].speedup);
-  return most;
+  int shared = 0;
+  for (int i = 0; i < dims.count; i++) {
+    const Freedom *f = &v->dims[v->m->pool[dims.at + i]];
+    most = greater(most, f->speedup);
+    shared += f->threads > 1;
+  }
+  return v->m->has_shared_nests && shared > 1 ? threads(v, dims) : most;
 }
 
 /* The least over all dimensions that can be the vector; where its lanes are terms, they are added up. */

@@ -79,14 +79,19 @@ class View:
     vector: Sequence[int]
     """Of the candidate, for those who know where domains lie."""
     order_bits: OrderBits
+    has_shared_nests: bool
+    """Whether more than one dimension of a nest can be parallel: their iterations are shared out together."""
 
     def may_be(self, bits: Bits) -> bool:
         """Whether the domains still have any of the values."""
         return any(self.vector[cell] & mask for cell, mask in bits)
 
     def speedup(self, dims: Iterable[Dimension]) -> float:
-        """By threads. One dimension of a nest is parallel; work outside of it is done by all threads."""
-        return max((self.freedoms[d].speedup for d in dims), default=1.0)
+        """By threads. Work outside of a nest's parallel dimensions is done by all threads."""
+        shared = [d for d in dims if self.freedoms[d].threads > 1]
+        if self.has_shared_nests and len(shared) > 1:
+            return float(self.threads(shared))
+        return max((self.freedoms[d].speedup for d in shared), default=1.0)
 
     def elements_per_ns(self, operation: Operation, use: Use) -> float:
         """Most iterations that one thread completes in a ns."""
@@ -114,7 +119,10 @@ class View:
         return [*certain] or [None, *(d for d in dims if self.freedoms[d].elements_per_ns)]
 
     def threads(self, dims: Iterable[Dimension]) -> int:
-        return max((self.freedoms[d].threads for d in dims), default=1)
+        threads = [self.freedoms[d].threads for d in dims]
+        if self.has_shared_nests:
+            return min(self.rates.device.threads, math.prod(threads))
+        return max(threads, default=1)
 
     def started_ns(self, time_ns: float) -> float:
         """With the start of a parallel loop that is certain: threads begin their share when they are awake.
@@ -158,6 +166,7 @@ class Domains:
         }
         """For each reduction, where numbers lie that its accumulators do not exceed."""
         self.order_bits = order_bits(instance)
+        self.has_shared_nests = _has_shared_nests(instance, kernel)
         self._known: dict[tuple[Dimension, int, int], Freedom] = {}
 
     def view(self, candidate: Candidate) -> View:
@@ -176,7 +185,7 @@ class Domains:
             for reduction, ends in self.counters.items()
             if ends
         }
-        return View(self._rates, freedoms, most, vector, self.order_bits)
+        return View(self._rates, freedoms, most, vector, self.order_bits, self.has_shared_nests)
 
     def _freedom(self, d: Place, kinds: int, sizes: int) -> Freedom:
         def may_be(kind: str) -> bool:
@@ -211,6 +220,33 @@ class Domains:
         if is_ragged and (size - 1) % every == 0:
             return Share(threads, float(threads), is_even=False)
         return Share(threads, size / math.ceil(size / every), size % every == 0 and not is_ragged)
+
+
+def _has_shared_nests(instance: Instance, kernel: Kernel) -> bool:
+    """Whether a dimension of some nest can be parallel inside another one: tried out on the root."""
+    root, inner = instance.root(), order_bits(instance).inner
+    if root is None or not inner:
+        return root is not None
+    for instruction in kernel.instructions:
+        for dim in instruction.dims:
+            candidate = with_kind(instance, root, dim, "PARALLEL")
+            if candidate is not None and any(
+                candidate.vector[instance.offset("order", dim, other)] & inner
+                for other in instruction.dims
+                if other is not dim
+            ):
+                return True
+    return False
+
+
+def with_kind(instance: Instance, root: Candidate, dim: Dimension, kind: str) -> Candidate | None:
+    """The root once a dimension is of a kind; None where it cannot be."""
+    kinds = instance.universe("dim_kind", dim)
+    if kind not in kinds:
+        return None
+    bit = 1 << [str(each) for each in kinds].index(kind)
+    variable = instance.variable("dim_kind", dim)
+    return instance.restrict(root, variable, bit) if root.mask(variable) & bit else None
 
 
 def linalg_kernel(instance: Instance) -> Kernel:

@@ -92,6 +92,7 @@ class _Model(Structure):
         *((name, c_int32) for name in ("vector_bit", "unroll_bit")),
         *((name, c_int32) for name in ("parallel_bit", "inner_bits", "outer_bits")),
         *((name, c_int32) for name in ("longest_unrolled", "most_tabled", "line_bytes", "device_threads")),
+        ("has_shared_nests", c_int32),
         ("window", c_double),
         ("start_ns", c_double),
         ("pool", c_void_p),
@@ -121,6 +122,7 @@ class NativeBound:
             most_tabled=WINDOW,
             line_bytes=LINE_BYTES,
             device_threads=rates.device.threads,
+            has_shared_nests=domains.has_shared_nests,
             window=rates.device.window or WINDOW,
             start_ns=rates.device.start_ns or 0.0,
             **{name: array.ctypes.data for name, array in self._kept.items()},
@@ -305,7 +307,12 @@ class _Tables:
     def _shares(self, dims: Iterable[Dimension]) -> set[float]:
         """The same of the most speedups that threads can have which share one of the dimensions out."""
         sizes = {place.dimension: place.universe for place in self.domains.places}
-        return {1.0, *(self.domains.share(dim, size).speedup for dim in dims for size in sizes[dim])}
+        of_some = range(2, self.rates.device.threads + 1) if self.domains.has_shared_nests else ()
+        return {
+            1.0,
+            *(self.domains.share(dim, size).speedup for dim in dims for size in sizes[dim]),
+            *map(float, of_some),
+        }
 
     def _nest(self, nest: Nest) -> None:
         count = len(nest.dims)

@@ -33,7 +33,7 @@ from spacedsl.search.bounds.certain import (
     distinct_lines,
     least_lines,
 )
-from spacedsl.search.bounds.domains import Bits, View, detours, order_bits
+from spacedsl.search.bounds.domains import Bits, View, detours, order_bits, with_kind
 from spacedsl.search.bounds.rates import read_rate
 from spacedsl.search.bounds.reductions import followers, kept_values
 
@@ -244,7 +244,7 @@ def _is_outermost(
     return not any(
         candidate.vector[instance.offset("order", dim, other)] & inner
         for dim in dims
-        if (candidate := _with_kind(instance, root, dim, "PARALLEL")) is not None
+        if (candidate := with_kind(instance, root, dim, "PARALLEL")) is not None
         for other in nest
         if other is not dim
     )
@@ -257,20 +257,11 @@ def copied_inside(
     bits, found = order_bits(instance), set(outer)
     for kind in instance.universe("dim_kind", inner):
         if kind not in ("UNROLL", "VECTOR"):
-            candidate = _with_kind(instance, root, inner, str(kind))
+            candidate = with_kind(instance, root, inner, str(kind))
             if candidate is not None:
                 vector = candidate.vector
                 found -= {d for d in found if vector[instance.offset("order", inner, d)] & bits.inner}
     return found
-
-
-def _with_kind(instance: Instance, root: Candidate, dim: Dimension, kind: str) -> Candidate | None:
-    kinds = instance.universe("dim_kind", dim)
-    if kind not in kinds:
-        return None
-    bit = 1 << [str(each) for each in kinds].index(kind)
-    variable = instance.variable("dim_kind", dim)
-    return instance.restrict(root, variable, bit) if root.mask(variable) & bit else None
 
 
 def _around(

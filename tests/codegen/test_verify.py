@@ -34,7 +34,7 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.codegen.verify import VerificationError, verify
-from spacedsl.kernels.linalg.backbone import Combine, DType
+from spacedsl.kernels.linalg.backbone import Combine, DType, Tensor
 from tests.codegen.kernels import axpy, matmul
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script
@@ -98,6 +98,7 @@ def _renamed(loop: Loop) -> Loop:
 
 
 Z = Index(0)
+OWN = Tensor("own", DType.F32, (1,), (1,), is_output=True)
 MISTAKES: dict[str, tuple[Program, str]] = {
     "a value used before it is made": (
         inner(lambda b: (b[2], b[0], b[1], b[3])),
@@ -129,9 +130,21 @@ MISTAKES: dict[str, tuple[Program, str]] = {
     ),
     "a loop that is too long": (outer(lambda p: (replace(p, extent=4),)), "0 to 639 are accessed"),
     "an empty loop": (outer(lambda p: (replace(p, extent=0),)), "loop i0 has 0 iterations"),
-    "a parallel loop inside another": (
-        outer(lambda p: (ParallelLoop("t", 2, (p,)),)),
+    "a parallel loop inside a loop": (
+        outer(lambda p: (Loop("t", 2, (p,)),)),
         "parallel loop i0 is not outermost",
+    ),
+    "a parallel loop inside another, whose iterations do the same": (
+        outer(lambda p: (ParallelLoop("t", 2, (p,)),)),
+        "all iterations of parallel loop t store to the same z",
+    ),
+    "a parallel loop inside another, beside something": (
+        outer(lambda p: (ParallelLoop("t", 1, (Assign(Register("a", F32), Number(0, F32)), p)),)),
+        "parallel loop t has another one beside something else",
+    ),
+    "a parallel loop inside another, with memory of its own": (
+        outer(lambda p: (ParallelLoop("t", 1, (replace(p, private=(OWN,)),)),)),
+        "parallel loop i0 has memory of its own inside another",
     ),
     "two loops of one name": (outer(lambda p: (p, p)), "the name i0 is used twice"),
     "a loop named like a tensor": (outer(lambda p: (replace(p, variable="x"),)), "the name x is used twice"),

@@ -29,9 +29,11 @@ from spacedsl.codegen.program import (
     blocks,
     operands,
     own_memory,
+    shared_loops,
     type_of,
 )
 from spacedsl.search.bounds.certain import LINE_BYTES
+from tests.search.executed import positions
 
 Accesses = Iterator[tuple[int, int, int, bool]]
 """(thread, address, bytes, whether it loads) of each access, in program order of its thread."""
@@ -52,10 +54,11 @@ def accesses(program: Program, threads: int) -> Accesses:
                 case Loop(variable, extent, inner):
                     for i in range(extent):
                         yield from block(inner, {**at, variable: i}, thread)
-                case ParallelLoop(variable, extent, inner):
+                case ParallelLoop():
+                    loops = shared_loops(statement)
                     for t in range(threads):
-                        for i in range(extent * t // threads, extent * (t + 1) // threads):
-                            yield from block(inner, {**at, variable: i}, t)
+                        for place in positions(loops, t, threads):
+                            yield from block(loops[-1].body, place, t)
                 case Branch(variable, limit, inner, otherwise):
                     yield from block(inner if at[variable] < limit else otherwise, at, thread)
                 case Assign(_, value):

@@ -6,8 +6,9 @@ save, loads of what was stored to a temporary just before, in the same straight 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from spacedsl.codegen import program as tree
 from spacedsl.kernels.device import CpuDevice
@@ -48,9 +49,8 @@ def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str
         match statement:
             case tree.Loop(_, extent, inner):
                 found.update(repeated(inner, extent, threads, own))
-            case tree.ParallelLoop(_, extent, inner):
-                shares = [range(extent * t // threads, extent * (t + 1) // threads) for t in range(threads)]
-                by_thread = [iterations(inner, share, extent, threads, own) for share in shares]
+            case tree.ParallelLoop():
+                by_thread = [shared(statement, t, threads, own) for t in range(threads)]
                 found.update(max(by_thread, key=lambda counts: sum(counts.values())))
             case tree.Branch():
                 raise AssertionError("a branch is the whole body of its loop")
@@ -62,6 +62,32 @@ def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str
             case tree.Assign(_, value):
                 found.update(counted(value, kept))
     return found
+
+
+def shared(parallel: tree.ParallelLoop, thread: int, threads: int, own: Collection[str]) -> Executed:
+    """By one thread of a parallel loop."""
+    blocks, times = dict[int, tuple[tree.Statement, ...]](), Counter[int]()
+    loops = tree.shared_loops(parallel)
+    for at in positions(loops, thread, threads):
+        body = loops[-1].body
+        while isinstance(body[0], tree.Branch):
+            body = body[0].body if at[body[0].variable] < body[0].limit else body[0].otherwise
+        blocks[id(body)] = body
+        times[id(body)] += 1
+    found: Executed = Counter()
+    for number, body in blocks.items():
+        found.update({k: n * times[number] for k, n in executed(body, threads, own).items()})
+    return found
+
+
+def positions(loops: Sequence[tree.ParallelLoop], thread: int, threads: int) -> Iterator[dict[str, int]]:
+    """Where loops that are shared out together stand in each iteration of one thread."""
+    extent = math.prod(loop.extent for loop in loops)
+    for number in range(extent * thread // threads, extent * (thread + 1) // threads):
+        at, rest = dict[str, int](), number
+        for loop in reversed(loops):
+            rest, at[loop.variable] = divmod(rest, loop.extent)
+        yield at
 
 
 def repeated(body: tuple[tree.Statement, ...], times: int, threads: int, own: Collection[str]) -> Executed:

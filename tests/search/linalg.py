@@ -51,6 +51,20 @@ tiling: {p: [[16]]}
 ODD = product(37, 53, 523, "{i: [[2, 4], [1, 4]], j: [[1, 2, 4], [1, 16]], p: [[1, 4, 7]]}", name="odd")
 """No level of which ends where its index does."""
 
+FEW = """
+kernel: few
+backbone: linalg
+sizes: {h: 3, m: 5, n: 48, k: 600}
+tensors:
+  A: {dtype: f32, shape: [h, m, k]}
+  B: {dtype: f32, shape: [h, k, n]}
+  C: {dtype: f32, shape: [h, m, n], output: true}
+compute:
+  - C[b, i, j] = sum[p](A[b, i, p] * B[b, p, j])
+tiling: {b: [], i: [], j: [[16]], p: [[4]]}
+"""
+"""Loops with few iterations, which are shared out together."""
+
 SCALED = """
 kernel: scaled
 backbone: linalg
@@ -165,10 +179,12 @@ def ordering_of(instance: Instance) -> Ordering:
     return select_ordering(instance, compiled().space)
 
 
-def descent(instance: Instance, random: np.random.Generator) -> Iterator[Candidate]:
+def descent(
+    instance: Instance, random: np.random.Generator, start: Candidate | None = None
+) -> Iterator[Candidate]:
     """The candidates of a random descent, the last one complete; each failing value is passed over."""
     ordering = ordering_of(instance)
-    candidate = root(instance)
+    candidate = start or root(instance)
     while True:
         yield candidate
         branching = ordering.next(candidate)

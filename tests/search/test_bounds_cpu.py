@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
+from spacedsl.codegen.program import ParallelLoop, shared_loops
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import ChainLatency
@@ -19,7 +21,7 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.reductions import WINDOW
 
 from .executed import executed_time_ns
-from .linalg import AXPY, DEVICE, DOT, MATMUL, SCALED, decide, descent, instance_of, instance_under, root
+from .linalg import AXPY, DEVICE, DOT, FEW, MATMUL, SCALED, decide, descent, instance_of, instance_under, root
 
 AXPY_BYTES = 4 * 2**20
 CACHED_BYTES = 2**16 + 2**20
@@ -320,7 +322,7 @@ def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> Non
 # ---- Against programs ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, SCALED, *HALVES, MATMUL.replace("k: 2048", "k: 8")])
+@pytest.mark.parametrize("text", [AXPY, MATMUL, SCALED, FEW, *HALVES, MATMUL.replace("k: 2048", "k: 8")])
 def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: str) -> None:
     instance: Instance = instance_of(text)
     kernel = instance.kernel
@@ -333,6 +335,29 @@ def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: s
         found = terms(bound, leaf)
         for resource, time_ns in executed_ns.items():
             assert found[resource] <= time_ns * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_threads_share_the_iterations_of_several_loops(seed: int) -> None:
+    """3 x 5 of them: 8 for the slower thread, where one loop alone has 2 of 3, or 3 of 5."""
+    instance = instance_of(FEW)
+    kernel = instance.kernel
+    assert isinstance(kernel, Kernel)
+    bound, random = CpuBound(instance, DEVICE), np.random.default_rng(seed)
+    candidate = root(instance)
+    for dim in ("fma.b0", "fma.i0"):
+        candidate = decide(instance, candidate, "dim_kind", dim, "PARALLEL")
+    before: dict[str, float] = {}
+    for here in descent(instance, random, candidate):
+        found = terms(bound, here)
+        assert all(found[name] >= value * (1 - 1e-12) for name, value in before.items())
+        before = found
+    assert here.is_complete
+    program = lower(kernel, CandidateImplementation(here))
+    for resource, time_ns in executed_time_ns(program, DEVICE).items():
+        assert before[resource] <= time_ns * (1 + 1e-9)
+    parallel = [s for s in program.body if isinstance(s, ParallelLoop) and len(shared_loops(s)) > 1]
+    assert any(math.prod(loop.extent for loop in shared_loops(s)) % 15 == 0 for s in parallel)
 
 
 # ---- Against a machine ---------------------------------------------------------------------------------

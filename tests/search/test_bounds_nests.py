@@ -27,6 +27,7 @@ from .linalg import (
     AXPY,
     DEVICE,
     DOT,
+    FEW,
     MATMUL,
     ODD,
     SCALED,
@@ -186,7 +187,7 @@ def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) 
 
 
 def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tmp_path: Path) -> None:
-    rule = "  order($inner, $outer) is not INNER || dim_kind($inner) is not PARALLEL\n"
+    rule = "\n      && dim_kind($outer) is PARALLEL\n"
     instance = instance_under(tmp_path, PLAIN, (rule, " || true\n"))
     device = with_caches(4096, 8192)
     borders = order(CpuBound(instance, device)).nest.borders
@@ -213,6 +214,7 @@ SIMULATED = {
     "odd strided": (ODD_STRIDED, 0.65),
     "odd matvec": (ODD_MATVEC, 0.3),
     "odd outer": (ODD_OUTER, 0.3),
+    "few": (FEW.replace("k: 600", "k: 24"), 0.3),
 }
 """With the share of what bad loops bring in that should be certain, at least. Copies of the body for last
 tiles have registers of their own, which count as memory."""
@@ -297,7 +299,7 @@ def chain(behind: nests.NestView) -> list[int]:
 TIGHT = with_caches(512, 2048)
 
 
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, ODD, ODD_STRIDED, SCALED])
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, ODD, ODD_STRIDED, SCALED, FEW])
 @pytest.mark.parametrize("ordering", [None, "order, dim_kind, size", "dim_kind, order, size"])
 def test_no_term_falls_whatever_is_decided_first(
     text: str, ordering: str | None, monkeypatch: pytest.MonkeyPatch
@@ -317,7 +319,7 @@ def test_no_term_falls_whatever_is_decided_first(
             assert bound(candidate) == max(found)
 
 
-@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, DOT, SCALED])
+@pytest.mark.parametrize("text", [DENSE, STRIDED, MATVEC, OUTER, AXPY, MATMUL, DOT, SCALED, FEW])
 @pytest.mark.parametrize("device", [DEVICE, TIGHT], ids=["round", "tight"])
 def test_compiled_code_computes_what_the_reference_does(text: str, device: CpuDevice) -> None:
     instance = native(text)
