@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ TABULAR = (Member, Distinct, Ascending)
 """Tests that arrays answer, of any objects."""
 MOST_CODES = 2**62
 MOST_DENSE = 2**20
-"""Pairs of a relation that is kept as one truth for each."""
+"""Codes of which each has a truth of its own."""
 
 
 class NativeLimitError(Exception):
@@ -203,9 +204,21 @@ def unique(columns: Sequence[Ids], rows: int) -> tuple[list[tuple[int, ...]], ND
     """The distinct keys, and for each row the place of its key among them."""
     if not columns:
         return [()], np.zeros(rows, np.int64)
-    table = np.stack(columns, axis=1)
-    keys, places = np.unique(table, axis=0, return_inverse=True)
-    return [tuple(key) for key in keys.tolist()], places.reshape(-1)
+    widths = [int(column.max(initial=0)) + 1 for column in columns]
+    if prod(widths) > MOST_CODES:
+        keys, places = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        return [tuple(key) for key in keys.tolist()], places.reshape(-1)
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column, width in zip(columns, widths, strict=True):
+        codes = codes * width + column
+    if prod(widths) <= MOST_DENSE:
+        asked = np.zeros(prod(widths), np.bool_)
+        asked[codes] = True
+        found, places = np.flatnonzero(asked), (np.cumsum(asked) - 1)[codes]
+    else:
+        found, places = np.unique(codes, return_inverse=True)
+    parts = [part.tolist() for part in np.unravel_index(found, widths)]
+    return list(zip(*parts, strict=True)), places.reshape(-1)
 
 
 def _variables(test: StaticTest) -> tuple[str, ...]:
