@@ -74,7 +74,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--round-ms", type=int, default=100)
     parser.add_argument("--print", choices=[g.name for g in golden_lists()], metavar="LIST")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.peer and not options.peers_python.exists():
+        parser.error(f"there is no {options.peers_python}, which has the peers: `make peers` makes it")
+    return options
 
 
 def _code(golden: GoldenList) -> str:
