@@ -187,8 +187,12 @@ def test_what_cores_share_may_be_read_from_the_cache_of_another(tmp_path: Path) 
 
 
 def test_a_parallel_dimension_that_may_lie_inside_others_shares_a_segment_out(tmp_path: Path) -> None:
-    rule = "\n      && dim_kind($outer) is PARALLEL\n"
-    instance = instance_under(tmp_path, PLAIN, (rule, " || true\n"))
+    rules = (
+        ("\n    || dim_kind($outer) is PARALLEL\n", " || true\n"),
+        ('"not $outer.is_free_outermost or $outer.logical.extent >= 4 * $device.threads"', '"False"'),
+        ('"not $inner.is_free_outermost"', '"False"'),
+    )
+    instance = instance_under(tmp_path, PLAIN, *rules)
     device = with_caches(4096, 8192)
     borders = order(CpuBound(instance, device)).nest.borders
     early = 64 * (64 + 64) + nests.EARLY_LOADS * 64
