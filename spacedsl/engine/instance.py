@@ -132,11 +132,13 @@ class Instance:
         found = sorted(
             self.propagation.quantities(vector), key=lambda each: (declared.index(each[0]), each[1])
         )
+        cells_of = {
+            name: presence_cells(self.layout, self.objects, quantity.params)
+            for name, quantity in self.space.quantities.items()
+        }
         for name, key, interval in found:
-            quantity = self.space.quantities[name]
-            cells = presence_cells(self.layout, self.objects, quantity.params)(key)
-            if all(vector[cell] == PRESENT for cell in cells):
-                yield quantity, tuple(names[k] for k in key), interval
+            if all(vector[cell] == PRESENT for cell in cells_of[name](key)):
+                yield self.space.quantities[name], tuple(names[k] for k in key), interval
 
     def quantity(self, vector: array[int], name: str, *objects: object) -> tuple[int, int]:
         """Least and greatest value of a quantity in a candidate with this vector."""
