@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, Cp
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
-from spacedsl.search.orderings import Ordering, select_ordering
+from spacedsl.search.orderings import Branching, Ordering, StaticOrdering, select_ordering
 from tests.products import product
 
 AXPY = """
@@ -179,6 +179,11 @@ def ordering_of(instance: Instance) -> Ordering:
     return select_ordering(instance, compiled().space)
 
 
+@functools.cache
+def native(text: str) -> Instance:
+    return instantiate(compiled(), parse(text).backbone, DEVICE, Engine.NATIVE)
+
+
 def descent(
     instance: Instance, random: np.random.Generator, start: Candidate | None = None
 ) -> Iterator[Candidate]:
@@ -193,6 +198,29 @@ def descent(
         masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
         children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
         candidate = next(child for child in children if child is not None)
+
+
+def any_descent(
+    instance: Instance,
+    random: np.random.Generator,
+    ordering: str | None = None,
+    start: Candidate | None = None,
+    arrange: Callable[[Branching, list[int]], None] | None = None,
+) -> Iterator[Candidate]:
+    """As `descent`, by any ordering and from any candidate, in another order of values; it may end early."""
+    chosen = select_ordering(instance, compiled().space, ordering)
+    assert isinstance(chosen, StaticOrdering)
+    candidate: Candidate | None = start or root(instance)
+    while candidate is not None:
+        yield candidate
+        branching = chosen.next(candidate)
+        if branching is None:
+            return
+        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
+        if arrange is not None:
+            arrange(branching, masks)
+        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
+        candidate = next((child for child in children if child is not None), None)
 
 
 ELEMENTWISE = """

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +11,13 @@ import pytest
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds import nests
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.resources import LoopOrder
-from spacedsl.search.orderings import StaticOrdering, select_ordering
+from spacedsl.search.orderings import select_ordering
 from tests.products import product
 
 from .cache import bytes_brought_in, register_lines
@@ -31,10 +29,11 @@ from .linalg import (
     MATMUL,
     ODD,
     SCALED,
+    any_descent,
     compiled,
     decide,
     instance_under,
-    parse,
+    native,
     root,
     with_caches,
 )
@@ -71,31 +70,6 @@ ODD_DENSE = DENSE.replace("m: 16, n: 32, k: 32", "m: 13, n: 37, k: 29")
 ODD_STRIDED = STRIDED.replace("m: 16, n: 32, k: 32", "m: 13, n: 37, k: 29")
 ODD_MATVEC = MATVEC.replace("m: 64, k: 64", "m: 61, k: 67")
 ODD_OUTER = OUTER.replace("m: 128, n: 256", "m: 121, n: 243")
-
-
-@functools.cache
-def native(text: str) -> Instance:
-    return instantiate(compiled(), parse(text).backbone, DEVICE, Engine.NATIVE)
-
-
-def descent(
-    instance: Instance,
-    random: np.random.Generator,
-    ordering: str | None = None,
-    start: Candidate | None = None,
-) -> Iterator[Candidate]:
-    """As `linalg.descent`, by any ordering and from any candidate; it may end early."""
-    chosen = select_ordering(instance, compiled().space, ordering)
-    assert isinstance(chosen, StaticOrdering)
-    candidate: Candidate | None = start or root(instance)
-    while candidate is not None:
-        yield candidate
-        branching = chosen.next(candidate)
-        if branching is None:
-            return
-        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
-        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
-        candidate = next((child for child in children if child is not None), None)
 
 
 def uncopied(instance: Instance) -> Candidate:
@@ -248,7 +222,7 @@ def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_bring
     random = np.random.default_rng(5)
     for number in range(36):
         ordering = ("size, dim_kind, order", "order, dim_kind, size")[number % 2]
-        *_, leaf = descent(instance, random, ordering, None if number % 3 == 0 else uncopied(instance))
+        *_, leaf = any_descent(instance, random, ordering, None if number % 3 == 0 else uncopied(instance))
         if leaf.is_complete:
             certain, brought = traffic(instance, leaf, (256, 512, 1024, 2048)[number % 4])
             assert certain <= brought
@@ -315,7 +289,7 @@ def test_no_term_falls_whatever_is_decided_first(
     random = np.random.default_rng(11)
     for _ in range(3):
         before = [0.0] * len(bound.resources)
-        for candidate in descent(instance, random, ordering):
+        for candidate in any_descent(instance, random, ordering):
             found = bound.native.terms(candidate)
             for resource, was, now in zip(bound.resources, before, found, strict=True):
                 assert now >= was * (1 - 1e-12), resource.name
@@ -334,7 +308,7 @@ def test_compiled_code_computes_what_the_reference_does(text: str, device: CpuDe
     met = [
         candidate
         for ordering in (None, "order, dim_kind, size")
-        for candidate in descent(instance, random, ordering)
+        for candidate in any_descent(instance, random, ordering)
     ]
     for candidate in met:
         assert bound.native.terms(candidate) == pytest.approx(reference.terms_ns(candidate), rel=1e-12)

@@ -6,7 +6,6 @@ the threads of a nest are those of its own dimensions: no term has to look at th
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,18 +14,18 @@ import pytest
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds import nests
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.resources import LoopOrder
-from spacedsl.search.orderings import StaticOrdering, select_ordering
+from spacedsl.search.orderings import Branching, select_ordering
 from tests.products import product
 
 from .cache import bytes_brought_in, register_lines
 from .executed import executed_time_ns
-from .linalg import DEVICE, compiled, parse, root, with_caches
+from .linalg import DEVICE, any_descent, compiled, native, root, with_caches
 
 SMALL = product(16, 32, 32, "{i: [[2, 4]], j: [[8, 16]], p: [[4, 8]]}")
 LONG = SMALL.replace("k: 32", "k: 1024")
@@ -48,28 +47,16 @@ tiling: {i: [[2, 16]], j: [[8, 16]]}
 ALL = {"small": SMALL, "long": LONG, "strided": STRIDED, "centred": CENTRED, "spread": SPREAD}
 
 
-@functools.cache
-def native(text: str) -> Instance:
-    return instantiate(compiled(), parse(text).backbone, DEVICE, Engine.NATIVE)
-
-
 def mostly_copied(
     instance: Instance, random: np.random.Generator, ordering: str | None = None
 ) -> Iterator[Candidate]:
     """A random descent in which most values go through memory; it may end early."""
-    chosen = select_ordering(instance, compiled().space, ordering)
-    assert isinstance(chosen, StaticOrdering)
-    candidate: Candidate | None = root(instance)
-    while candidate is not None:
-        yield candidate
-        branching = chosen.next(candidate)
-        if branching is None:
-            return
-        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
+
+    def copies_first(branching: Branching, masks: list[int]) -> None:
         if branching.variable.choice == "storage" and random.random() < 0.6:
             masks.sort(key=lambda mask: "TEMPORARY" not in branching.variable.values(mask))
-        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
-        candidate = next((child for child in children if child is not None), None)
+
+    return any_descent(instance, random, ordering, arrange=copies_first)
 
 
 def leaves(instance: Instance, seed: int, count: int) -> Iterator[Candidate]:
