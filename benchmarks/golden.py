@@ -75,6 +75,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--round-ms", type=int, default=100)
     parser.add_argument("--print", choices=[g.name for g in golden_lists()], metavar="LIST")
     options = parser.parse_args()
+    unknown = [kernel for kernel in options.kernels if kernel not in known]
+    if unknown:
+        parser.error(f"there is no list of {', '.join(unknown)}")
     if options.peer and not options.peers_python.exists():
         parser.error(f"there is no {options.peers_python}, which has the peers: `make peers` makes it")
     return options
