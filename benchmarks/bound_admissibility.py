@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
+from benchmarks.arguments import existing_file
 from spacedsl.api.problem import pose
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
@@ -190,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_admissibility", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(LIBRARY.glob("*.yaml")))
+    parser.add_argument("kernels", nargs="*", type=existing_file, default=sorted(LIBRARY.glob("*.yaml")))
     parser.add_argument("--leaves", type=int, default=20)
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--seed", type=int, default=0)

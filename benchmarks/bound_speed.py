@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
+from benchmarks.arguments import existing_file
 from spacedsl.api.problem import pose
 from spacedsl.codegen.characterize import local_device
 from spacedsl.engine.candidate import Candidate
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_speed", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=sorted(LIBRARY.glob("*.yaml")))
+    parser.add_argument("kernels", nargs="*", type=existing_file, default=sorted(LIBRARY.glob("*.yaml")))
     parser.add_argument("--descents", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

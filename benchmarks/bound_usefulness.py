@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
+from benchmarks.arguments import existing_file
 from spacedsl import api
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_duration, parse_sizes
@@ -219,7 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_usefulness", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=[LIBRARY / f"{n}.yaml" for n in _DEFAULT])
+    parser.add_argument(
+        "kernels", nargs="*", type=existing_file, default=[LIBRARY / f"{n}.yaml" for n in _DEFAULT]
+    )
     parser.add_argument("--cut", action="append", default=[], metavar="NAME=TIME", help="6.1ms, 13us")
     parser.add_argument("--time", default="60s")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.arguments import existing_file
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_duration, parse_sizes
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.search_speed", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="+", type=Path, metavar="KERNEL.yaml")
+    parser.add_argument("kernels", nargs="+", type=existing_file, metavar="KERNEL.yaml")
     parser.add_argument("--time", default="45s", help="of each search")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, action="append", metavar="N", help="repeatable; default 1 and 4")

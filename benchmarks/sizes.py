@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.table import Table
 
 from benchmarks import LIBRARY
+from benchmarks.arguments import existing_file
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
@@ -53,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.sizes", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="*", type=Path, default=KERNELS)
+    parser.add_argument("kernels", nargs="*", type=existing_file, default=KERNELS)
     parser.add_argument("--time", default="1m", help="processor time for each kernel")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE")

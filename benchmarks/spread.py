@@ -25,6 +25,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.arguments import existing_file
 from benchmarks.tables import console, headed
 from spacedsl import api, record
 from spacedsl.api.exploration import DEFAULT_POLICY
@@ -84,7 +85,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.spread", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("kernels", nargs="+", type=Path, metavar="KERNEL.yaml")
+    parser.add_argument("kernels", nargs="+", type=existing_file, metavar="KERNEL.yaml")
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="0 .. N - 1; default 5")
     parser.add_argument("--time", default=None, help="of each exploration; default 60s")
     parser.add_argument(
