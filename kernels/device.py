@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, in_order
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.validation import closest, read_model
 from spacedsl.language.host import exposed
@@ -113,7 +113,7 @@ def load_device(path: Path) -> CpuDevice:
     if device is not None:
         report = (*report, *_inconsistencies(device, document))
     if device is None or report:
-        raise DiagnosticError(report)
+        raise DiagnosticError(in_order(report))
     return device
 
 

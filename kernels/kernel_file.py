@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
@@ -87,7 +87,7 @@ def check_kernel(source: Source, path: Path, sizes: Mapping[str, int] = MappingP
     _check_backbone(document)
     entry, shape_report = read_model(KernelEntry, document, "KF")
     if entry is None:
-        raise DiagnosticError(shape_report)
+        raise DiagnosticError(in_order(shape_report))
     return _Loader(document, entry, list(shape_report)).load(path, _override(entry, sizes))
 
 
@@ -149,19 +149,19 @@ class _Loader:
         search = self.search()
         space = self.space(path)
         if declared is None or assignments is None:
-            raise DiagnosticError(self.report)
+            raise DiagnosticError(in_order(self.report))
         computation, computation_report = resolve(assignments, declared)
         self.report += computation_report
         self.accumulate(declared)
         # With mistakes in the computation, an index may only seem to be unknown.
         tilings = self.tilings(computation, declared) if not computation_report else {}
         if self.report:
-            raise DiagnosticError(self.report)
+            raise DiagnosticError(in_order(self.report))
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
         backbone = build(self.entry.kernel, computation, tensors, parameters, tilings)
         decisions = self.decisions(backbone)
         if self.report:
-            raise DiagnosticError(self.report)
+            raise DiagnosticError(in_order(self.report))
         return KernelFile(
             path=path,
             text=self.document.source.text,

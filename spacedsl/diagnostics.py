@@ -125,6 +125,11 @@ class DiagnosticError(Exception):
         super().__init__("\n".join(render(d) for d in self.diagnostics))
 
 
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Those of one source, in the order of their places."""
+    return tuple(sorted(diagnostics, key=lambda d: d.span.start))
+
+
 def render(diagnostic: Diagnostic) -> str:
     """The diagnostic as plain text: location, message, source line, caret, hint, related places."""
     message = _shortened(diagnostic.message)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.kernel_file import SizeOverrideError, not_a_space
 from spacedsl.kernels.located_yaml import Document, parse_document
@@ -68,7 +68,7 @@ def check_plain(document: Document, path: Path, sizes: Mapping[str, int] = Mappi
     """The same for a document that has been parsed; `path` is where `space:` starts from."""
     entry, report = read_model(PlainEntry, document, "KF")
     if entry is None:
-        raise DiagnosticError(report)
+        raise DiagnosticError(in_order(report))
     return _Loader(document, entry, list(report)).load(path, sizes)
 
 
@@ -110,7 +110,7 @@ class _Loader:
             self.error("KF041", mistake, self.document.value("space"))
         decisions = self.decisions()
         if self.report:
-            raise DiagnosticError(self.report)
+            raise DiagnosticError(in_order(self.report))
         present = {kind: tuple(o for o in objects if o is not None) for kind, objects in kinds.items()}
         return PlainFile(
             path=path,

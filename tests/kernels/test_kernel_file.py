@@ -283,10 +283,20 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "several mistakes": (
         changed(("m: 64", "m: 0"), ("[k, n]}", "[k, z]}"), ("j])", "j]"), ("[m, n],", "[m, n], x: 1,")),
         [
-            ("KF005", 7, 34, "`x`"),
             ("KF012", 3, 12, "`m`"),
             ("KF014", 6, 30, "`z`"),
+            ("KF005", 7, 34, "`x`"),
             ("KF020", 9, 38, "too early"),
+        ],
+    ),
+    "several mistakes of one block": (
+        MATMUL + "search: {policy: 1, evaluations: 0, x: 1, seed: -1, ordering: []}\n",
+        [
+            ("KF007", 10, 18, "`policy`: expected text"),
+            ("KF007", 10, 34, "`evaluations`: expected at least 1"),
+            ("KF005", 10, 37, "`x`"),
+            ("KF007", 10, 49, "`seed`: expected at least 0"),
+            ("KF007", 10, 63, "`ordering`: expected text"),
         ],
     ),
 }
