@@ -26,10 +26,10 @@ from spacedsl.api.problem import (
     Preparing,
     Problem,
     Stopping,
-    UnknownNameError,
     Warned,
     generator_digest,
     pose,
+    unknown,
 )
 from spacedsl.api.results import Result, RunFiles
 from spacedsl.codegen import processor
@@ -304,4 +304,4 @@ def _interruptible(search: Search, on_event: Listener) -> Iterator[None]:
 
 def _known(kind: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
-        raise UnknownNameError(f"no {kind} is called `{name}`; known: {', '.join(names)}")
+        raise unknown(kind, name, names)

@@ -7,7 +7,7 @@ On the way a listener hears what is being done. Nothing is searched here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, locate
+from spacedsl.kernels.validation import closest
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from spacedsl.search.events import Event, Failed
@@ -27,7 +28,13 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class UnknownNameError(ValueError):
-    """A target or policy that does not exist; the message lists those that do."""
+    """Something that does not exist; the message names what may have been meant."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Names what it may have been instead."""
+    hint = closest(name, known)
+    return UnknownNameError(f"no {kind} is called `{name}`" + (f"; {hint}" if hint else ""))
 
 
 class EmptySpaceError(Exception):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from spacedsl.api.problem import UnknownNameError
+from spacedsl.api.problem import UnknownNameError, unknown
 from spacedsl.engine.candidate import Decision
 from spacedsl.engine.claims import UNBOUNDED, Claim
 from spacedsl.engine.instance import Instance
@@ -119,7 +119,7 @@ def parse_statement(instance: Instance, text: str) -> Statement | Limit:
 def _mask(choice: EnumChoice, relation: str, values: list[str], text: str) -> int:
     for value in values:
         if value not in choice.values and value not in choice.aliases:
-            raise _unknown(f"value of {choice.name}", value, (*choice.values, *choice.aliases))
+            raise unknown(f"value of {choice.name}", value, (*choice.values, *choice.aliases))
     mask = choice.mask(*values)
     if relation not in _COMPARE:
         return mask
@@ -168,7 +168,7 @@ def _claim(
 
 def _position(name: str, value: str, order: tuple[str, ...]) -> int:
     if value not in order:
-        raise _unknown(f"value of {name}", value, order)
+        raise unknown(f"value of {name}", value, order)
     return order.index(value)
 
 
@@ -188,12 +188,7 @@ def _unknown_object(name: str, known: Sequence[str]) -> UnknownNameError:
     """The last part of several names is not one of them."""
     endings = [each for each in known if each.endswith(f".{name}")]
     if len(endings) < 2:
-        return _unknown("object", name, known)
+        return unknown("object", name, known)
     shown = ", ".join(f"`{each}`" for each in endings[:MOST_NAMES])
     more = "" if len(endings) <= MOST_NAMES else f" and {len(endings) - MOST_NAMES} more"
     return UnknownNameError(f"no object is called `{name}` alone; there are {shown}{more}")
-
-
-def _unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    hint = closest(name, known)
-    return UnknownNameError(f"no {kind} is called `{name}`" + (f"; {hint}" if hint else ""))
