@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +54,8 @@ class CpuEvaluator:
     options: Options = field(default_factory=Options)
     warn: Callable[[str], None] = _ignore
     """Hears once where other processes build and measure here, too."""
+    waited_s: float = field(default=0.0, init=False)
+    """How long other processes have kept this one from building and measuring."""
     _has_waited: bool = field(default=False, init=False)
     _server: ForkServer | None = field(default=None, init=False)
     _worker: WorkerProcess | None = field(default=None, init=False)
@@ -100,8 +102,12 @@ class CpuEvaluator:
         code = print_c(program, self.device.threads)
         return Lowered(hashlib.sha256(code.encode()).hexdigest(), code)
 
-    def _machine_lock(self) -> AbstractContextManager[None]:
-        return machine_lock(self.options.lock, self._wait)
+    @contextmanager
+    def _machine_lock(self) -> Iterator[None]:
+        asked_s = time.monotonic()
+        with machine_lock(self.options.lock, self._wait):
+            self.waited_s += time.monotonic() - asked_s
+            yield
 
     def _wait(self) -> None:
         if not self._has_waited:

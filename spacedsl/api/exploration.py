@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -256,6 +257,8 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
         decisions=problem.kernel.decisions,
         store=store,
         listener=keeper.listen,
+        # What others build and measure meanwhile is no part of this run's time.
+        clock=lambda: time.monotonic() - evaluator.waited_s,
     )
     on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search, on_event):

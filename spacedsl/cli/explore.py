@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 
 Time = Annotated[
     str | None,
-    typer.Option("--time", "-t", metavar="3m", help="Stop after this long: 90s, 3m, 1h30m. Default: 3m."),
+    typer.Option(
+        "--time",
+        "-t",
+        metavar="3m",
+        help="Stop after this long (90s, 3m, 1h30m), without what it waits for other runs on this machine. "
+        "Default: 3m.",
+    ),
 ]
 Evaluations = Annotated[
     int | None, typer.Option("--evaluations", "-n", min=1, metavar="N", help="Stop after this many programs.")

@@ -56,7 +56,7 @@ class Board:
     activity: str = "starting"
     progress: Progress | None = None
     began: float | None = None
-    """When the search would have begun, had it never been interrupted."""
+    """When the search would have begun, had it neither been interrupted nor waited for others."""
 
     def take(self, event: Activity) -> None:
         match event:
@@ -70,8 +70,7 @@ class Board:
             case Stopping():
                 self.activity = "finishing this evaluation, then stopping (Ctrl-C again: at once)"
             case Progress():
-                if self.progress is None and self.began is not None:
-                    self.began = min(self.began, time.monotonic() - event.seconds)
+                self.began = time.monotonic() - event.seconds
                 self.progress = event
             case Comparing(contenders):
                 self.activity = f"measuring the last {contenders} contenders side by side"
@@ -83,7 +82,7 @@ class Board:
 
     @property
     def elapsed_s(self) -> float:
-        """Of the whole search, set-up not counted, what was done before it was resumed counted."""
+        """Of the whole search: without set-up and waiting, with what was done before it was resumed."""
         return 0.0 if self.began is None else time.monotonic() - self.began
 
     @property

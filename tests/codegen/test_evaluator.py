@@ -353,6 +353,7 @@ def test_one_evaluation_at_a_time_on_a_machine() -> None:
     outcomes: list[Outcome] = []
     warnings: list[str] = []
     is_waiting = threading.Event()
+    waited_s: list[float] = []
 
     def warn(message: str) -> None:
         warnings.append(message)
@@ -361,6 +362,7 @@ def test_one_evaluation_at_a_time_on_a_machine() -> None:
     def run() -> None:
         with CpuEvaluator(KERNEL, DEVICE, OPTIONS, warn) as evaluator:
             outcomes.extend(evaluator.run(RIGHT, None) for _ in range(2))
+            waited_s.append(evaluator.waited_s)
 
     waiting = threading.Thread(target=run)
     with machine_lock(LOCK):
@@ -371,6 +373,7 @@ def test_one_evaluation_at_a_time_on_a_machine() -> None:
     waiting.join()
     assert_times(outcomes[0])
     assert_times(outcomes[1])
+    assert waited_s[0] >= 0.5
     assert warnings == ["another process builds or measures on this machine: this one waits for its turns"]
 
 
