@@ -45,13 +45,14 @@ def count_body(space: Space, count: Count) -> tuple[Statement, ...]:
     neutral = _neutral(count)
     may, must = _conditions(space, count)
     limit = AnyOf((Less(LO, End(count.use, False)), Less(End(count.use, True), HI)))
+    backward = _backward(space, count, must)
     return (
         Assign(LO, count.base),
         Assign(HI, count.base),
         *((Check(count.base, neutral, count.span),) if not isinstance(count.base, int) else ()),
         *where(on_params, (For(loops, _forward(count, may, must)),)),
         Settle(count.use, _saturated(LO), _saturated(HI)),
-        *where(on_params, (If(limit, (For(loops, _backward(space, count, may, must)),)),)),
+        *(where(on_params, (If(limit, (For(loops, backward),)),)) if backward else ()),
     )
 
 
@@ -87,8 +88,10 @@ def _forward(count: Count, may: Test | None, must: Test | None) -> tuple[Stateme
     return statements if may is None else (If(may, statements),)
 
 
-def _backward(space: Space, count: Count, may: Test | None, must: Test | None) -> tuple[Statement, ...]:
-    """A contribution against the limits: its value where it counts, else whether it may or must."""
+def _backward(space: Space, count: Count, must: Test | None) -> tuple[Statement, ...]:
+    """A contribution against the limits: its value where it counts, else whether its condition may or must
+    hold. Whether its objects are present is not for a limit to say.
+    """
     low, high = _ends(count.value)
     others_low, others_high = _without(count.product, LO, low), _without(count.product, HI, high)
     with_it = Arithmetic("*" if count.product else "+", LO, low)
@@ -102,17 +105,14 @@ def _backward(space: Space, count: Count, may: Test | None, must: Test | None) -
         )
     if must is None:
         return tuple(bound)
-    assert may is not None
+    excluded = falsify(space, count.condition) if count.condition else ()
+    included = tuple(s for clause in count.condition for s in unit_propagation(clause))
+    if not excluded and not included:
+        return (If(must, tuple(bound)),) if bound else ()
+    may, _ = possible_and_certain((), count.condition)
     present = tuple(Present(v.name, v.home, True) for v in count.foralls) if space.triggers else ()
     settle: Statement = If(
-        Less(greatest, _saturated(with_it)),
-        falsify(space, count.condition),
-        (
-            If(
-                Less(_saturated(others_high), least),
-                tuple(s for c in count.condition for s in unit_propagation(c)),
-            ),
-        ),
+        Less(greatest, _saturated(with_it)), excluded, (If(Less(_saturated(others_high), least), included),)
     )
     return (If(must, tuple(bound), (If(AllOf((*present, may)), (settle,)),)),)
 

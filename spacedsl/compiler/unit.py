@@ -39,7 +39,8 @@ def unit_propagation(disjuncts: Sequence[Disjunct]) -> tuple[Statement, ...]:
     made: tuple[Statement, ...] = () if isinstance(first, HostTest | StaticCompare) else (Make(first),)
     others = AnyOf(tuple(may_hold(d) for d in rest))
     then: tuple[Statement, ...] = (If(others, (), made),) if made else ()
-    return (If(may_hold(first), then, unit_propagation(rest)),)
+    otherwise = unit_propagation(rest)
+    return (If(may_hold(first), then, otherwise),) if then or otherwise else ()
 
 
 def may_hold(disjunct: Disjunct) -> Test:

@@ -134,3 +134,34 @@ require total() <= 4
     assert "removes each value of a choice with which" in " ".join(source.split())
     assert "if possible(limit_0[x]):" in source
     assert "require(limit_1[()])" in source
+
+
+@pytest.mark.parametrize("condition", ["", '"$x.is_odd"'])
+def test_a_counter_takes_no_branch_that_decides_nothing(condition: str) -> None:
+    text = f"""
+set Items: iterator = "$kernel.items" end
+choice integer size($x in Items): "$x.sizes" end
+choice counter total(): forall $x in Items: sum size($x) when: {condition}
+end
+choice counter items(): forall $x in Items: sum 1 when: {condition}
+end
+trigger forall $x in Items: "$kernel.add_copy($x)" when size($x) == 2
+require total() <= 4 && items() <= 4
+"""
+    body = compile_space(load_text(text)).python_source.split("SATURATED = ")[1].split("\n", 1)[1]
+    functions = {node.name: node for node in ast.parse(body).body if isinstance(node, ast.FunctionDef)}
+
+    def tests(name: str) -> list[str]:
+        """Of branches that do something about the counter's limits."""
+        return [
+            ast.unparse(node.test)
+            for after in ast.walk(functions[name])
+            if isinstance(after, ast.If) and "lo <" in ast.unparse(after.test)
+            for node in ast.walk(after)
+            if isinstance(node, ast.If) and node is not after
+        ]
+
+    certain = "v[present_Items[x]] == 2" + (" and host_0[x]" if condition else "")
+    assert tests("count_items") == []
+    assert tests("count_total") == [certain, "v[total + 1] < SATURATED"]
+    assert not any(node.orelse for node in ast.walk(functions["count_total"]) if isinstance(node, ast.If))
