@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import enum
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress, count, groupby, repeat
+from operator import itemgetter
+
+import numpy as np
 
 from spacedsl.compiler import CompiledSpace
 from spacedsl.engine.candidate import Candidate, Decision
@@ -34,19 +38,26 @@ class Engine(enum.Enum):
     NATIVE = "native"  # compiled C; where that cannot be had, Python, and `Instance.no_native` says why
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Variable:
-    """One decision variable: a choice on objects. Of a symmetric pair only one orientation is a variable."""
+    """One decision variable: a choice on objects. Of a symmetric pair only one orientation is a variable.
+
+    Nothing changes one. It is not frozen since there are thousands: those take four times as long to make.
+    """
 
     index: int
     """Position in `Instance.variables`."""
     choice: str
     objects: tuple[object, ...]
-    names: tuple[str, ...]
     offset: int
     """First word in the candidate's vector."""
     universe: tuple[str, ...] | tuple[int, ...]
     """Bit b of its mask stands for universe[b]."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the objects."""
+        return tuple(item.name for item in self.objects)  # type: ignore[attr-defined]
 
     def values(self, mask: int) -> tuple[str | int, ...]:
         """The values of a mask, in order."""
@@ -132,13 +143,13 @@ class Instance:
         found = sorted(
             self.propagation.quantities(vector), key=lambda each: (declared.index(each[0]), each[1])
         )
-        cells_of = {
-            name: presence_cells(self.layout, self.objects, quantity.params)
-            for name, quantity in self.space.quantities.items()
-        }
-        for name, key, interval in found:
-            if all(vector[cell] == PRESENT for cell in cells_of[name](key)):
-                yield self.space.quantities[name], tuple(names[k] for k in key), interval
+        for name, group in groupby(found, key=itemgetter(0)):
+            quantity, rows = self.space.quantities[name], list(group)
+            keys = np.array([key for _, key, _ in rows], np.int64)
+            relied = presence_cells(self.layout, self.objects, quantity.params, keys)
+            for (_, key, interval), cells in zip(rows, relied, strict=True):
+                if all(vector[cell] == PRESENT for cell in cells):
+                    yield quantity, tuple(names[k] for k in key), interval
 
     def quantity(self, vector: array[int], name: str, *objects: object) -> tuple[int, int]:
         """Least and greatest value of a quantity in a candidate with this vector."""
@@ -213,18 +224,26 @@ def instantiate(
     return instance
 
 
+def _decided(space: Space) -> list[EnumChoice | IntegerChoice]:
+    return [choice for choice in space.choices.values() if not isinstance(choice, Counter)]
+
+
 def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable, ...]:
     found: list[Variable] = []
-    object_of, name_of = objects.objects.__getitem__, objects.names.__getitem__
-    for choice in space.choices.values():
-        if not isinstance(choice, EnumChoice | IntegerChoice) or space.is_derived(choice.name):
+    for choice in _decided(space):
+        if space.is_derived(choice.name):
             continue
-        for key, cell in layout.cells[choice.name].items():
-            if layout.twins.get(cell, cell) < cell:
-                continue
-            universe = choice.values if isinstance(choice, EnumChoice) else layout.universes[cell]
-            items, names = tuple(map(object_of, key)), tuple(map(name_of, key))
-            found.append(Variable(len(found), choice.name, items, names, cell, universe))
+        entries = layout.first_orientations(choice.name)
+        cells, columns = entries.values.tolist(), entries.keys.T.tolist()
+        items: Iterable[tuple[object, ...]] = (
+            zip(*(map(objects.objects.__getitem__, ids) for ids in columns), strict=True) if columns else [()]
+        )
+        universes = (
+            repeat(choice.values)
+            if isinstance(choice, EnumChoice)
+            else map(layout.universes.__getitem__, cells)
+        )
+        found += map(Variable, count(len(found)), repeat(choice.name), items, cells, universes)
     return tuple(found)
 
 
@@ -233,11 +252,8 @@ def _presence(space: Space, objects: Objects, layout: Layout) -> dict[int, tuple
     found: dict[int, tuple[int, ...]] = {}
     if not space.triggers and not space.quotients:
         return found
-    for choice in space.choices.values():
-        if not isinstance(choice, Counter):
-            cells_of = presence_cells(layout, objects, choice.params)
-            for key, cell in layout.cells[choice.name].items():
-                cells = cells_of(key)
-                if cells:
-                    found[cell] = cells
+    for choice in _decided(space):
+        entries = layout.first_orientations(choice.name)
+        relied = presence_cells(layout, objects, choice.params, entries.keys)
+        found.update(zip(compress(entries.values.tolist(), relied), filter(None, relied), strict=True))
     return found

@@ -7,13 +7,17 @@ any propagation. Cells of one choice are laid out in order of the objects' posit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain, repeat
-from operator import itemgetter
+from functools import cached_property
+from itertools import repeat
+from operator import add
+
+import numpy as np
 
 from spacedsl.compiler.ir import SATURATED
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.engine.arrays import Entries, Ids, distinct, entries_of
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.triggers import Expansion, Fact, binder_facts
 from spacedsl.language.host_runtime import describe
@@ -29,18 +33,17 @@ WORDS = {EnumChoice: 1, IntegerChoice: INTEGER_WORDS, Counter: 2}
 CERTAIN = 0
 """The word that says PRESENT of all that is there from the start."""
 ABSENT, PRESENT = 1, 2
-REVERSED = itemgetter(slice(None, None, -1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """`cells[choice][ids]` is the first word of a domain, in the orientation asked for."""
 
     cells: Mapping[str, Mapping[Key, int]]
-    owners: Mapping[int, tuple[str, Key]]
-    """From cell to choice and ids."""
-    twins: Mapping[int, int]
-    """The other orientation of a pair of a symmetric or antisymmetric choice."""
+    entries: Mapping[str, Entries]
+    """The same as arrays, in order."""
+    others: Mapping[str, Ids]
+    """Of a symmetric or antisymmetric choice: by row, that of the other orientation of the pair, or -1."""
     universes: Mapping[int, tuple[int, ...]]
     """Of integer choices, by cell."""
     presence: Mapping[Fact, int]
@@ -54,26 +57,46 @@ class Layout:
     wide: tuple[int, ...]
     """Cells of integer domains that need more than one word."""
 
+    @cached_property
+    def twins(self) -> Mapping[int, int]:
+        """From cell to cell: the other orientation of a pair of a symmetric or antisymmetric choice."""
+        found: dict[int, int] = {}
+        for name, others in self.others.items():
+            cells, paired = self.entries[name].values, others >= 0
+            found.update(zip(cells[paired].tolist(), cells[others[paired]].tolist(), strict=True))
+        return found
+
+    def first_orientations(self, choice: str) -> Entries:
+        """The cells of a choice; of two orientations of a pair, the one that comes first."""
+        entries, others = self.entries[choice], self.others.get(choice)
+        if others is None:
+            return entries
+        kept = (others < 0) | (others >= np.arange(len(others)))
+        return Entries(entries.keys[kept], entries.values[kept])
+
+    @cached_property
+    def owners(self) -> Mapping[int, tuple[str, Key]]:
+        """From cell to choice and ids."""
+        return {cell: (name, key) for name, places in self.cells.items() for key, cell in places.items()}
+
 
 def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     """Raises `DiagnosticError` where an integer universe is empty, too large or holds no integers."""
     cells: dict[str, dict[Key, int]] = {}
-    owners: dict[int, tuple[str, Key]] = {}
-    twins: dict[int, int] = {}
+    entries: dict[str, Entries] = {}
+    others: dict[str, Ids] = {}
     universes: dict[int, tuple[int, ...]] = {}
     initial: list[int] = [PRESENT]
     for choice in space.choices.values():
-        places: dict[Key, int] = {}
+        keys, width = objects.keys(choice.params), WORDS[type(choice)]
+        places = dict(zip(keys, range(len(initial), sys.maxsize, width), strict=False))
         cells[choice.name] = places
-        keys = objects.keys(choice.params)
-        places.update(zip(keys, range(len(initial), sys.maxsize, WORDS[type(choice)]), strict=False))
-        owners.update(zip(places.values(), zip(repeat(choice.name), places, strict=False), strict=True))
+        entries[choice.name] = entries_of(places, len(choice.params))
         match choice:
             case EnumChoice():
                 initial += [choice.full] * len(keys)
                 if choice.symmetry is not Symmetry.NONE:
-                    others = map(places.get, map(REVERSED, places))
-                    twins.update((c, twin) for c, twin in zip(places.values(), others, strict=True) if twin)
+                    others[choice.name] = _reversed(entries[choice.name].keys)
             case IntegerChoice():
                 for key, cell in places.items():
                     universes[cell] = _universe(choice, objects, key)
@@ -89,37 +112,32 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     firings = {(f.trigger, f.key): first + number for number, f in enumerate(expansion.firings)}
     initial += [ABSENT | PRESENT] * (len(presence) + len(firings))
     wide = tuple(cell for cell, universe in universes.items() if len(universe) > WORD_BITS)
-    return Layout(cells, owners, twins, universes, presence, doubtful, firings, tuple(initial), wide)
+    return Layout(cells, entries, others, universes, presence, doubtful, firings, tuple(initial), wide)
+
+
+def _reversed(pairs: Ids) -> Ids:
+    """By row of two: the row that has them the other way round, or -1."""
+    codes, reversed_codes = (each @ (int(pairs.max(initial=0)) + 1, 1) for each in (pairs, pairs[:, ::-1]))
+    order = np.argsort(codes)
+    places = np.minimum(np.searchsorted(codes, reversed_codes, sorter=order), len(codes) - 1)
+    others = order[places]
+    return np.where(codes[others] == reversed_codes, others, -1)
 
 
 def presence_cells(
-    layout: Layout, objects: Objects, binders: tuple[Binder, ...]
-) -> Callable[[Key], tuple[int, ...]]:
-    """By binding: words that all say `PRESENT` once its objects are members for certain, of quotients too.
-
-    What is found of a variable's object is kept for further bindings.
-    """
+    layout: Layout, objects: Objects, binders: tuple[Binder, ...], keys: Ids
+) -> list[tuple[int, ...]]:
+    """By key: words that all say `PRESENT` once its objects are members for certain, of quotients too."""
     places = {binder.name: place for place, binder in enumerate(binders)}
-    # What a variable relies on follows from its object and from those that its set is named with.
-    parts: list[tuple[Callable[[Key], object], Binder, dict[object, tuple[int, ...]]]] = [
-        (itemgetter(place, *(places[a] for a in binder.set.args)), binder, {})
-        for place, binder in enumerate(binders)
-    ]
-    whole: dict[tuple[tuple[int, ...], ...], tuple[int, ...]] = {}
-
-    def of(key: Key) -> tuple[int, ...]:
-        found = []
-        for ids_of, binder, known in parts:
-            ids = ids_of(key)
-            if ids not in known:
-                known[ids] = binder_cells(layout, objects, binder, dict(zip(places, key, strict=True)))
-            found.append(known[ids])
-        cells = tuple(found)
-        if cells not in whole:
-            whole[cells] = tuple(dict.fromkeys(chain.from_iterable(cells)))
-        return whole[cells]
-
-    return of
+    relied: Iterable[tuple[int, ...]] = repeat((), len(keys))
+    for place, binder in enumerate(binders):
+        # What a variable relies on follows from its object and from those that its set is named with.
+        read = [place, *(places[a] for a in binder.set.args)]
+        found, numbers = distinct([keys[:, p] for p in read], len(keys))
+        names = [binders[p].name for p in read]
+        cells = [binder_cells(layout, objects, binder, dict(zip(names, ids, strict=True))) for ids in found]
+        relied = map(add, relied, map(cells.__getitem__, numbers.tolist()))
+    return list(relied)
 
 
 def binder_cells(

@@ -14,7 +14,6 @@ from spacedsl.language.reading import formula_uses
 from spacedsl.language.space import (
     Binder,
     Counter,
-    Formula,
     Space,
     Use,
 )
@@ -24,16 +23,33 @@ Environment = Mapping[str, int]
 
 def verify_maps(space: Space, objects: Objects) -> None:
     """Raises `DiagnosticError` (SP432, SP433) for the first binding that a map spoils."""
+    verified: set[tuple[object, ...]] = set()
+    for binders, read in _readers(space):
+        mapped = {binder.name for binder in binders if binder.by_map}
+        if not mapped:
+            continue
+        # Two variables that are no map applications are never one object.
+        uses = [use for use in read if len(use.args) > 1 and not mapped.isdisjoint(use.args)]
+        asked = mapped.union(*(use.args for use in uses))
+        last = max(place for place, binder in enumerate(binders) if binder.name in asked)
+        question = (binders[: last + 1], *(use.args for use in uses))
+        if question not in verified:
+            verified.add(question)
+            _verify(objects, binders[: last + 1], uses)
+
+
+def _readers(space: Space) -> Iterator[tuple[tuple[Binder, ...], list[Use]]]:
+    """What maps may be applied in: the variables in scope, and the choices that are read."""
     for requirement in space.requirements:
-        _verify(objects, requirement.foralls, requirement.formula)
+        yield requirement.foralls, [*formula_uses(requirement.formula)]
     for trigger in space.triggers:
-        _verify(objects, trigger.foralls, trigger.condition)
+        yield trigger.foralls, [*formula_uses(trigger.condition)]
     for quotient in space.quotients.values():
-        _verify(objects, (*quotient.params, quotient.item, *quotient.maps), quotient.condition)
+        yield (*quotient.params, quotient.item, *quotient.maps), [*formula_uses(quotient.condition)]
     for counter in space.choices.values():
         if isinstance(counter, Counter):
             value = [counter.value] if isinstance(counter.value, Use) else []
-            _verify(objects, (*counter.params, *counter.foralls), counter.condition, *value)
+            yield (*counter.params, *counter.foralls), [*formula_uses(counter.condition), *value]
 
 
 def label(objects: Objects, name: str, args: tuple[str, ...], environment: Environment) -> str:
@@ -41,19 +57,8 @@ def label(objects: Objects, name: str, args: tuple[str, ...], environment: Envir
     return f"{name}({', '.join(objects.names[environment[a]] for a in args)})"
 
 
-def _verify(objects: Objects, binders: tuple[Binder, ...], formula: Formula, *further: Use) -> None:
-    mapped = {binder.name for binder in binders if binder.by_map}
-    if not mapped:
-        return
-    # Two variables that are no map applications are never one object.
-    uses = [
-        use
-        for use in (*formula_uses(formula), *further)
-        if len(use.args) > 1 and not mapped.isdisjoint(use.args)
-    ]
-    asked = mapped.union(*(use.args for use in uses))
-    last = max(place for place, binder in enumerate(binders) if binder.name in asked)
-    for environment in _bindings(objects, binders[: last + 1]):
+def _verify(objects: Objects, binders: tuple[Binder, ...], uses: list[Use]) -> None:
+    for environment in _bindings(objects, binders):
         for use in uses:
             ids = [environment[a] for a in use.args]
             if len(set(ids)) < len(ids):

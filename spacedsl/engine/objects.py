@@ -52,7 +52,11 @@ class Objects:
         before: tuple[Binder, ...] = ()
         found: list[Key] = [()]
         for binder in params:
-            found = list(self._extended(found, before, binder))
+            if binder.set.args or binder.where or any(param.by_map for param in (*before, binder)):
+                found = list(self._extended(found, before, binder))
+            else:
+                members = self.of(binder.set, {})
+                found = [(*bound, item) for bound in found for item in members if item not in bound]
             before = (*before, binder)
         return found
 

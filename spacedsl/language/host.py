@@ -113,7 +113,7 @@ class HostExpression:
         if isinstance(value, frozenset):
             elements: Any = value
             return tuple(sorted(elements))
-        return tuple(value) if isinstance(value, list | range) else value
+        return tuple(value) if isinstance(value, (list, range)) else value
 
     def _failure(self, error: Exception, environment: Mapping[str, object]) -> Diagnostic:
         code = "SP063" if isinstance(error, StepLimitError) else "SP062"

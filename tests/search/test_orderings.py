@@ -12,7 +12,7 @@ from spacedsl.engine.instance import Variable
 from spacedsl.language import load_space
 from spacedsl.language.space import EnumChoice, Space
 from spacedsl.search.orderings import Ordering, select_ordering
-from tests.search.toy import ToyCandidate, ToyInstance
+from tests.search.toy import ToyCandidate, ToyInstance, ToyObject
 
 SPACE = """
 set Things: iterator = "$kernel.things" end
@@ -55,7 +55,7 @@ class Things(ToyInstance):
     def __init__(self, space: Space) -> None:
         super().__init__([])
         self.variables = tuple(
-            Variable(i, choice, (), tuple(names.split()), i, self._universe(space, choice))
+            Variable(i, choice, tuple(map(ToyObject, names.split())), i, self._universe(space, choice))
             for i, (choice, names) in enumerate(SHAPE)
         )
 

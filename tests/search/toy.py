@@ -52,12 +52,17 @@ class Constraint:
     holds: Callable[..., bool]
 
 
+@dataclass(frozen=True)
+class ToyObject:
+    name: str
+
+
 class ToyInstance(Instance):
     """Variable i is the choice `x` on object `oi`, with values 0 .. sizes[i] - 1."""
 
     def __init__(self, sizes: Sequence[int], constraints: Sequence[Constraint] = ()) -> None:
         self.variables = tuple(
-            Variable(i, "x", (i,), (f"o{i}",), i, tuple(range(n))) for i, n in enumerate(sizes)
+            Variable(i, "x", (ToyObject(f"o{i}"),), i, tuple(range(n))) for i, n in enumerate(sizes)
         )
         self.presence = {}
         self.constraints = tuple(constraints)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +23,16 @@ from spacedsl.compiler.ir import (
     StaticCompare,
     StaticTest,
 )
-from spacedsl.compiler.python import static_table
+from spacedsl.compiler.python import host_table, static_table
+from spacedsl.engine.arrays import MOST_CODES, MOST_DENSE, Ids, distinct
 from spacedsl.engine.static import Statics
 from spacedsl.language.space import SetRef
 
-Ids = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 Bindings = dict[str, Ids]
 """Arrays of equal length by variable; without variables there is one binding."""
 TABULAR = (Member, Distinct, Ascending)
 """Tests that arrays answer, of any objects."""
-MOST_CODES = 2**62
-MOST_DENSE = 2**20
-"""Codes of which each has a truth of its own."""
 
 
 class NativeLimitError(Exception):
@@ -194,35 +190,22 @@ class Relations:
                 return np.not_equal(bindings[left], bindings[right])
             case Ascending(left, right):
                 return np.less(bindings[left], bindings[right])
-        variables = _variables(test)
-        keys, places = unique([bindings[v] for v in variables], len(next(iter(bindings.values()), (0,))))
+        variables = variables_of(test)
+        keys, places = distinct([bindings[v] for v in variables], len(next(iter(bindings.values()), (0,))))
+        if isinstance(test, HostTest):
+            values = self.statics.values(host_table(test.call, is_integer=False), keys)
+            return np.array([bool(value) is not test.negated for value in values], np.bool_)[places]
         truths = [self.statics.holds(test, dict(zip(variables, key, strict=True))) for key in keys]
         return np.array(truths, np.bool_)[places]
 
 
-def unique(columns: Sequence[Ids], rows: int) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
-    """The distinct keys, and for each row the place of its key among them."""
-    if not columns:
-        return [()], np.zeros(rows, np.int64)
-    widths = [int(column.max(initial=0)) + 1 for column in columns]
-    if prod(widths) > MOST_CODES:
-        keys, places = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        return [tuple(key) for key in keys.tolist()], places.reshape(-1)
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column, width in zip(columns, widths, strict=True):
-        codes = codes * width + column
-    if prod(widths) <= MOST_DENSE:
-        asked = np.zeros(prod(widths), np.bool_)
-        asked[codes] = True
-        found, places = np.flatnonzero(asked), (np.cumsum(asked) - 1)[codes]
-    else:
-        found, places = np.unique(codes, return_inverse=True)
-    parts = [part.tolist() for part in np.unravel_index(found, widths)]
-    return list(zip(*parts, strict=True)), places.reshape(-1)
-
-
-def _variables(test: StaticTest) -> tuple[str, ...]:
+def variables_of(test: StaticTest) -> tuple[str, ...]:
+    """What a test reads."""
     match test:
+        case Member(variable, ref):
+            return tuple(dict.fromkeys((variable, *ref.args)))
+        case Distinct(left, right) | Ascending(left, right):
+            return (left, right)
         case HostTest(call, _):
             return tuple(dict.fromkeys(call.args))
         case StaticCompare():

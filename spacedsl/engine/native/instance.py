@@ -8,9 +8,8 @@ that cannot be compiled here.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,20 @@ from spacedsl.compiler.c.interface import Interface
 from spacedsl.compiler.c.kept import library_of
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check, Limit
+from spacedsl.engine.arrays import Entries, entries_of
 from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
-from spacedsl.engine.native.bindings import TABULAR, NativeLimitError, Relations
+from spacedsl.engine.native.active import active_sites
+from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, decisions, ground
+from spacedsl.engine.native.rows import BitRows, values_of
 from spacedsl.engine.native.tables import WORD_BITS, Family, Pool, TableBuilder, words
 from spacedsl.engine.native.tallies import tallied
 from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion
-from spacedsl.language.space import Space, Use
+from spacedsl.language.space import Space
 
 MOST_OBJECTS = 1 << 15
 Array = NDArray[Any]
@@ -62,21 +64,21 @@ def build_native(
     object_words, mask_words = _words_for(count), INTEGER_WORDS if layout.wide else 1
 
     def constants(interface: Interface) -> dict[str, int]:
-        row_words = _words_for(len(_row_objects(interface, layout)))
+        row_words = _words_for(int(_row_objects(interface, layout, count).sum()))
         return {"OBJECT_WORDS": object_words, "ROW_WORDS": row_words, "MASK_WORDS": mask_words}
 
     interface, path = library_of(compiled, constants)
-    library, first = load(path), _row_objects(interface, layout)
-    row_words = constants(interface)["ROW_WORDS"]
-    rest = (number for number in range(count) if number not in first)
+    library, first = load(path), _row_objects(interface, layout, count)
     numbers = np.empty(count, np.int32)
-    numbers[[*first, *rest]] = np.arange(count, dtype=np.int32)
-    families: dict[Family, Mapping[Key, int]] = {(name, None): layout.cells[name] for name in interface.rows}
+    numbers[np.argsort(~first, kind="stable")] = np.arange(count, dtype=np.int32)
+    families: dict[Family, Entries] = {(name, None): layout.entries[name] for name in interface.rows}
     for lacking in interface.lacking:
         # No row has room for other objects, and no loop with a filter comes to them.
         doubtful = layout.doubtful.get(lacking, {})
-        families[lacking] = {key: cell for key, cell in doubtful.items() if key[-1] in first}
-    rows = _Rows(compiled.complete, families, numbers, row_words)
+        arity = 1 + (0 if lacking[1] else len(compiled.complete.sets[lacking[0]].params))
+        families[lacking] = entries_of({k: cell for k, cell in doubtful.items() if first[k[-1]]}, arity)
+    values = {family: values_of(compiled.complete, family) for family in families}
+    rows = BitRows(families, numbers, constants(interface)["ROW_WORDS"], values)
     filler = _Filler(
         compiled.complete, interface, objects, expansion, layout, object_words, mask_words, numbers, rows
     )
@@ -88,58 +90,12 @@ def _words_for(count: int) -> int:
     return 1 << max(0, -(-count // WORD_BITS) - 1).bit_length()
 
 
-def _row_objects(interface: Interface, layout: Layout) -> dict[int, None]:
-    """The objects of choices that are kept as bit rows."""
-    keys = chain.from_iterable(layout.cells[name] for name in interface.rows)
-    return dict.fromkeys(chain.from_iterable(keys))
-
-
-PRESENCE_VALUES = 2
-"""`ABSENT` comes first: its row has the objects that may not be members."""
-
-
-class _Rows:
-    """Bit rows: for each value of an enum or of presence, and first object of two, a set of the last ones."""
-
-    def __init__(
-        self,
-        space: Space,
-        families: dict[Family, Mapping[Key, int]],
-        numbers: NDArray[np.int32],
-        row_words: int,
-    ) -> None:
-        self._cells = families
-        self._values = {
-            (name, is_union): len(space.enum(Use(name, ())).values) if is_union is None else PRESENCE_VALUES
-            for name, is_union in families
-        }
-        self._numbers, self._row_words = numbers, row_words
-        self.offsets: dict[Family, dict[Key, int]] = {}
-        self.words = row_words if families else 0
-        """The first row is empty: of sets that lack nobody."""
-        for family, places in self._cells.items():
-            self.offsets[family] = {}
-            for key in dict.fromkeys(key[:-1] for key in places):
-                self.offsets[family][key] = self.words
-                self.words += self._values[family] * row_words
-
-    def place(self, row: Array, bit: Array) -> None:
-        """Fills in, by cell, where its rows begin and which object it is in them."""
-        for family, places in self._cells.items():
-            cells = list(places.values())
-            offsets, last = self.offsets[family], [key[-1] for key in places]
-            row[cells] = [offsets[key[:-1]] for key in places]
-            bit[cells] = self._numbers[last]
-
-    def initial(self, row: Array, bit: Array) -> Array:
-        """All rows before any propagation, from what `place` filled in."""
-        rows = np.zeros(max(self.words, 1), np.uint64)
-        for family, places in self._cells.items():
-            cells = np.array(list(places.values()), np.int64)
-            for value in range(self._values[family]):
-                at = row[cells] + value * self._row_words + bit[cells] // WORD_BITS
-                np.bitwise_or.at(rows, at, np.uint64(1) << (bit[cells] % WORD_BITS).astype(np.uint64))
-        return rows
+def _row_objects(interface: Interface, layout: Layout, count: int) -> NDArray[np.bool_]:
+    """By object: whether it is one of a choice that is kept as bit rows."""
+    found = np.zeros(count, np.bool_)
+    for name in interface.rows:
+        found[layout.entries[name].keys] = True
+    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +108,7 @@ class _Filler:
     object_words: int
     mask_words: int
     numbers: NDArray[np.int32]
-    rows: _Rows
+    rows: BitRows
 
     def fill(self, compiled: CompiledSpace, library: Library) -> NativeInstance:
         statics = Statics(self.objects, self.layout)
@@ -182,9 +138,7 @@ class _Filler:
         initial = np.array(self._initial(), np.uint64)
         pools = {
             "initial": initial,
-            "initial_rows": self.rows.initial(
-                cells[:, CELL_FIELDS.index("row")], cells[:, CELL_FIELDS.index("bit")]
-            ),
+            "initial_rows": self.rows.initial(),
             "cells": cells,
             "lists": np.array(builder.lists.items, np.int32),
             "sets": np.array(builder.sets.items, np.uint64),
@@ -234,7 +188,9 @@ class _Filler:
         column = {name: cells[:, place] for place, name in enumerate(CELL_FIELDS)}
         for name in ("twin", "row", "universe"):
             column[name][:] = -1
-        column["twin"][list(layout.twins)] = list(layout.twins.values())
+        for name, others in layout.others.items():
+            own, paired = layout.entries[name].values, others >= 0
+            column["twin"][own[paired]] = own[others[paired]]
         self.rows.place(column["row"], column["bit"])
         keys: list[Array] = [np.zeros(1, np.int32)]
         active: list[Array] = [np.zeros(1, np.uint64)]
@@ -248,7 +204,7 @@ class _Filler:
             column["key"][offsets] = key_at + rows * bound.shape[1]
             column["active"][offsets] = active_at + rows * source.words
             keys.append(builder.numbers[bound].reshape(-1))
-            active.append(_active(source, bound, relations).reshape(-1))
+            active.append(active_sites(source, bound, relations).reshape(-1))
             key_at += bound.size
             active_at += len(offsets) * source.words
         universes = Pool([0])
@@ -265,10 +221,8 @@ class _Filler:
     def _cells_of(self, source: Source) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells of a source, and the objects that they bind, by row."""
         if not source.is_set:
-            places = self.layout.cells[source.name]
-            arity = len(self.space.choices[source.name].params)
-            bound = np.array(list(places), np.int64).reshape(len(places), arity)
-            return np.array(list(places.values()), np.int64), bound
+            entries = self.layout.entries[source.name]
+            return entries.values, entries.keys
         doubtful = self.layout.doubtful.get((source.name, source.is_union), {})
         found = [(cell, key[-1]) for key, cell in doubtful.items()]
         pairs = np.array(found, np.int64).reshape(-1, 2)
@@ -302,31 +256,3 @@ class _Filler:
             updates[cell] = len(items)
             items += [len(found), *found]
         return np.array(items, np.int32)
-
-
-def _active(source: Source, bound: NDArray[np.int64], relations: Relations) -> NDArray[np.uint64]:
-    """By row: the bits of the sites whose static tests the objects pass.
-
-    A test that Python answers is asked only of objects that pass those before it: of others it may not have
-    an answer.
-    """
-    active = np.zeros((len(bound), source.words), np.uint64)
-    known: dict[object, NDArray[np.bool_]] = {}
-    for bit, site in enumerate(source.sites):
-        bindings = {variable: bound[:, place] for place, variable in enumerate(site.variables)}
-        passes = np.ones(len(bound), np.bool_)
-        for number, test in enumerate(site.wake.tests):
-            if isinstance(test, TABULAR):
-                key: object = (test, site.variables)
-                if key not in known:
-                    known[key] = relations.holds(test, bindings)
-                passes = passes & known[key]
-                continue
-            key = (site.wake.tests[: number + 1], site.variables)
-            if key not in known:
-                asked = np.flatnonzero(passes)
-                known[key] = np.zeros(len(bound), np.bool_)
-                known[key][asked] = relations.holds(test, {v: ids[asked] for v, ids in bindings.items()})
-            passes = known[key]
-        active[:, bit // WORD_BITS] |= passes.astype(np.uint64) << np.uint64(bit % WORD_BITS)
-    return active

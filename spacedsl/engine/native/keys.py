@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from spacedsl.compiler.c import TableKind
 from spacedsl.compiler.c.questions import Loops, Question
 from spacedsl.compiler.python import HostTable, StaticTable
-from spacedsl.engine.native.bindings import Relations, unique
+from spacedsl.engine.arrays import distinct
+from spacedsl.engine.native.bindings import Relations
 
 Asked = tuple[TableKind, HostTable | StaticTable]
 Key = tuple[int, ...]
@@ -25,7 +26,7 @@ def keys_of(questions: Iterable[Question], relations: Relations) -> Mapping[Aske
         asked = question.loops, question.args
         if asked not in enumerated:
             bindings = relations.enumerate(question.loops, {})
-            enumerated[asked] = unique([bindings[a] for a in question.args], 1)[0]
+            enumerated[asked] = distinct([bindings[a] for a in question.args], 1)[0]
         keys = found.setdefault((question.kind, question.subject), {})
         keys.update(dict.fromkeys(enumerated[asked]))
     return found

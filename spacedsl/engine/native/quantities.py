@@ -128,7 +128,7 @@ def decisions(objects: Objects, layout: Layout) -> list[int]:
     """The cells of enums and integers."""
     choices = objects.space.choices.values()
     decided = (choice.name for choice in choices if not isinstance(choice, Counter))
-    return [cell for name in decided for cell in layout.cells[name].values()]
+    return [cell for name in decided for cell in layout.entries[name].values.tolist()]
 
 
 def _signed(value: int) -> int:

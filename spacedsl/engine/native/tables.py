@@ -20,6 +20,7 @@ from spacedsl.compiler.c import Table, TableKind
 from spacedsl.compiler.c.tables import DENSE_WORDS, PAIR
 from spacedsl.compiler.ir import Limit
 from spacedsl.compiler.python import HostTable, StaticTable
+from spacedsl.engine.arrays import Entries, Ids, entries_of
 from spacedsl.engine.layout import CERTAIN, Layout
 from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.keys import Asked, Key
@@ -67,7 +68,7 @@ class TableBuilder:
     """By object id: its number in C."""
     object_words: int
     mask_words: int
-    rows: Mapping[Family, Mapping[Key, int]]
+    rows: Mapping[Family, Entries]
     """Where bit rows begin, by first object."""
     limits: Mapping[Limit, Sequence[Key]]
     """The objects of comparisons with quantities."""
@@ -92,8 +93,8 @@ class TableBuilder:
     def build(self, tables: Sequence[Table]) -> list[NDArray[Any]]:
         """In order; the places of a table of several objects stand behind it or before it."""
         entries = [table for table in tables if table.kind not in (TableKind.RANKS, TableKind.PAIRS)]
-        values = {table.name: self._values(table) for table in entries}
-        places = {table.name: self._places(values[table.name], table.arity) for table in entries}
+        values = {table.name: self._entries(table) for table in entries}
+        places = {table.name: self._places(values[table.name].keys) for table in entries}
         return [
             self._array(table, values[table.name], places[table.name])
             if table.name in places
@@ -106,11 +107,20 @@ class TableBuilder:
 
     # ---- Entries by key, in object ids --------------------------------------------------------------------
 
-    def _values(self, table: Table) -> Mapping[Key, int]:
+    def _entries(self, table: Table) -> Entries:
         subject = table.subject
         match table.kind:
             case TableKind.CELL:
-                return self.layout.cells[str(subject)]
+                return self.layout.entries[str(subject)]
+            case TableKind.ROWS:
+                return self.rows[str(subject), None]
+            case TableKind.LACKING:
+                return self.rows[str(subject), table.is_union]
+        return entries_of(self._values(table), table.arity)
+
+    def _values(self, table: Table) -> Mapping[Key, int]:
+        subject = table.subject
+        match table.kind:
             case TableKind.LIST | TableKind.SET | TableKind.RANK:
                 assert isinstance(subject, str)
                 params = len(self.objects.space.sets[subject].params)
@@ -123,10 +133,6 @@ class TableBuilder:
                 return self._owners(str(subject), self._list)
             case TableKind.OWNER_SET:
                 return self._owners(str(subject), self._set)
-            case TableKind.ROWS:
-                return self.rows[str(subject), None]
-            case TableKind.LACKING:
-                return self.rows[str(subject), table.is_union]
             case TableKind.CONTRIBUTION:
                 return self.contributions.get(str(subject), {})
             case TableKind.LIMIT:
@@ -181,31 +187,36 @@ class TableBuilder:
 
     # ---- Arrays --------------------------------------------------------------------------------------------
 
-    def _array(self, table: Table, values: Mapping[Key, int], places: Places) -> NDArray[Any]:
+    def _array(self, table: Table, entries: Entries, places: Places) -> NDArray[Any]:
         if prod(places.shape) > MOST_ENTRIES:
             raise NativeLimitError(f"{table.name} would have {prod(places.shape)} entries")
         default = DEFAULTS.get(table.kind, 0)
         array = np.full(places.shape, default, DTYPES.get(table.kind, np.int32))
         if isinstance(table.subject, Limit):
-            self.limit_tables[table.subject] = partial(self._fill, array, places)
-        self._fill(array, places, values)
+            self.limit_tables[table.subject] = partial(self._fill_limits, array, places, table.arity)
+        self._fill(array, places, entries)
         return array
 
-    def _fill(self, array: NDArray[Any], places: Places, values: Mapping[Key, int]) -> None:
-        if not array.ndim:
-            array[()] = values.get((), array[()])
-        elif values:
-            numbers = self.numbers[np.array(list(values), np.int32)]
-            array[places.of(numbers)] = list(values.values())
+    def _fill_limits(
+        self, array: NDArray[Any], places: Places, arity: int, values: Mapping[Key, int]
+    ) -> None:
+        self._fill(array, places, entries_of(values, arity))
 
-    def _places(self, values: Mapping[Key, int], arity: int) -> Places:
-        width = WORD_BITS * self.object_words
+    def _fill(self, array: NDArray[Any], places: Places, entries: Entries) -> None:
+        if len(entries):
+            values = entries.values if array.ndim else entries.values[0]
+            array[places.of(self.numbers[entries.keys])] = values
+
+    def _places(self, ids: Ids) -> Places:
+        width, arity = WORD_BITS * self.object_words, ids.shape[1]
         if arity < PAIR or (arity == PAIR and self.object_words <= DENSE_WORDS):
             return Dense((width,) * arity)
-        keys = self.numbers[np.array(list(values), np.int32).reshape(-1, arity)]
+        keys = self.numbers[ids]
         return pairs(keys, width) if arity == PAIR else ranks(keys, width)
 
 
 def words(mask: int, count: int) -> tuple[int, ...]:
     """The mask's words, lowest first."""
+    if count == 1:
+        return (mask & (1 << WORD_BITS) - 1,)
     return tuple(mask >> WORD_BITS * word & (1 << WORD_BITS) - 1 for word in range(count))
