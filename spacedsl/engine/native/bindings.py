@@ -112,6 +112,7 @@ class Relations:
 
     statics: Statics
     _rows: dict[object, Rows] = field(default_factory=dict)
+    _members: dict[str, Truths] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -136,6 +137,15 @@ class Relations:
                 np.repeat(self.codes(list(owners.T), len(owners)), sizes), np.fromiter(flat, np.int64)
             )
         return self._rows[key]
+
+    def _among(self, ref: SetRef) -> Truths:
+        """By object: whether it is a member of the set, or of one of its instances."""
+        if ref.name not in self._members:
+            members = np.zeros(self.count, np.bool_)
+            for instance in self.statics.objects.members[ref.name].values():
+                members[list(instance)] = True
+            self._members[ref.name] = members
+        return self._members[ref.name]
 
     def owners(self, name: str) -> Rows:
         """By member of a set of one argument, the arguments in order of their ids."""
@@ -182,6 +192,8 @@ class Relations:
     def holds(self, test: StaticTest, bindings: Bindings) -> Truths:
         """Of each binding."""
         match test:
+            case Member(variable, ref) if not ref.args:
+                return np.asarray(self._among(ref)[bindings[variable]])
             case Member(variable, ref):
                 members = bindings[variable]
                 codes = self.codes([bindings[a] for a in ref.args], len(members))
