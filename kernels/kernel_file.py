@@ -22,7 +22,7 @@ from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
 from spacedsl.kernels.expression import Assignment, parse_assignment
 from spacedsl.kernels.linalg.backbone import DType, Kernel
 from spacedsl.kernels.linalg.build import build
-from spacedsl.kernels.linalg.tiling import Tiling, in_panels, inferred_factors, tiling
+from spacedsl.kernels.linalg.tiling import Tiling, in_panels, inferred_factors, of_rows, tiling
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry
@@ -210,14 +210,14 @@ class _Loader:
                 self.report.append(Diagnostic("KF030", f"no index is called `{index}`", span, hint))
         free = computation.free_indices
         tensors = {**declared.tensors, **{t.name: t for t in computation.intermediates}}
-        panels = in_panels(computation, tensors)
+        panels, rows = in_panels(computation, tensors), of_rows(computation, tensors)
         found: dict[str, Tiling] = {}
         for index, extent in computation.extents.items():
             if extent < 1:  # reported where the size is given
                 continue
             factors = self.entry.tiling.get(index)
             if factors is None:
-                inferred = inferred_factors(extent, index not in free, index in panels)
+                inferred = inferred_factors(extent, index not in free, index in panels, index in rows)
                 offered: Tiling | None = tiling(extent, inferred)
             else:
                 offered = self.given_tiling(index, extent, factors)

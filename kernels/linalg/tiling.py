@@ -30,6 +30,10 @@ LEAST_EXTENT_IN_PANELS = 768
 WELL_DIVIDED = 2 * LARGEST_INNER
 """Multiples of this have exact tilings with wide vectors, and with more than one of them side by side."""
 
+UNEVEN_ROWS = (6,)
+"""Of a long index of rows: registers hold six of them with four vectors each, which takes fewer loads than
+eight or four rows. A last tile that is not whole costs little there."""
+
 Levels = tuple[tuple[int, ...], ...]
 
 
@@ -72,11 +76,14 @@ def exact_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | None:
     return (tuple(sorted(reachable[-1])), *reversed(kept))
 
 
-def inferred_factors(extent: int, is_only_reduced: bool, is_in_panels: bool = False) -> Levels:
+def inferred_factors(
+    extent: int, is_only_reduced: bool, is_in_panels: bool = False, is_of_rows: bool = False
+) -> Levels:
     """A split in two for an index that is only summed over, in three for others; fewer for small extents.
 
     Divisors, or powers of two where these divide the extent badly: whole vectors and a rest are better than
-    single elements. A short index has both. One whose values are copied in panels may have a level more.
+    single elements. A short index has both. One whose values are copied in panels may have a level more, and
+    one of rows beside them has further sizes, where both are long.
     """
     if extent < LEAST_EXTENT_TILED:
         return ()
@@ -89,8 +96,11 @@ def inferred_factors(extent: int, is_only_reduced: bool, is_in_panels: bool = Fa
         middle = _powers_of_two(-(-extent // LARGEST_INNER), LARGEST_MIDDLE)
     if is_only_reduced or is_short:
         return (inner,)
-    panels = (1, *inner)
-    return (panels, middle, inner) if is_in_panels and extent >= LEAST_EXTENT_IN_PANELS else (middle, inner)
+    if extent < LEAST_EXTENT_IN_PANELS:
+        return (middle, inner)
+    if is_of_rows:
+        return (middle, tuple(sorted({*inner, *UNEVEN_ROWS})))
+    return ((1, *inner), middle, inner) if is_in_panels else (middle, inner)
 
 
 def in_panels(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:
@@ -98,18 +108,28 @@ def in_panels(computation: Computation, tensors: Mapping[str, Tensor]) -> frozen
 
     A thread copies some columns of it before it uses them; their number is best a size of its own.
     """
+    return frozenset(index for index, _ in _panels(computation, tensors))
+
+
+def of_rows(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:
+    """The indices for which columns in panels are read again: of the rows of a register tile."""
+    free, panels = computation.free_indices, in_panels(computation, tensors)
+    rows = (others for index, others in _panels(computation, tensors) if index in free)
+    return frozenset(index for others in rows for index in others if index in free and index not in panels)
+
+
+def _panels(computation: Computation, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, frozenset[str]]]:
+    """An index along which neighbours of an operand lie, and the indices of its sum that it lacks."""
     sums = (n for line in computation.assignments for n in walk(line.value) if isinstance(n, Reduction))
-    return frozenset(index for node in sums for index in _in_panels(node, tensors))
-
-
-def _in_panels(node: Reduction, tensors: Mapping[str, Tensor]) -> Iterator[str]:
-    reads = [read for read in walk(node.body) if isinstance(read, Read)]
-    indices = {index for read in reads for index in read.indices}
-    for read in reads:
-        if len(read.indices) == 1 or indices <= set(read.indices):
-            continue
-        for position, stride in zip(read.positions, tensors[read.tensor].strides, strict=True):
-            yield from (index for index, number in position.terms if number * stride == 1)
+    for node in sums:
+        reads = [read for read in walk(node.body) if isinstance(read, Read)]
+        indices = frozenset(index for read in reads for index in read.indices)
+        for read in reads:
+            others = indices - set(read.indices)
+            if len(read.indices) == 1 or not others:
+                continue
+            for position, stride in zip(read.positions, tensors[read.tensor].strides, strict=True):
+                yield from ((index, others) for index, number in position.terms if number * stride == 1)
 
 
 def _divisors(extent: int, largest: int) -> tuple[int, ...]:

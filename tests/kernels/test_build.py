@@ -129,11 +129,14 @@ def test_a_factor_that_fits_no_combination_is_not_on_offer() -> None:
 
 
 @pytest.mark.parametrize("extent", [*range(1, 200), 1000, 1021, 1024, 4096, 2**26, 97 * 61])
-@pytest.mark.parametrize(("is_only_reduced", "is_in_panels"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("is_only_reduced", "is_in_panels", "is_of_rows"),
+    [(False, False, False), (True, False, False), (False, True, False), (False, False, True)],
+)
 def test_inferred_tilings_hold_every_combination(
-    extent: int, is_only_reduced: bool, is_in_panels: bool
+    extent: int, is_only_reduced: bool, is_in_panels: bool, is_of_rows: bool
 ) -> None:
-    factors = inferred_factors(extent, is_only_reduced, is_in_panels)
+    factors = inferred_factors(extent, is_only_reduced, is_in_panels, is_of_rows)
     offered = tiling(extent, factors)
     tiles = [(math.prod(c), c) for c in itertools.product(*factors)]
     brute = [(-(-extent // tile), *c) for tile, c in tiles if offered.is_ragged or extent % tile == 0]
@@ -155,6 +158,21 @@ def test_extents_that_powers_of_two_divide_badly_have_the_tiles_of_others(extent
 @pytest.mark.parametrize("extent", [8, 16, 32, 64, 96, 256, 480, 1024, 1056, 4096, 2**26])
 def test_extents_that_powers_of_two_divide_well_have_exact_tilings_alone(extent: int) -> None:
     assert not tiling(extent, inferred_factors(extent, is_only_reduced=False)).is_ragged
+
+
+def indices_with_six_rows(kernel: str) -> set[str]:
+    file = load_kernel(LIBRARY / f"{kernel}.yaml")
+    return {g.index for g in file.backbone.logical_dims if 6 in g.dims[-1].possible_sizes}
+
+
+@pytest.mark.parametrize("kernel", ["matmul", "matmul_strided", "matmul_bias_relu"])
+def test_long_rows_beside_columns_in_panels_have_tiles_of_six(kernel: str) -> None:
+    assert indices_with_six_rows(kernel) == {"i"}
+
+
+@pytest.mark.parametrize("kernel", ["matmul_small", "matmul_tn", "matvec", "transpose", "row_sum", "axpy"])
+def test_other_indices_that_are_well_divided_have_no_tiles_of_six(kernel: str) -> None:
+    assert not indices_with_six_rows(kernel)
 
 
 def optional_levels(kernel: str, **sizes: int) -> set[str]:
