@@ -22,10 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.comparison import Comparison
-from spacedsl.search.state import Drawn, Evaluation, Iteration
-from spacedsl.search.tree import Expansion, Step
+from spacedsl.search.rows import cells_of, iteration_of, outcome_of, row_of
+from spacedsl.search.state import Evaluation, Iteration
 
 SCHEMA = 3
 DATABASE = "run.sqlite"
@@ -227,11 +226,11 @@ class Store:
     def append(self, iteration: Iteration) -> None:
         """Commits an iteration; raises `OSError` where the file cannot be written."""
         with self._writing():
-            self._connection.execute(_INSERT, _row(iteration))
+            self._connection.execute(_INSERT, row_of(iteration))
 
     def append_evaluation(self, evaluation: Evaluation, code: str | None = None) -> None:
         """Commits an outcome, and the code where it is to be kept; raises `OSError` as `append` does."""
-        cells = (evaluation.digest, *_cells(evaluation.outcome), evaluation.seconds)
+        cells = (evaluation.digest, *cells_of(evaluation.outcome), evaluation.seconds)
         with self._writing():
             self._connection.execute(_EVALUATE, cells)
             if code is not None:
@@ -243,7 +242,7 @@ class Store:
             (number,) = self._connection.execute(
                 "SELECT COALESCE(MAX(number), 0) + 1 FROM comparison"
             ).fetchone()
-            rows = [(number, digest, *_cells(outcome)) for digest, outcome in comparison.outcomes.items()]
+            rows = [(number, digest, *cells_of(outcome)) for digest, outcome in comparison.outcomes.items()]
             self._connection.executemany(_COMPARE, rows)
 
     def plan(self, seconds: float | None, evaluations: int | None) -> None:
@@ -277,7 +276,7 @@ class Store:
                 row = rows.fetchone()
                 if row is None:
                     return
-                iteration = _iteration(dict(zip(_COLUMNS, row, strict=True)))
+                iteration = iteration_of(dict(zip(_COLUMNS, row, strict=True)))
             yield iteration
 
     def history(self) -> Iterator[Iteration | Evaluation | Comparison]:
@@ -303,7 +302,7 @@ class Store:
     def _evaluations(self) -> list[Evaluation]:
         with self._readable():
             rows = self._connection.execute(_EVALUATED).fetchall()
-            return [Evaluation(digest, _outcome(*cells), seconds) for _, digest, *cells, seconds in rows]
+            return [Evaluation(digest, outcome_of(*cells), seconds) for _, digest, *cells, seconds in rows]
 
     def _comparisons(self) -> dict[tuple[int, int], list[Comparison]]:
         """By the numbers of iterations and of evaluations before them."""
@@ -311,7 +310,7 @@ class Store:
         with self._readable():
             rows = self._connection.execute(_COMPARED).fetchall()
             for (_, *before), group in groupby(rows, key=lambda row: row[:3]):
-                outcomes = {digest: _outcome(*cells) for _, _, _, digest, *cells in group}
+                outcomes = {digest: outcome_of(*cells) for _, _, _, digest, *cells in group}
                 found.setdefault((before[0], before[1]), []).append(Comparison(outcomes))
         return found
 
@@ -365,54 +364,3 @@ def _refusals_of(file: Path) -> Iterator[None]:
         if code is None:
             raise
         raise OSError(code, os.strerror(code), str(file)) from None
-
-
-def _row(iteration: Iteration) -> tuple[object, ...]:
-    e, d = iteration.expansion, iteration.drawn
-    expansion = json.dumps([e.forced, e.bound_ns, e.variable, e.masks, e.bounds_ns, e.refused])
-    drawn = (None,) * 3 if d is None else (json.dumps(d.steps), d.bound_ns, d.digest)
-    return (
-        json.dumps(iteration.path), expansion, *drawn, iteration.proven_ns, iteration.refused,
-        iteration.seconds, iteration.evaluations, iteration.random_state,
-    )  # fmt: skip
-
-
-def _cells(outcome: Outcome) -> tuple[object, ...]:
-    """The columns `time_ns` to `message`."""
-    t = outcome.timing
-    timing = (None,) * 4 if t is None else (t.time_ns, t.low_ns, t.high_ns, t.samples)
-    return (*timing, outcome.failure, outcome.message)
-
-
-def _outcome(
-    time_ns: float | None,
-    low_ns: float,
-    high_ns: float,
-    samples: int,
-    failure: str | None,
-    message: str,
-) -> Outcome:
-    timing = None if time_ns is None else Timing(time_ns, low_ns, high_ns, samples)
-    return Outcome(timing, None if failure is None else Failure(failure), message)
-
-
-def _iteration(row: Mapping[str, Any]) -> Iteration:
-    forced, bound_ns, variable, masks, bounds_ns, refused = json.loads(row["expansion"])
-    return Iteration(
-        path=tuple(json.loads(row["path"])),
-        expansion=Expansion(_steps(forced), bound_ns, variable, tuple(masks), tuple(bounds_ns), refused),
-        drawn=None if row["steps"] is None else _drawn(row),
-        proven_ns=row["proven_ns"],
-        refused=row["refused"],
-        seconds=row["seconds"],
-        evaluations=row["evaluations"],
-        random_state=row["random_state"],
-    )
-
-
-def _drawn(row: Mapping[str, Any]) -> Drawn:
-    return Drawn(_steps(json.loads(row["steps"])), row["bound_ns"], row["digest"])
-
-
-def _steps(pairs: list[list[int]]) -> tuple[Step, ...]:
-    return tuple(Step(variable, mask) for variable, mask in pairs)

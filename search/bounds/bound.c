@@ -299,7 +299,7 @@ typedef struct {
   int corner_count;
 } Loops;
 
-/* As `averages` in nests.py: what pieces of a ragged index have on average. */
+/* As `average` in loop_orders.py: what pieces of a ragged index have on average. */
 static double average(double extent, double size) { return extent / round_up(extent / size); }
 
 static void corners(Loops *l, uint32_t inner) {

@@ -20,10 +20,11 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alternatives
 from spacedsl.search.bounds.domains import USES, Bits, Domains
+from spacedsl.search.bounds.memory import Level, LoopOrder
 from spacedsl.search.bounds.nests import Nest
 from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
 from spacedsl.search.bounds.reductions import WINDOW, Reduction, followers, kept_values, least_steps
-from spacedsl.search.bounds.resources import Chain, Level, LoadInstructions, LoopOrder, Resource, Units
+from spacedsl.search.bounds.resources import Chain, LoadInstructions, Resource, Units
 
 SOURCE = Path(__file__).parent / "bound.c"
 

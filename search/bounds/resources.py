@@ -13,24 +13,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Value
-from spacedsl.language.space import EnumChoice
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.linalg.backbone import Dimension
 from spacedsl.search.bounds.arithmetic import Unit, operations
 from spacedsl.search.bounds.certain import (
     Alternatives,
     Footprint,
     Operation,
-    element_bytes,
     fed_by,
     footprints,
-    line_bytes,
-    read_back,
     stored_by,
 )
-from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel, values_of
-from spacedsl.search.bounds.nests import Nest, NestView, Pressure, copied_inside, early_bytes, nests
-from spacedsl.search.bounds.rates import Use, mixed_rate, read_rate
+from spacedsl.search.bounds.domains import View, detours, is_always, linalg_kernel, values_of
+from spacedsl.search.bounds.loop_orders import NestView
+from spacedsl.search.bounds.memory import Level, LoopOrder, is_after, streaming
+from spacedsl.search.bounds.nests import Nest, copied_inside, nests
+from spacedsl.search.bounds.rates import Use
 from spacedsl.search.bounds.reductions import Reduction, kept_values, reductions
 
 _UNITS: dict[Unit, str] = {
@@ -41,6 +39,10 @@ _UNITS: dict[Unit, str] = {
     "root": "square roots",
     "extreme": "extremes",
 }
+
+
+SPLITTING = ("SPLIT",)
+"""Values of a choice about a reduction by which its unrolled terms are accumulated apart."""
 
 
 class Resource(Protocol):
@@ -60,7 +62,7 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
     touched = footprints(
         kernel,
         lambda instruction: is_always(instance, instruction),
-        lambda load, store: _is_after(instance, load, store),
+        lambda load, store: is_after(instance, load, store),
     )
     work = {
         unit: tuple(a for a in classes if any(is_always(instance, o.instruction) for o in a))
@@ -94,21 +96,6 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
     return tuple(found)
 
 
-def _is_after(instance: Instance, load: Instruction, store: Instruction) -> bool:
-    """Whether a load comes after a store, and after all loops around it, whatever is decided."""
-    root, bits = instance.root(), _not_after(instance, load, store)
-    return root is not None and bits is not None and not any(root.vector[c] & mask for c, mask in bits)
-
-
-def _not_after(instance: Instance, load: Instruction, store: Instruction) -> Bits | None:
-    """By which a load may still come before the end of a store's loops; None: the space has no such order."""
-    order = instance.space.choices.get("order")
-    if not isinstance(order, EnumChoice) or "BEFORE" not in order.values:
-        return None
-    others = order.full & ~order.mask("BEFORE")
-    return tuple((instance.offset("order", s, load), others) for s in (store, *store.dims))
-
-
 def _is_swept(instance: Instance, reduction: Reduction) -> bool:
     """Whether free dimensions inside a reduced one are copies or lanes, so that sums stay in registers."""
     root, instruction = instance.root(), reduction.instruction
@@ -116,9 +103,6 @@ def _is_swept(instance: Instance, reduction: Reduction) -> bool:
         set(instruction.reduced_dims) <= copied_inside(instance, root, free, instruction.reduced_dims)
         for free in instruction.free_dims
     )
-
-
-# ---- Instructions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,159 +244,3 @@ def _sharing(view: View, dims: Iterable[Dimension]) -> str:
 
 def _is_integer(alternatives: Alternatives) -> bool:
     return alternatives[0].instruction.dtype.label.startswith("i")
-
-
-# ---- Memory --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A tensor that the kernel itself stores and reads, and what that moves once it is stored as a whole."""
-
-    fused: Bits
-    """By which a load may still come before the last store."""
-    loaded_bytes: int
-    stored_bytes: int
-    """Of an intermediate tensor: when it is read at once, its memory may be used again and again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Bytes that cross between a level and those inside it, which cannot keep them all between runs."""
-
-    level: MemoryLevel
-    inner_bytes: int
-    loaded_bytes: int
-    """Of tensors that the kernel does not write."""
-    stored_bytes: int
-    passed: tuple[Passed, ...]
-    dims: tuple[Dimension, ...]
-    """Those that share accesses out among threads when they are parallel."""
-    streams: Bits | None
-    """By which a store may go around the caches; None: any may."""
-    threads: int
-
-    @classmethod
-    def of(
-        cls,
-        instance: Instance,
-        device: CpuDevice,
-        position: int,
-        touched: tuple[Footprint, ...],
-        streams: Bits | None,
-    ) -> Level:
-        kernel, level = linalg_kernel(instance), device.memory[position]
-        inner_bytes = sum(inside.capacity_bytes or 0 for inside in device.memory[:position])
-        # From the L1 cache go elements, from all others cache lines.
-        size_of = line_bytes if position else element_bytes
-        # At the end of its stores, the caches hold no more of a tensor than at the beginning of a run.
-        held = inner_bytes + device.threads * early_bytes(device)
-        passed: list[Passed] = []
-        for tensor, stores, loads in read_back(kernel):
-            pairs = [_not_after(instance, load, store) for load in loads for store in stores]
-            if all(is_always(instance, i) for i in (*stores, *loads)) and None not in pairs:
-                fused = tuple(bit for bits in pairs for bit in bits or ())
-                stored = 0 if tensor in kernel.tensors else element_bytes(stores)
-                passed.append(Passed(fused, max(0, size_of(loads) - held), stored))
-        accesses = [i for i in kernel.instructions if i.access is not None]
-        dims = dict.fromkeys(d for a in accesses for d in (*a.dims, *a.foreign_dims))
-        return cls(
-            level,
-            inner_bytes,
-            sum(size_of(f.loads) for f in touched if f.loads and not f.is_late),
-            sum(f.nbytes for f in touched if f.stores and f.tensor in kernel.tensors),
-            tuple(passed),
-            tuple(dims),
-            streams,
-            device.threads,
-        )
-
-    @property
-    def name(self) -> str:
-        return f"{self.level.name} bandwidth"
-
-    def time_ns(self, view: View) -> float:
-        (loaded, moved), (loaded_rate, moved_rate) = self.nbytes(view), self.rates(view)
-        return max(loaded / loaded_rate, moved / moved_rate)
-
-    def nbytes(self, view: View) -> tuple[int, int]:
-        """That are loaded, and loaded or stored."""
-        whole = [p for p in self.passed if not view.may_be(p.fused)]
-        again, stored = sum(p.loaded_bytes for p in whole), sum(p.stored_bytes for p in whole)
-        moved = self.loaded_bytes + self.stored_bytes + stored
-        return (
-            max(0, self.loaded_bytes - self.inner_bytes) + again,
-            max(0, moved - self.inner_bytes) + again,
-        )
-
-    def rates(self, view: View) -> tuple[float, float]:
-        """Bytes per ns that can be loaded, and loaded or stored."""
-        threads = view.threads(self.dims)
-        is_plain = self.streams is not None and not view.may_be(self.streams)
-        return (
-            read_rate(self.level, threads, self.threads),
-            mixed_rate(self.level, threads, self.threads, is_plain=is_plain),
-        )
-
-    def describe(self, view: View) -> str:
-        threads = view.threads(self.dims)
-        (loaded, moved), (loaded_rate, moved_rate) = self.nbytes(view), self.rates(view)
-        return (
-            f"at least {loaded:,} bytes are loaded from {self.level.name}, at most "
-            f"{loaded_rate:.4g} a ns, and {moved:,} loaded or "
-            f"stored, at most {moved_rate:.4g} a ns, by "
-            + ("one thread" if threads == 1 else f"{threads} threads")
-        )
-
-
-STREAMING = ("STREAMED", "NT", "NON_TEMPORAL")
-"""Values of a choice about a store by which it goes around the caches."""
-
-
-def streaming(instance: Instance, touched: Iterable[Footprint]) -> Bits | None:
-    """The domains of such choices; None where a compiler may do the same by itself.
-
-    It may replace loops that only copy or clear, and no others: also those that a trigger makes of a store,
-    when what it stores comes out of memory.
-    """
-    stores = [store for f in touched for store in f.stores]
-    if not all(stored_by(store, 1) for store in stores):
-        return None
-    makers = [(o.instruction, store) for store in stores for o in store.operands if isinstance(o, Value)]
-    copied = [bits for maker, store in makers for bits in detours(instance, maker, store)]
-    streamed = [bits for store in stores for bits in values_of(instance, store, STREAMING)]
-    return (*copied, *streamed)
-
-
-SPLITTING = ("SPLIT",)
-"""Values of a choice about a reduction by which its unrolled terms are accumulated apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopOrder:
-    """Bytes that come back within a run, because the loops around them leave the caches no room."""
-
-    nest: Nest
-
-    @property
-    def name(self) -> str:
-        return f"loop order of {self.nest.instruction}"
-
-    def pressure(self, view: View) -> Pressure:
-        return NestView(self.nest, view).traffic()
-
-    def time_ns(self, view: View) -> float:
-        return self.pressure(view).time_ns
-
-    def describe(self, view: View) -> str:
-        found = self.pressure(view)
-        if not found.time_ns:
-            return "an order of loops is left in which the caches keep all that is used again"
-        dims = enumerate(self.nest.dims)
-        inner = ", ".join(str(dim) for number, dim in dims if found.inner >> number & 1)
-        kept = next(b.kept_bytes for b in self.nest.borders if b.level.name == found.resource)
-        return (
-            f"even in the best order left, the loops {inner} run {found.segments:,.0f} times inside the "
-            f"others and touch {found.amount:,.0f} bytes each time, of which the caches inside "
-            f"{found.resource} keep at most {kept:,}"
-        )

@@ -14,9 +14,9 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.search.bounds import nests
+from spacedsl.search.bounds import loop_orders, nests
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.bounds.resources import LoopOrder
+from spacedsl.search.bounds.memory import LoopOrder
 from spacedsl.search.orderings import select_ordering
 from tests.products import product
 
@@ -207,7 +207,7 @@ def traffic(instance: Instance, leaf: Candidate, cache_bytes: int) -> tuple[floa
     kept_bytes = cache_bytes + register_lines(program)
     bound = CpuBound(instance, with_caches(kept_bytes - 64, 64))
     nest = order(bound).nest
-    behind = nests.NestView(nest, bound._domains.view(leaf))
+    behind = loop_orders.NestView(nest, bound._domains.view(leaf))
     certain = max(
         p.segments * max(0.0, p.amount - kept_bytes)
         for p in (behind._bytes(inner, nest.borders[-1]) for inner in chain(behind))
@@ -252,7 +252,7 @@ def test_most_of_what_bad_loops_bring_in_is_certain(name: str) -> None:
     assert share * brought <= certain <= brought
 
 
-def chain(behind: nests.NestView) -> list[int]:
+def chain(behind: loop_orders.NestView) -> list[int]:
     """The cuts of a complete order."""
     bits, vector = behind.view.order_bits, behind.view.vector
     found = [0]

@@ -17,9 +17,9 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.search.bounds import nests
+from spacedsl.search.bounds import loop_orders, nests
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.bounds.resources import LoopOrder
+from spacedsl.search.bounds.memory import LoopOrder
 from spacedsl.search.orderings import Branching, select_ordering
 from tests.products import product
 
@@ -169,7 +169,7 @@ def test_no_more_bytes_are_certain_than_come_in_beside_copies(
         brought = bytes_brought_in(program, DEVICE.threads, cache_bytes)
         for resource in bound.resources:
             if isinstance(resource, LoopOrder):
-                view = nests.NestView(resource.nest, bound._domains.view(leaf))
+                view = loop_orders.NestView(resource.nest, bound._domains.view(leaf))
                 least = view._least(lambda inner, view=view: [view._bytes(inner, view.nest.borders[-1])])
                 compared += 1
                 assert least.segments * max(0.0, least.amount - kept_bytes) <= brought
