@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from tests.engine.generated_formulas import Declared
+from tests.engine.generated_formulas import LOCAL, NEAR, Declared
 from tests.engine.generated_objects import Backbone
 from tests.engine.generated_terms import Terms
 
@@ -48,9 +48,23 @@ class Choices(Terms):
         members = {"Reds": self.backbone.reds, "Blues": self.backbone.blues}.get(name, everything)
         return (*members, *(i for i in self.added.get(name, ()) if i not in members))
 
-    def _near(self, item: int) -> int:
+    def _around(self, item: int, over: str) -> int:
+        """How many items a set with a parameter may have for one."""
+        return self._near(item if over == NEAR else self._next(item)) if over in LOCAL else 1
+
+    def _next(self, item: int) -> int | None:
+        """What the map gives; None for what only fills a set."""
+        count = len(self.backbone.sizes)
+        if item >= count:
+            return item - count
+        is_filler = self.backbone.fillers and item == count - 2
+        return None if is_filler else min(item + 1, count - 1)
+
+    def _near(self, item: int | None) -> int:
         """How many items there may be near one."""
         count = len(self.backbone.sizes)
+        if item is None:
+            return 0
         if item >= count:
             return 1
         added = [b for a, b in self.added_near if a == item and b not in self.backbone.near[item]]
@@ -58,13 +72,13 @@ class Choices(Terms):
 
     def _bindings(self, sets: tuple[str, ...]) -> int:
         """Of distinct objects, one from each of the sets."""
-        first, *others = (self._members(name) for name in sets if name != "Near($x)")
+        first, *others = (self._members(name) for name in sets if name not in LOCAL)
         tuples: list[tuple[tuple[int, ...], int]] = [
-            ((item,), self._near(item) if "Near($x)" in sets else 1) for item in first
+            ((item,), math.prod(self._around(item, name) for name in sets)) for item in first
         ]
         for members in others:
-            tuples = [((*taken, m), near) for taken, near in tuples for m in members if m not in taken]
-        return sum(near for _, near in tuples)
+            tuples = [((*taken, m), around) for taken, around in tuples for m in members if m not in taken]
+        return sum(around for _, around in tuples)
 
     def _grow(self, growth: Growth) -> None:
         """Notes what the trigger may add."""
@@ -73,7 +87,7 @@ class Choices(Terms):
         copies = tuple(i + count for i in targets)
         if growth.action == "add_near":
             self.added_near |= {(i, j) for i in targets for j in range(min(growth.below, count)) if j != i}
-            self.favoured.append("Near($x)")
+            self.favoured += LOCAL
             return
         gains = {"add_copy": ["Items"], "add_red_copy": ["Items", "Reds"], "paint_blue": ["Blues"]}
         for name in gains[growth.action]:
@@ -83,7 +97,7 @@ class Choices(Terms):
 
     def _set(self) -> str:
         if self._chance(50):
-            favoured = [name for name in self.favoured if name != "Near($x)"]
+            favoured = [name for name in self.favoured if name not in LOCAL]
             if favoured:
                 return self._one(favoured)
         return self._one(["Items", "Items", "Items", "Reds", "Blues"])
@@ -99,7 +113,7 @@ class Choices(Terms):
 
     def _fitting(self, sets: tuple[str, ...], values: int, least: int) -> tuple[tuple[str, ...], int] | None:
         """Sets and a number of values for which there is room: those asked for, or fewer."""
-        smaller = [sets, *(tuple(s if s == "Near($x)" else name for s in sets) for name in ("Reds", "Blues"))]
+        smaller = [sets, *(tuple(s if s in LOCAL else name for s in sets) for name in ("Reds", "Blues"))]
         for over in smaller:
             if self.backbone.fillers and over.count("Items") > 1:
                 continue
@@ -141,8 +155,8 @@ class Choices(Terms):
 
     def _pair(self, symmetry: str) -> None:
         left = self._set()
-        near = "Near($x)" in self.favoured and self._chance(70)
-        right = left if symmetry else "Near($x)" if near else self._one([self._set(), "Near($x)"])
+        is_local = NEAR in self.favoured and self._chance(70)
+        right = left if symmetry else self._one([*([] if is_local else [self._set()]), *LOCAL])
         most = self._between(2, 4 if symmetry == "antisymmetric" else 3)
         fitting = self._fitting_pairs(left, most) if symmetry else self._fitting((left, right), most, 2)
         if fitting is None:
@@ -172,10 +186,10 @@ class Choices(Terms):
 
     def _triple(self) -> None:
         """Over three parameters."""
-        third = "Near($x)" if self._chance(50) else self._set()
+        third = self._one(LOCAL) if self._chance(60) else self._set()
         fitting = self._fitting((self._set(), self._set(), third), 2, 2)
         if fitting is None:
-            fitting = self._fitting(("Reds", "Blues", "Near($x)"), 2, 2)
+            fitting = self._fitting(("Reds", "Blues", self._one(LOCAL)), 2, 2)
         if fitting is None:
             return
         sets, count = fitting

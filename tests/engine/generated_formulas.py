@@ -9,6 +9,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+NEAR = "Near($x)"
+IMAGE = "Near(next($x))"
+LOCAL = (NEAR, IMAGE)
+"""Sets for each object of the parameter before; the second for what a map gives of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -45,6 +50,7 @@ class Formulas:
             "Reds": {"Items", "Reds"},
             "Blues": {"Items", "Blues"},
             "Near": {"Items"},
+            "Beyond": {"Items"},
         }
     )
     """The sets that a parameter may range over to take a variable of this set."""
@@ -65,6 +71,10 @@ class Formulas:
 
     def _some(self, count: int, percent: int = 60) -> tuple[int, ...]:
         return tuple(i for i in range(count) if self._chance(percent))
+
+    def _local(self, variable: str) -> str:
+        """A set that belongs to an object."""
+        return self._one([*LOCAL, "Beyond($x)"]).replace("$x", f"${variable}")
 
     # ---- Conditions ----
 
@@ -182,6 +192,8 @@ class Formulas:
 
     def _may_be(self, over: str, param: str, args: Sequence[str]) -> bool:
         """Whether a variable of the set may stand for the parameter, after the arguments before it."""
-        if param == "Near($x)":
-            return over.startswith("Near(") and over == f"Near({args[0]})"
+        if param in LOCAL:
+            around = args[0]
+            also = [f"Beyond({around})"] if param == IMAGE else []
+            return over in (param.replace("$x", around), *also)
         return param in self.within[over.split("(", maxsplit=1)[0]]

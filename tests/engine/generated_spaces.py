@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.engine.generated_choices import LARGE, MOST_ASSIGNMENTS, ORDER, Choices, Growth
-from tests.engine.generated_formulas import Declared
+from tests.engine.generated_formulas import LOCAL, Declared
 from tests.engine.generated_objects import Backbone
 
 
@@ -38,6 +38,7 @@ set Reds subsetof Items: iterator = "$kernel.reds" end
 set Blues subsetof Items: iterator = "$kernel.blues" end
 set Near($centre in Items) subsetof Items: iterator = "$centre.near" end
 map next($x in Items) in Items = "$x.next"
+set Beyond($x in Items) subsetof Near(next($x)): iterator = "$x.next.near" end
 """
 
 
@@ -127,7 +128,8 @@ class _Author(Choices):
         """A set for a further variable, often one that belongs to an earlier variable."""
         around = [v for v in variables if self._chance(40)]
         if around:
-            return self._one([f"Near(${around[0]})", *(f"{q}(${around[0]})" for q in self.local_quotients)])
+            representatives = [f"{q}(${around[0]})" for q in self.local_quotients]
+            return self._one([self._local(around[0]), *representatives])
         everything = [] if self.backbone.fillers and "Items" in variables.values() else ["Items"] * 3
         return self._one([*everything, "Reds", "Blues", "Near", *self.quotients * 4])
 
@@ -138,7 +140,8 @@ class _Author(Choices):
         params: dict[str, str] = {}
         for _ in range(self.rng.choice((0, 0, 1, 1, 1, 1, 2, 2, 3))):
             is_near = bool(params) and self._chance(50)
-            params["pqr"[len(params)]] = "Near($p)" if is_near else self._binder_of_all(params)
+            local = self._one(LOCAL).replace("$x", "$p")
+            params["pqr"[len(params)]] = local if is_near else self._binder_of_all(params)
         return params
 
     def _binder_of_all(self, variables: dict[str, str]) -> str:
@@ -170,7 +173,7 @@ class _Author(Choices):
         self.lines.append(
             f"choice {kind}counter {name}{head}\n{base}{foralls}  {operation} {value} when:{when}\nend"
         )
-        sets = tuple("Near($x)" if over == "Near($p)" else over for over in params.values())
+        sets = tuple(over.replace("$p", "$x") for over in params.values())
         counted = Declared(name, sets, visible=not kind, is_sum=not product, is_product=product)
         self.choices.append(counted)
         if self._chance(80):
@@ -254,16 +257,18 @@ class _Author(Choices):
         is_local = over == "Items" and self._chance(30)
         number = len(self.quotients) + len(self.local_quotients)
         name, representative = f"Classes{number}", f"is_class{number}"
-        variables = {"q": "Near($p)", "p": "Items"} if is_local else {"q": over}
+        around = self._one(LOCAL)
+        local = around.replace("$x", "$p")
+        variables = {"q": local, "p": "Items"} if is_local else {"q": over}
         self.may_apply_maps = False
         condition = self._formula(variables, depth=1) if self._chance(80) else "true"
         self.may_apply_maps = True
-        head = f"{name}($p in Items) of $q in Near($p)" if is_local else f"{name} of $q in {over}"
+        head = f"{name}($p in Items) of $q in {local}" if is_local else f"{name} of $q in {over}"
         self.lines.append(
             f"quotient {head}:\n"
             f"  {representative} = {condition} / {relation.name} is {self._one(relation.values)}\nend"
         )
-        params = ("Items", "Near($x)") if is_local else (over,)
+        params = ("Items", around) if is_local else (over,)
         self.choices.append(Declared(representative, params, ("FALSE", "TRUE")))
         (self.local_quotients if is_local else self.quotients).append(name)
         self.within[name] = {"Items", name} if is_local else {"Items", over, name}
@@ -300,8 +305,8 @@ class _Author(Choices):
             near = [v for v in variables if self._chance(35)]
             everything = [] if self.backbone.fillers and index else ["Items"] * 2
             others = [*everything, "Reds", "Blues", *self.favoured[:2], *self.quotients * 2]
-            over = f"Near(${near[0]})" if near else self._one([o for o in others if o != "Near($x)"])
-            variables[f"a{index}"] = over.split("(")[0]
+            over = self._local(near[0]) if near else self._one([o for o in others if o not in LOCAL])
+            variables[f"a{index}"] = over
             where = f' where "$a{index}.weight > 1"' if self._chance(8) else ""
             prefix += f"forall $a{index} in {over}{where}: "
         depth = 3 if self._chance(40) else 2

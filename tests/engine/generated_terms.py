@@ -59,7 +59,7 @@ class Terms(Formulas):
     def _aggregate(self, variables: dict[str, str], depth: int) -> str:
         name = f"n{len(variables)}"
         around = [v for v in variables if self._chance(40)]
-        over = f"Near(${around[0]})" if around else self._one(["Items", "Reds", "Blues", "Near"])
+        over = self._local(around[0]) if around else self._one(["Items", "Reds", "Blues", "Near"])
         where = f' where "${name}.is_odd"' if self._chance(15) else ""
         body = self.term({**variables, name: over}, depth - 1)
         function = self._one(["sum", "sum", "prod", "min", "max"])

@@ -19,6 +19,7 @@ from spacedsl.language.space import (
     Choice,
     Counter,
     EnumChoice,
+    Image,
     IntegerChoice,
     Not,
     Or,
@@ -31,7 +32,7 @@ from spacedsl.language.space import (
 MAIN = (
     *("symmetric", "antisymmetric", "ordered", "integers", "three parameters"),
     *("sum", "product", "quotient", "quantity", "ordered quantity", "presence"),
-    *("parametric set", "map", "affine", "nested conditions"),
+    *("parametric set", "map", "image", "affine", "nested conditions"),
 )
 """Those of which every two should often meet."""
 FURTHER = (
@@ -130,6 +131,8 @@ def _of_node(node: object, space: Space) -> Iterator[str]:
                 yield "parametric set"
             if node.where is not None:
                 yield "filter"
+            if node.set.name in space.sets and isinstance(space.sets[node.set.name].iterator, Image):
+                yield "image"
             if node.set.name in space.quotients:
                 yield "loop over representatives"
         case Affine(use, factor, offsets):
