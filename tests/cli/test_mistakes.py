@@ -275,3 +275,13 @@ def test_a_closed_stream_is_no_bug(stream: str) -> None:
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 2
     call = call.replace("nowhere.space", f"'{MATMUL}'")
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 0
+
+
+def test_what_is_wrong_in_a_space_is_shown_once_for_all_kernels_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.space").write_text("set Items: end\n")
+    kernels = [tmp_path / f"{name}.yaml" for name in "kl"]
+    for kernel in kernels:
+        kernel.write_text("kernel: k\nbackbone: plain\nspace: a.space\nobjects: {things: [a]}\n")
+    ran = run("check", *kernels, tmp_path / "a.space")
+    assert ran.code == 1
+    assert ran.out.count("error SP020") == 1

@@ -179,7 +179,8 @@ class Grounding:
                 members = yield from self._members(term, scope)
                 if not members and function in (Aggregation.MIN, Aggregation.MAX):
                     message = f"there is nothing to take the {function.value}imum of"
-                    raise located("SP443", message, span, "give a further operand: `max(1, max $x in ..)`")
+                    hint = "give a further operand: `{0}(1, {0} $x in ..)`".format(function.value)
+                    raise located("SP443", message, span, hint)
                 return self._aggregate(function, members)
             case Conditional(condition, then, otherwise):
                 holds = yield from self._formula(condition, scope)
