@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.engine.generated_choices import LARGE, MOST_ASSIGNMENTS, ORDER, Choices, Growth
-from tests.engine.generated_formulas import LOCAL, Declared
+from tests.engine.generated_formulas import IMAGE, LOCAL, Declared
 from tests.engine.generated_objects import Backbone
 
 
@@ -83,10 +83,10 @@ class _Author(Choices):
             self._pair("symmetric")
         chances: list[tuple[int, Callable[[], None]]] = [
             (60, lambda: self._pair("antisymmetric")),
-            (75, self._triple),
+            (90, self._triple),
             (85, self._ordered),
             (65, self._integer),
-            (25, lambda: self._pair("")),
+            (70 if IMAGE in self.favoured else 25, lambda: self._pair("")),
             (25, self._unary),
             (15, self._integer),
         ]
@@ -277,7 +277,8 @@ class _Author(Choices):
 
     def _growth(self) -> Growth:
         """What is added to a few of the items, so that there is room for choices over it."""
-        action = self._one(["add_copy", "add_copy", "add_red_copy", "paint_blue", "paint_blue", "add_near"])
+        actions = ["add_copy", "add_copy", "add_red_copy", "paint_blue", "paint_blue", "add_near", "add_near"]
+        action = self._one(actions)
         over = self._one(["Items", "Items", "Items", "Reds"]) if self.backbone.reds else "Items"
         return Growth(action, over, self._between(1, 2))
 

@@ -90,6 +90,14 @@ MUTANTS = (
         *("gated = ((ABSENT, tuple(once_present)),)", "gated = ((PRESENT, tuple(once_present)),)"),
     ),
     Mutant(
+        *("an image has what is not there", f"{ENGINE}/triggers.py"),
+        *("Reason((*relied, _fact(objects, image.set, environment, member)), None)", "Reason(relied, None)"),
+    ),
+    Mutant(
+        *("an image does not grow", f"{ENGINE}/triggers.py"),
+        *("if fact in fixed or reason in expansion.reasons.get(fact, ()):", "if True:"),
+    ),
+    Mutant(
         *("absent objects may contribute", "spacedsl/compiler/counting.py"),
         *("possible_and_certain(count.foralls if space.triggers else (), ", "possible_and_certain((), "),
     ),
@@ -191,6 +199,10 @@ MUTANTS = (
     Mutant(
         *("CP-SAT: the last cause alone adds", f"{ORACLE}/derived.py"),
         *("return logic.disjunction(causes)", "return logic.disjunction(causes[-1:])"),
+    ),
+    Mutant(
+        *("CP-SAT: an image has what is not there", f"{ORACLE}/objects.py"),
+        *("for m in (*relied, member) if", "for m in relied if"),
     ),
     Mutant(
         *("CP-SAT: absent objects count", f"{ORACLE}/derived.py"),
