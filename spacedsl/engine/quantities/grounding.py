@@ -179,7 +179,7 @@ class Grounding:
                 members = yield from self._members(term, scope)
                 if not members and function in (Aggregation.MIN, Aggregation.MAX):
                     message = f"there is nothing to take the {function.value}imum of"
-                    hint = "give a further operand: `{0}(1, {0} $x in ..)`".format(function.value)
+                    hint = f"give a further operand: `{function.value}(1, {function.value} $x in ..)`"
                     raise located("SP443", message, span, hint)
                 return self._aggregate(function, members)
             case Conditional(condition, then, otherwise):
