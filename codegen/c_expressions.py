@@ -6,6 +6,8 @@ declared is for `c_printer.py`, what a function does for `c_functions.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spacedsl.codegen.c_functions import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import (
@@ -29,6 +31,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     Register,
+    Share,
     Sub,
     Type,
     operands,
@@ -113,14 +116,20 @@ def _operand(expression: Expression) -> str:
 
 def element(tensor: str, index: Index, kind: Type, access: str) -> str:
     """What lies there in memory; `access` is `load` or `store`. Vectors may begin at any element."""
-    terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
-    if index.constant or not terms:
-        terms.append(str(index.constant))
-    first = f"{c_name(tensor)}[{' + '.join(terms)}]"
+    first = f"{c_name(tensor)}[{distance(index)}]"
     if kind.lanes == 1:
         return first
     const = "const " if access == "load" else ""
     return f"*({const}{kind}_unaligned *)&{first}"
+
+
+def distance(index: Index, shares: Sequence[Share] = ()) -> str:
+    """From the first element of a tensor, in elements."""
+    terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
+    terms += [f"{c_name(s.variable)} % {s.modulus} / {s.divisor} * {s.stride}" for s in shares]
+    if index.constant or not terms:
+        terms.append(str(index.constant))
+    return " + ".join(terms)
 
 
 def address(tensor: str, index: Index, kind: Type, const: str = "") -> str:

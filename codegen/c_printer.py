@@ -15,7 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.c_expressions import address, c_type, called_function, element, print_expression
+from spacedsl.codegen.c_expressions import (
+    address,
+    c_type,
+    called_function,
+    distance,
+    element,
+    print_expression,
+)
 from spacedsl.codegen.c_functions import c_number, functions, vector_type
 from spacedsl.codegen.names import c_name, entry_name
 from spacedsl.codegen.program import (
@@ -29,6 +36,7 @@ from spacedsl.codegen.program import (
     Partial,
     PartialLoad,
     PartialStore,
+    Prefetch,
     Program,
     Statement,
     Store,
@@ -43,6 +51,7 @@ from spacedsl.kernels.linalg.backbone import Combine, Parameter, Tensor, neutral
 
 _SCRATCH = Path(__file__).parent / "runtime" / "scratch.h"
 _POOL = Path(__file__).parent / "runtime" / "pool.h"
+_PREFETCH = Path(__file__).parent / "runtime" / "prefetch.h"
 
 
 def prototype(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:
@@ -82,6 +91,8 @@ def print_c(program: Program, threads: int) -> str:
     parts += functions(features.functions)
     if _streams(program.body):
         parts.append(_FENCE)
+    if any(isinstance(s, Prefetch) for s in _statements(program.body)):
+        parts.append(_PREFETCH.read_text(encoding="utf-8").rstrip())
     if features.parallel_loops:
         parts.append(_arguments_type(program))
     parts += [_partial_type(loop) for loop in features.parallel_loops if loop.combined]
@@ -229,7 +240,7 @@ def _streams(body: Sequence[Statement]) -> bool:
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
     used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load | PartialLoad)}
-    used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store | PartialStore)}
+    used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store | PartialStore | Prefetch)}
     used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
     own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
     fetch = [
@@ -360,6 +371,7 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
     """The lines of a block; `visible` are the registers declared around it and, by and by, in it."""
     lines: list[str] = []
     margin = "  " * depth
+    sizes = {t.name: t.dtype.nbytes for t in program.tensors}
     for statement in body:
         match statement:
             case Assign(register, value):
@@ -376,6 +388,11 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
             case PartialStore(tensor, index, value, count):
                 place, kind = address(tensor, index, type_of(value)), type_of(value)
                 lines.append(f"{margin}{kind}_store_first({place}, {print_expression(value)}, {count});")
+            case Prefetch(tensor, index, shares):
+                nbytes = sizes[tensor]
+                lines.append(
+                    f"{margin}pool_prefetch({c_name(tensor)}, {nbytes} * ({distance(index, shares)}));"
+                )
             case Branch(variable, limit, inner, otherwise):
                 lines.append(f"{margin}if ({c_name(variable)} < {limit}) {{")
                 lines += _block(program, inner, dict(visible), depth + 1)

@@ -21,6 +21,7 @@ from spacedsl.codegen.program import (
     ParallelLoop,
     PartialLoad,
     PartialStore,
+    Prefetch,
     Program,
     Statement,
     Store,
@@ -150,6 +151,8 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                 return Branch(variable, limit, *blocks)
             case Assign():
                 return replace(statement, value=map_loads(statement.value, load))
+            case Prefetch():
+                return statement
             case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index
                 return replace(statement, index=index, value=map_loads(statement.value, load))

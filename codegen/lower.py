@@ -19,6 +19,7 @@ from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps
 from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
 from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combination, combined_by
+from spacedsl.codegen.prefetches import Request, requests
 from spacedsl.codegen.program import (
     CONVERSIONS,
     Add,
@@ -76,7 +77,7 @@ from spacedsl.kernels.linalg.backbone import (
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
     tree = divide(nest(kernel, implementation), kernel, implementation)
-    lowering = _Lowering(kernel, implementation)
+    lowering = _Lowering(kernel, implementation, requests(tree, kernel, implementation))
     body = lowering.block(tree, {})
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
 
@@ -85,6 +86,7 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
 class _Lowering:
     kernel: Kernel
     implementation: Implementation
+    requests: Mapping[Fused, tuple[Request, ...]]
     names: set[str] = field(init=False)
     registers: dict[tuple[Instruction, tuple[int, ...]], str] = field(default_factory=dict)
     """The names of the instances of instructions, by their unrolled indices."""
@@ -170,7 +172,10 @@ class _Lowering:
             return self.block(nodes, place)
         node, (variable, *others) = _only(nodes), variables
         inside = _enter(place, node, variable)
-        body = self.iteration(node.body, others, inside)
+        asked = (
+            prefetch for request in self.requests.get(node, ()) for prefetch in request.statements(inside)
+        )
+        body = (*asked, *self.iteration(node.body, others, inside))
         if node.last is None:
             return body
         return (Branch(variable, node.size - 1, body, self.iteration(node.last, others, inside)),)

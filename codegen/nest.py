@@ -53,6 +53,10 @@ class Implementation(Protocol):
         """Whether the value goes through memory: its reloads are part of the program then."""
         ...
 
+    def prefetch(self, load: Instruction) -> str:
+        """NONE, AHEAD or NEXT: what is asked for before the load reads it."""
+        ...
+
 
 _VALUES = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
@@ -61,13 +65,14 @@ _VALUES = {
     "accumulation": ("CHAINED", "SPLIT"),
     "caching": ("CACHED", "STREAMED"),
     "storage": ("REGISTERS", "TEMPORARY"),
+    "prefetch": ("NONE", "AHEAD", "NEXT"),
 }
 """Values for which there is code. A space may do without some of them."""
 
 _NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
 """Choices without which there is no code, and how many objects each is about."""
 
-_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1}
+_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1}
 """What a space need not decide."""
 
 
@@ -130,6 +135,10 @@ class CandidateImplementation:
     def is_stored(self, instruction: Instruction) -> bool:
         has_choice = "storage" in self.candidate.instance.space.choices
         return has_choice and self.candidate.value("storage", instruction) == "TEMPORARY"
+
+    def prefetch(self, load: Instruction) -> str:
+        decided = (v for v in self.candidate.instance.variables_of("prefetch") if v.objects == (load,))
+        return next((str(self.candidate.value("prefetch", *v.objects)) for v in decided), "NONE")
 
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:

@@ -7,12 +7,13 @@ Nothing is decided or optimised here.
     Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined, private)
                | Branch(variable, limit, body, otherwise)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
-               | PartialStore(tensor, index, value, count)
+               | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, shares)
     Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride), in elements
+    Share      = loop variable % modulus / divisor * stride, in elements
     Type       = dtype, lanes
 
 A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
@@ -20,7 +21,7 @@ assignment where it is visible replaces its value. A parallel loop's iterations 
 each other or with their surroundings, but for those that are `combined`: threads begin with what is neutral,
 and what they end with is combined with the register outside, in an order of its own. A store that is
 streamed goes around the caches. Vectors are `lanes` neighbours in memory, of which partial accesses touch
-the first `count` and no other.
+the first `count` and no other. A prefetch changes nothing but the time that later loads take.
 `scratch` is memory that belongs to the program and keeps its values between calls.
 """
 
@@ -230,6 +231,25 @@ class PartialStore:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """`variable % modulus / divisor`, rounded down, times `stride`, in elements."""
+
+    variable: str
+    modulus: int
+    divisor: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Asks for a cache line: that of the element at `index` and all `shares`, also where there is none."""
+
+    tensor: str
+    index: Index
+    shares: tuple[Share, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """`body` where the variable of a loop around it is below `limit`, `otherwise` where it is not."""
 
@@ -271,7 +291,7 @@ class ParallelLoop:
     """Arrays of which each thread has one of its own; an iteration finds nothing in them."""
 
 
-Statement = Loop | ParallelLoop | Branch | Assign | Store | PartialStore
+Statement = Loop | ParallelLoop | Branch | Assign | Store | PartialStore | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

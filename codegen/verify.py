@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.program import (
@@ -38,6 +38,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    Prefetch,
     Program,
     Register,
     Statement,
@@ -120,6 +121,7 @@ class _Checker:
     def __init__(self, program: Program) -> None:
         own = (s.tensor for s in program.scratch)
         self.tensors: dict[str, Tensor] = {t.name: t for t in (*program.tensors, *own)}
+        self.arguments = {t.name for t in program.tensors}
         self.parameters = {p.name: p for p in program.parameters}
         self.writes = Counter[str]()
 
@@ -149,6 +151,8 @@ class _Checker:
                 self.store(tensor, index, value, range(type_of(value).lanes), scope)
             case PartialStore(tensor, index, value, count):
                 self.store(tensor, index, value, _part(type_of(value), count), scope)
+            case Prefetch(tensor, index, shares):
+                self.prefetch(tensor, [v for v, _ in index.terms] + [s.variable for s in shares], scope)
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
@@ -182,6 +186,14 @@ class _Checker:
                     f"all iterations of parallel loop {variable} store to the same {name}"
                 )
         self.writes[name] += len(lanes) * math.prod(map(len, scope.loops.values()))
+
+    def prefetch(self, name: str, variables: Sequence[str], scope: _Scope) -> None:
+        """Any address will do; memory of the program's own is left to the caches."""
+        if name not in self.arguments:
+            raise VerificationError(f"there is no argument {name} to prefetch")
+        for variable in variables:
+            if variable not in scope.loops:
+                raise VerificationError(f"a prefetch of {name} uses {variable} outside of its loop")
 
     def expression(self, expression: Expression, scope: _Scope) -> Type:
         """The expression's type, after checking all of it."""

@@ -8,8 +8,8 @@
  *     read|mixed|plain <threads> <bytes> <bytes per ns>
  *
  * `read` counts loads, `mixed` loads and stores, each at the best of several mixtures and counting the bytes
- * that the program names. Stores are tried through the caches and around them; `plain` is `mixed` without the
- * latter.
+ * that the program names. Stores are tried through the caches and around them, loads with and without lines that
+ * are asked for before; `plain` is `mixed` without stores around the caches.
  *
  * A thread goes through its share piece by piece and times each: its best piece while all threads are at work
  * counts, and rates of threads add up. So a thread that others displace for a while, which no machine that is
@@ -67,7 +67,23 @@ static void read_all(Vector *base, size_t n) {
   }
 }
 
-#define WRITERS(suffix, PUT)                                                                      \
+/* Asks for the lines of so many vectors that are read later: processors fetch less by themselves, and nothing
+ * beyond the end of a page. */
+enum { AHEAD_BYTES = 1024 };
+static inline void ask(const Vector *p, size_t vectors) {
+  for (size_t at = 0; at < vectors * sizeof(Vector); at += LINE)
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD_BYTES + at));
+}
+static inline void ask_not(const Vector *p, size_t vectors) { (void)p, (void)vectors; }
+
+static void read_ahead(Vector *base, size_t n) {
+  for (const Vector *p = base, *end = base + n; p < end; p += 8) {
+    ask(p, 8);
+    LOAD(p, 0) LOAD(p, 1) LOAD(p, 2) LOAD(p, 3) LOAD(p, 4) LOAD(p, 5) LOAD(p, 6) LOAD(p, 7)
+  }
+}
+
+#define FILLER(suffix, PUT)                                                                       \
   static void fill_##suffix(Vector *base, size_t n) {                                             \
     Vector x = {0};                                                                               \
     __asm__ volatile("" : "+" REG(x));                                                            \
@@ -75,11 +91,16 @@ static void read_all(Vector *base, size_t n) {
       PUT(p, x); PUT(p + 1, x); PUT(p + 2, x); PUT(p + 3, x);                                     \
       __asm__ volatile("" : : : "memory");                                                        \
     }                                                                                             \
-  }                                                                                               \
+  }
+FILLER(plain, PLAIN)
+FILLER(stream, STREAM)
+
+#define WRITERS(suffix, PUT, ASK)                                                                 \
   static void copy_##suffix(Vector *base, size_t n) {                                             \
     const Vector *from = base;                                                                    \
     Vector *to = base + n / 2;                                                                    \
     for (size_t i = 0; i < n / 2; i += 4) {                                                       \
+      ASK(from + i, 4);                                                                           \
       PUT(to + i, from[i]); PUT(to + i + 1, from[i + 1]);                                         \
       PUT(to + i + 2, from[i + 2]); PUT(to + i + 3, from[i + 3]);                                 \
       __asm__ volatile("" : : : "memory");                                                        \
@@ -89,21 +110,25 @@ static void read_all(Vector *base, size_t n) {
     const Vector *left = base, *right = base + n / 3;                                             \
     Vector *to = base + 2 * (n / 3);                                                              \
     for (size_t i = 0; i < n / 3; i += 4) {                                                       \
+      ASK(left + i, 4), ASK(right + i, 4);                                                        \
       LOAD(left, i) LOAD(left, i + 1) LOAD(left, i + 2) LOAD(left, i + 3)                         \
       PUT(to + i, right[i]); PUT(to + i + 1, right[i + 1]);                                       \
       PUT(to + i + 2, right[i + 2]); PUT(to + i + 3, right[i + 3]);                               \
       __asm__ volatile("" : : : "memory");                                                        \
     }                                                                                             \
   }
-WRITERS(plain, PLAIN)
-WRITERS(stream, STREAM)
+WRITERS(plain, PLAIN, ask_not)
+WRITERS(stream, STREAM, ask_not)
+WRITERS(ahead, STREAM, ask)
 
 static const struct {
   Pattern *run;
   double loaded; /* share of the bytes */
   int is_plain;
-} PATTERNS[] = {{read_all, 1, 1},    {fill_plain, 0, 1},        {copy_plain, 1.0 / 2, 1},   {triad_plain, 2.0 / 3, 1},
-                {fill_stream, 0, 0}, {copy_stream, 1.0 / 2, 0}, {triad_stream, 2.0 / 3, 0}};
+} PATTERNS[] = {{read_all, 1, 1},           {read_ahead, 1, 1},         {fill_plain, 0, 1},
+                {copy_plain, 1.0 / 2, 1},   {triad_plain, 2.0 / 3, 1},  {fill_stream, 0, 0},
+                {copy_stream, 1.0 / 2, 0},  {triad_stream, 2.0 / 3, 0}, {copy_ahead, 1.0 / 2, 0},
+                {triad_ahead, 2.0 / 3, 0}};
 enum { PATTERN_COUNT = sizeof PATTERNS / sizeof *PATTERNS };
 
 /* A sense-reversing barrier: it spins, because a sleeping thread would wake up too late. */

@@ -287,7 +287,7 @@ class Access:
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "tensor_bytes",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -341,6 +341,11 @@ class Instruction:
         return self.access_dtype.nbytes
 
     @property
+    def tensor_bytes(self) -> int:
+        """Of a load or store: from the first to the last element of its tensor."""
+        return 0 if self.access is None else self.access.tensor.span * self.item_bytes
+
+    @property
     def combine(self) -> Combine | None:
         """How it combines values, where it is a reduction."""
         return _COMBINE.get(self.op) if self.reduced_dims else None
@@ -365,7 +370,7 @@ class UnevenSize:
 
 @exposed("name", "statements", "instructions", "loads", "stores", "singular", "reductions", "dimensions",
          "logical_dims", "ragged_dims", "optional_dims", "uneven_sizes", "indices", "levels", "storable",
-         "reload")  # fmt: skip
+         "prefetchable", "reload")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """The backbone of one kernel. `tensors` are its arguments.
@@ -397,6 +402,8 @@ class Kernel:
     """Those whose value may go through memory."""
     reloads: tuple[Instruction, ...] = field(init=False)
     """What may load them again."""
+    prefetchable: tuple[Instruction, ...] = field(init=False)
+    """Loads of arguments, in a loop: what they will read can be asked for before."""
 
     @callback
     def reload(self, maker: Instruction, user: Instruction) -> Addition:
@@ -421,3 +428,7 @@ class Kernel:
         fix("optional_dims", tuple(d for d in self.dimensions if d.is_optional))
         fix("storable", tuple(i for i in self.instructions if i.is_storable))
         fix("reloads", tuple(load for maker in self.storable for load in maker.reloads))
+        fix(
+            "prefetchable",
+            tuple(i for i in self.loads if i.dims and i.access and i.access.tensor in self.tensors),
+        )

@@ -34,7 +34,16 @@ def random_candidate(
     """A complete candidate; None after a dead end. A `preferred` value of a choice is tried first."""
     candidate = instance.root()
     preferred = preferred or {}
-    for choice in ("storage", "size", "dim_kind", "remainder", "accumulation", "order", "caching"):
+    for choice in (
+        "storage",
+        "size",
+        "dim_kind",
+        "remainder",
+        "accumulation",
+        "order",
+        "caching",
+        "prefetch",
+    ):
         for variable in instance.variables_of(choice):
             while candidate is not None and candidate.is_open(variable):
                 mask = candidate.mask(variable)

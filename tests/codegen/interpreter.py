@@ -34,6 +34,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    Prefetch,
     Program,
     Register,
     Statement,
@@ -106,6 +107,8 @@ class _Interpreter:
                     at = self.at(index, loops)
                     for lane, number in enumerate(self.value(value, loops, registers)[:count]):
                         self.memory[tensor][at + lane] = number
+                case Prefetch():
+                    pass
                 case Branch(variable, limit, inner, otherwise):
                     self.block(inner if loops[variable] < limit else otherwise, loops, registers)
                 case Loop(variable, extent, inner):

@@ -135,3 +135,28 @@ MATMUL_COPIED = """
               store_C
 """
 """For matmul with i in two levels, j in three, p in two: each thread copies the part of B that it needs."""
+
+MATMUL_TWICE = """
+    j0 P {j0}
+      i0 L {i0}
+        i1 U 4
+          j1 U 2
+            j2 V 16
+              init
+        p0 L {p0}
+          p1 U 2
+            i1 U 4
+              load_A
+            j1 U 2
+              j2 V 16
+                load_B
+            i1 U 4
+              j1 U 2
+                j2 V 16
+                  fma
+        i1 U 4
+          j1 U 2
+            j2 V 16
+              store_C
+"""
+"""For matmul with i and p in two levels, j in three: what is read of B is read again for each i0."""

@@ -7,8 +7,9 @@ Each line is an instruction's name, or a dimension and how it is implemented, ar
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
-around the caches, `fma split` a reduction whose unrolled terms have registers of their own. A line `reload_B`
-lets the value of `load_B` go through memory. `#` begins a comment.
+around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `load_A ahead`
+and `load_A next` are loads whose lines are asked for before. A line `reload_B` lets the value of `load_B` go
+through memory. `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Script:
     streamed: set[Instruction] = field(default_factory=set)
     split: set[Instruction] = field(default_factory=set)
     stored: set[Instruction] = field(default_factory=set)
+    prefetched: dict[Instruction, str] = field(default_factory=dict)
     lines: dict[Statement, str] = field(default_factory=dict)
     """Where each statement stands, for messages."""
 
@@ -88,6 +90,9 @@ class Script:
     def is_stored(self, instruction: Instruction) -> bool:
         return instruction in self.stored
 
+    def prefetch(self, load: Instruction) -> str:
+        return self.prefetched.get(load, "NONE")
+
     def value(self, variable: Variable) -> str | int:
         """What the script decides about a choice of `linalg.space`."""
         match variable.choice, variable.objects:
@@ -107,6 +112,8 @@ class Script:
                 return "SPLIT" if self.is_split(reduction) else "CHAINED"
             case "caching", (Instruction() as store,):
                 return "STREAMED" if self.is_streamed(store) else "CACHED"
+            case "prefetch", (Instruction() as load,):
+                return self.prefetch(load)
         raise RefusedError(f"scripts say nothing about {variable.choice}")
 
 
@@ -149,11 +156,15 @@ def _block(
         name, *words = line.words
         if name in instructions:
             instruction = instructions[name]
-            assert words in ([], ["streamed"], ["split"]), f"{line}: what is {' '.join(words)}?"
-            if words == ["streamed"]:
-                result.streamed.add(instruction)
-            if words == ["split"]:
-                result.split.add(instruction)
+            match words:
+                case ["streamed"]:
+                    result.streamed.add(instruction)
+                case ["split"]:
+                    result.split.add(instruction)
+                case ["ahead" | "next" as word]:
+                    result.prefetched[instruction] = word.upper()
+                case _:
+                    assert not words, f"{line}: what is {' '.join(words)}?"
             if instruction.maker is not None:
                 result.stored.add(instruction.maker)
             result.paths[instruction], result.lines[instruction] = here, str(line)
@@ -208,6 +219,9 @@ def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:
                 raise RefusedError("\n".join(_reasons(instance, decided, variable, taken, decision)))
             candidate = restricted
             taken.append(decision)
+    for load, value in decided.prefetched.items():
+        if not any(load in variable.objects for variable in instance.variables_of("prefetch")):
+            raise RefusedError(f"the space has no prefetch({load!r}) that could be {value}")
     return candidate
 
 

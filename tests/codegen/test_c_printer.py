@@ -29,6 +29,7 @@ from tests.codegen.listings import (
     MATMUL_COPIED,
     MATMUL_SCALAR,
     MATMUL_TILED,
+    MATMUL_TWICE,
 )
 from tests.codegen.running import compiled_difference, integer_case
 from tests.codegen.scripts import script
@@ -86,9 +87,17 @@ def copied() -> tuple[KernelFile, Program]:
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
+def prefetched() -> tuple[KernelFile, Program]:
+    kernel = matmul(32, 64, 16, "{i: [[4]], j: [[2], [16]], p: [[2]]}")
+    text = MATMUL_TWICE.format(i0=8, j0=2, p0=8)
+    text = text.replace("load_A", "load_A ahead").replace("load_B", "load_B next")
+    return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
+
+
 PROGRAMS: dict[str, Callable[[], tuple[KernelFile, Program]]] = {
     "matmul_tiled": tiled,
     "matmul_copied": copied,
+    "matmul_prefetched": prefetched,
     "axpy_vector": vectorised,
     "axpy_streamed": streamed,
     "dot_parallel": summed,

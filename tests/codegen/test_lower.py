@@ -210,8 +210,8 @@ def _changed(kernel: KernelFile, decided: Script, pair: tuple[str, str], value: 
 
     if decided.order(a, b) == value:
         return None
-    kept = decided.guarded, decided.streamed, decided.split, decided.stored, decided.lines
-    return Changed(decided.paths, decided.kinds, decided.sizes, *kept)
+    kept = decided.guarded, decided.streamed, decided.split, decided.stored
+    return Changed(decided.paths, decided.kinds, decided.sizes, *kept, lines=decided.lines)
 
 
 @pytest.mark.parametrize("value", ["BEFORE", "AFTER", "INNER", "OUTER", "MERGED"])

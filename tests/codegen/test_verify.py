@@ -27,8 +27,10 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    Prefetch,
     Program,
     Register,
+    Share,
     Statement,
     Store,
     Type,
@@ -123,6 +125,18 @@ MISTAKES: dict[str, tuple[Program, str]] = {
     "an index with a foreign variable": (
         inner(lambda b: (*b[:3], replace(b[3], index=Index(0, (("i0", 160), ("i7", 16)))))),
         "uses i7 outside of its loop",
+    ),
+    "a prefetch of what is no argument": (
+        inner(lambda b: (Prefetch("w", Z), *b)),
+        "there is no argument w to prefetch",
+    ),
+    "a prefetch with a foreign variable": (
+        inner(lambda b: (Prefetch("x", Index(0, (("i7", 16),))), *b)),
+        "a prefetch of x uses i7 outside of its loop",
+    ),
+    "a prefetch with a share of a foreign loop": (
+        inner(lambda b: (Prefetch("x", Z, (Share("i7", 8, 2, 16),)), *b)),
+        "a prefetch of x uses i7 outside of its loop",
     ),
     "a loop that is too short": (
         outer(lambda p: (replace(p, extent=2),)),
