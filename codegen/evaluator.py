@@ -41,7 +41,7 @@ from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.kernel_file import KernelFile
 
 
-def _ignore(_: str) -> None:
+def _ignore(_: object) -> None:
     pass
 
 
@@ -54,6 +54,8 @@ class CpuEvaluator:
     options: Options = field(default_factory=Options)
     warn: Callable[[str], None] = _ignore
     """Hears once where other processes build and measure here, too."""
+    waits: Callable[[bool], None] = _ignore
+    """Hears each time that this one begins to wait for them, and that it goes on."""
     waited_s: float = field(default=0.0, init=False)
     """How long other processes have kept this one from building and measuring."""
     _has_waited: bool = field(default=False, init=False)
@@ -104,12 +106,20 @@ class CpuEvaluator:
 
     @contextmanager
     def _machine_lock(self) -> Iterator[None]:
-        asked_s = time.monotonic()
-        with machine_lock(self.options.lock, self._wait):
-            self.waited_s += time.monotonic() - asked_s
+        began_s: list[float] = []
+
+        def wait() -> None:
+            began_s.append(time.monotonic())
+            self._wait()
+
+        with machine_lock(self.options.lock, wait):
+            for began in began_s:
+                self.waited_s += time.monotonic() - began
+                self.waits(False)
             yield
 
     def _wait(self) -> None:
+        self.waits(True)
         if not self._has_waited:
             self._has_waited = True
             self.warn("another process builds or measures on this machine: this one waits for its turns")

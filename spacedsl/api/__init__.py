@@ -23,6 +23,7 @@ from spacedsl.api.problem import (
     Stopping,
     UnknownNameError,
     UnverifiedError,
+    Waiting,
     Warned,
 )
 from spacedsl.api.replaying import Replay, emit, load, replay
@@ -43,7 +44,7 @@ __all__ = [
     "EmptySpaceError",
     "EnvironmentLack", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
-    "UnverifiedError", "Warned", "characterize",
+    "UnverifiedError", "Waiting", "Warned", "characterize",
     "device_files", "emit", "explain", "explore", "load", "load_device",
     "load_kernel", "load_space", "local_device", "pose_unmeasured", "replay", "resume", "solve",
 ]  # fmt: skip

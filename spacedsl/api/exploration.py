@@ -27,6 +27,7 @@ from spacedsl.api.problem import (
     Preparing,
     Problem,
     Stopping,
+    Waiting,
     Warned,
     generator_digest,
     pose,
@@ -241,7 +242,12 @@ class _Keeper:
 
 
 def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
-    evaluator = CpuEvaluator(problem.kernel, problem.device, warn=lambda message: on_event(Warned(message)))
+    evaluator = CpuEvaluator(
+        problem.kernel,
+        problem.device,
+        warn=lambda message: on_event(Warned(message)),
+        waits=lambda is_waiting: on_event(Waiting(is_over=not is_waiting)),
+    )
     files = RunFiles(store.folder, about, problem.kernel)
     keeper = _Keeper(problem, evaluator, files, on_event)
     bound = CpuBound(problem.instance, problem.device)

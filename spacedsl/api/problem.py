@@ -72,6 +72,13 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Other processes build and measure on this machine: this one begins to wait for them, or goes on."""
+
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Stopping:
     """An interruption was asked for; the evaluation in progress is still finished.
 
@@ -87,7 +94,7 @@ class Defect:
     record: Path
 
 
-Activity = Event | Preparing | Warned | Planned | Stopping | Defect
+Activity = Event | Preparing | Warned | Planned | Waiting | Stopping | Defect
 Listener = Callable[[Activity], None]
 
 

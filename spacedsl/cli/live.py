@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spacedsl.api import Activity, Defect, Planned, Preparing, Stopping, Warned
+from spacedsl.api import Activity, Defect, Planned, Preparing, Stopping, Waiting, Warned
 from spacedsl.cli.console import Console, Verbosity
 from spacedsl.cli.summary import duration, percent
 from spacedsl.commands import command
@@ -57,6 +57,8 @@ class Board:
     progress: Progress | None = None
     began: float | None = None
     """When the search would have begun, had it neither been interrupted nor waited for others."""
+    waiting_since: float | None = None
+    """When it began to wait for others that build and measure on this machine."""
 
     def take(self, event: Activity) -> None:
         match event:
@@ -67,6 +69,12 @@ class Board:
             case Started():
                 self.began = time.monotonic()
                 self.activity = "searching"
+            case Waiting(is_over=False):
+                self.waiting_since = time.monotonic()
+            case Waiting():
+                if self.began is not None and self.waiting_since is not None:
+                    self.began += time.monotonic() - self.waiting_since
+                self.waiting_since = None
             case Stopping():
                 self.activity = "finishing this evaluation, then stopping (Ctrl-C again: at once)"
             case Progress():
@@ -81,9 +89,17 @@ class Board:
                 pass
 
     @property
+    def doing(self) -> str:
+        """In words."""
+        waiting = "" if self.waiting_since is None else ", waiting for others that measure on this machine"
+        return self.activity + waiting
+
+    @property
     def elapsed_s(self) -> float:
         """Of the whole search: without set-up and waiting, with what was done before it was resumed."""
-        return 0.0 if self.began is None else time.monotonic() - self.began
+        if self.began is None:
+            return 0.0
+        return (self.waiting_since or time.monotonic()) - self.began
 
     @property
     def share_spent(self) -> float:
@@ -118,7 +134,7 @@ class Board:
         bar = Table.grid(padding=(0, 2))
         bar.add_row(ProgressBar(total=1.0, completed=self.share_spent, width=28), self.budget())
         state = [] if self.progress is None else [Figures(self.progress)]
-        return Group(bar, *state, Text.assemble(("      now ", "dim"), self.activity))
+        return Group(bar, *state, Text.assemble(("      now ", "dim"), self.doing))
 
 
 @dataclass(frozen=True, slots=True)

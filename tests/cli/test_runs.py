@@ -12,17 +12,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import spacedsl
 from spacedsl import api
+from spacedsl.cli import live
 from spacedsl.cli.live import Board
 from spacedsl.codegen import processor
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
-from spacedsl.search.events import Evaluated, NewBest
+from spacedsl.search.events import Evaluated, NewBest, Started
 from tests.cli.conftest import ROOT, SMALL, Run
 from tests.cli.running import run
 
@@ -236,6 +238,22 @@ def test_an_interruption_is_shown_before_the_evaluation_in_progress_ends(
     stopping = [activity for kind, activity in shown if kind is api.Stopping]
     assert len(stopping) == 1
     assert "finishing this evaluation" in stopping[0]
+
+
+def test_the_clock_stands_still_while_others_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: now))
+    board = Board(time_s=60.0)
+    board.take(Started(1.0, seed=0, iterations=0))
+    now = 110.0
+    board.take(api.Waiting(is_over=False))
+    now = 150.0
+    assert board.budget() == "0:10 of 1:00"
+    assert "waiting for others" in board.doing
+    board.take(api.Waiting(is_over=True))
+    now = 155.0
+    assert board.budget() == "0:15 of 1:00"
+    assert board.doing == "searching"
 
 
 def test_a_reader_that_goes_away_is_no_error(explored: Run) -> None:

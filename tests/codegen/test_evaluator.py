@@ -354,13 +354,14 @@ def test_one_evaluation_at_a_time_on_a_machine() -> None:
     warnings: list[str] = []
     is_waiting = threading.Event()
     waited_s: list[float] = []
+    waits: list[bool] = []
 
     def warn(message: str) -> None:
         warnings.append(message)
         is_waiting.set()
 
     def run() -> None:
-        with CpuEvaluator(KERNEL, DEVICE, OPTIONS, warn) as evaluator:
+        with CpuEvaluator(KERNEL, DEVICE, OPTIONS, warn, waits.append) as evaluator:
             outcomes.extend(evaluator.run(RIGHT, None) for _ in range(2))
             waited_s.append(evaluator.waited_s)
 
@@ -374,6 +375,7 @@ def test_one_evaluation_at_a_time_on_a_machine() -> None:
     assert_times(outcomes[0])
     assert_times(outcomes[1])
     assert waited_s[0] >= 0.5
+    assert waits == [True, False]
     assert warnings == ["another process builds or measures on this machine: this one waits for its turns"]
 
 
