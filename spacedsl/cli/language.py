@@ -91,17 +91,19 @@ def compile_file(
 
 def check_one(file: Path) -> tuple[Diagnostic, ...]:
     """The remarks on a file that is right; raises `DiagnosticError`, `OSError`, `CommandError`."""
+    from spacedsl.compiler import compile_space, refusals
     from spacedsl.diagnostics import DiagnosticError
     from spacedsl.kernels.backbones import load_any
     from spacedsl.language import check_file, load_space
 
     if file.suffix == ".space":
         space, found = check_file(file)
-        if space is None:
-            raise DiagnosticError(found)
+        refused = () if space is None else refusals(space)
+        if space is None or refused:
+            raise DiagnosticError((*found, *refused))
         return found
     if file.suffix in {".yaml", ".yml"}:
-        load_space(load_any(file).space)
+        compile_space(load_space(load_any(file).space))
         return ()
     if file.is_file():
         raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml)")

@@ -14,9 +14,10 @@ from types import CodeType
 from spacedsl.compiler.ir import Module
 from spacedsl.compiler.lower import lower
 from spacedsl.compiler.python import PythonModule, print_python
+from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.language.space import Space
 
-__all__ = ["CompiledSpace", "compile_space"]
+__all__ = ["CompiledSpace", "compile_space", "refusals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,3 +67,12 @@ def compile_space(space: Space) -> CompiledSpace:
         if len(_kept) > MOST_KEPT:
             del _kept[next(iter(_kept))]
     return compiled
+
+
+def refusals(space: Space) -> tuple[Diagnostic, ...]:
+    """What of a checked space cannot be compiled."""
+    try:
+        compile_space(space)
+    except DiagnosticError as error:
+        return error.diagnostics
+    return ()

@@ -7,10 +7,11 @@ whether its objects are present, and wakes when one becomes so; in others nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import TypeGuard
+from functools import partial
+from itertools import chain, groupby
+from typing import TypeGuard, TypeVar
 
 from spacedsl.compiler.clauses import (
     Clause,
@@ -53,7 +54,7 @@ from spacedsl.compiler.loops import linear_variables, plan
 from spacedsl.compiler.relations import Relation, canonical, merge, projections
 from spacedsl.compiler.unit import possible_and_certain, unit_propagation, where
 from spacedsl.compiler.uses import literal_names, literal_uses, statement_limits
-from spacedsl.diagnostics import Span
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language.space import (
     Choice,
     Counter,
@@ -66,25 +67,32 @@ from spacedsl.language.space import (
     Use,
 )
 
+Part = TypeVar("Part")
+Made = TypeVar("Made")
+
 
 def lower(space: Space) -> tuple[Module, Space]:
     """The propagators of a space, and the space with its maps among its sets.
 
-    Raises `DiagnosticError` where something has no normal form.
+    Raises `DiagnosticError` with all that has no normal form.
     """
+    refused: list[Diagnostic] = []
     choices: dict[str, Choice] = dict(space.choices)
     requirements: list[Requirement] = list(space.requirements)
     hidden_counts: list[Count] = []
-    for quotient in space.quotients.values():
-        hidden, rules = quotient_parts(space, quotient)
+    for hidden, rules in _each(partial(quotient_parts, space), space.quotients.values(), refused):
         for declaration, count in hidden:
             choices[declaration.name] = declaration
             hidden_counts.append(count)
         requirements += rules
     graphs = {name: _graph(definition) for name, definition in space.maps.items()}
     complete = replace(space, choices=choices, sets={**space.sets, **graphs})
-    clauses = tuple(c for r in requirements for c in requirement_clauses(complete, r))
-    counts = [counter_count(space, c) for c in space.choices.values() if isinstance(c, Counter)]
+    clauses = tuple(chain(*_each(partial(requirement_clauses, complete), requirements, refused)))
+    counters = [c for c in space.choices.values() if isinstance(c, Counter)]
+    counts = _each(partial(counter_count, space), counters, refused)
+    firings = _each(partial(trigger_firing, complete), space.triggers, refused)
+    if refused:
+        raise DiagnosticError(refused)
     relations, rest = merge(complete, clauses)
     lowering = _Lowering(complete)
     for count in (*counts, *hidden_counts):
@@ -93,9 +101,20 @@ def lower(space: Space) -> tuple[Module, Space]:
         lowering.add_relation(relation)
     for clause in rest:
         lowering.add_clause(clause)
-    for number, trigger in enumerate(space.triggers):
-        lowering.add_trigger(number, trigger_firing(complete, trigger))
+    for number, firing in enumerate(firings):
+        lowering.add_trigger(number, firing)
     return Module(tuple(lowering.propagators), tuple(lowering.tables)), complete
+
+
+def _each(stage: Callable[[Part], Made], parts: Iterable[Part], refused: list[Diagnostic]) -> list[Made]:
+    """What the stage makes of each part; what it refuses is noted."""
+    made = []
+    for part in parts:
+        try:
+            made.append(stage(part))
+        except DiagnosticError as error:
+            refused += error.diagnostics
+    return made
 
 
 def _graph(definition: Map) -> SetDef:

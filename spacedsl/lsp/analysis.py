@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from spacedsl.compiler import refusals
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.language.loader import SUFFIX, Checked, check_text, read_file
 from spacedsl.lsp.symbols import Index, Occurrence, index
@@ -58,6 +59,9 @@ def analyse(path: Path, text: str, open_texts: Mapping[Path, str]) -> Analysis:
         return read_file(included)
 
     checked = check_text(Source(str(path), text), read)
+    if checked.space is not None:
+        refused = refusals(checked.space)
+        checked = replace(checked, diagnostics=(*checked.diagnostics, *refused))
     return Analysis(path, checked, index(checked.declarations))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -285,3 +286,21 @@ def test_what_is_wrong_in_a_space_is_shown_once_for_all_kernels_of_it(tmp_path: 
     ran = run("check", *kernels, tmp_path / "a.space")
     assert ran.code == 1
     assert ran.out.count("error SP020") == 1
+
+
+def test_check_reports_all_that_cannot_be_compiled(tmp_path: Path) -> None:
+    choices = "".join(f"choice enum k{i}($x in Items): value A: value B: value C: end\n" for i in range(6))
+    many = " || ".join(f"(k{i}($x) is A && k{i}($y) is B)" for i in range(6))
+    pairs = "forall $x in Items: forall $y in Items:"
+    (tmp_path / "a.space").write_text(
+        f'set Items: iterator = "$kernel.items" end\n{choices}'
+        f"require {pairs} {many}\n"
+        f"choice counter c(): {pairs} sum 1 when: {many} end\n"
+        "require c() <= 3\n"
+    )
+    kernel = tmp_path / "k.yaml"
+    kernel.write_text("kernel: k\nbackbone: plain\nspace: a.space\nobjects: {items: [a, b]}\n")
+    for file in (tmp_path / "a.space", kernel):
+        ran = run("check", file)
+        assert ran.code == 1
+        assert re.findall(r"a.space:(\d+):\d+: error (SP\d+)", ran.out) == [("8", "SP301"), ("9", "SP301")]

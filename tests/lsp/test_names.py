@@ -227,3 +227,11 @@ def test_the_outline_lists_declarations_with_their_values(editor: Editor) -> Non
     assert [child.name for child in kind.children] == ["LOOP", "VECTOR", "ANY"]
     for entry in entries:
         assert entry.extent.start <= entry.place.start <= entry.place.end <= entry.extent.end
+
+
+def test_what_cannot_be_compiled_is_shown(editor: Editor) -> None:
+    names = [f"$a{i}" for i in range(11)]
+    prefix = " ".join(f"forall {name} in Dimensions:" for name in names)
+    editor.type(f"{SPACE}\nrequire {prefix}\n  kind($a0) is LOOP || kind($a10) is LOOP\n")
+    found = editor.workspace.diagnostics()[editor.path()]
+    assert [d.code for d in found if d.severity is Severity.ERROR] == ["SP303"]
