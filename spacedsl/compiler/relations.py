@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import product
 
 from spacedsl.compiler.clauses import Clause, Variable
 from spacedsl.compiler.ir import EnumEquality, EnumOrder, InMask, Literal, StaticTest
@@ -62,6 +62,9 @@ class _Group:
 
     def accept(self, space: Space, clause: Clause, index: int) -> bool:
         """Adds the clause, in this group's variables, if it concerns the same bindings and no further use."""
+        choices = {use.choice for use in self.uses}
+        if any(use.choice not in choices for literal in clause.literals for use in _uses_of(literal)):
+            return False
         for renaming in _renamings(clause.variables, self.variables):
             if {rename_test(t, renaming) for t in clause.tests} != set(self.tests):
                 continue
@@ -101,12 +104,17 @@ def _renamings(source: tuple[Variable, ...], target: tuple[Variable, ...]) -> It
     """The renamings of the source variables to the target's under which their sets agree."""
     if len(source) != len(target):
         return
-    sets = {v.name: v.set for v in target}
-    in_order = tuple(sets)
-    for names in permutations(in_order) if len(in_order) <= MOST_EXCHANGED else (in_order,):
-        renaming = dict(zip((v.name for v in source), names, strict=True))
-        if all(rename_set(v.set, renaming) == sets[renaming[v.name]] for v in source):
-            yield renaming
+    found: list[dict[str, str]] = [{}]
+    # What a set depends on stands before it, so that what does not fit is dropped at its first variable.
+    for place, variable in enumerate(source):
+        others = target if len(target) <= MOST_EXCHANGED else (target[place],)
+        found = [
+            {**renaming, variable.name: other.name}
+            for renaming in found
+            for other in others
+            if other.name not in renaming.values() and rename_set(variable.set, renaming) == other.set
+        ]
+    yield from found
 
 
 def _relation(space: Space, group: _Group) -> Relation:
