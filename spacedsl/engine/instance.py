@@ -87,10 +87,16 @@ class Instance:
         self.expansion = expansion
         if engine is Engine.NATIVE:
             self.native, self.no_native = native_or_reason(compiled, objects, expansion, self.layout)
-        self.variables: tuple[Variable, ...] = _variables(self.space, objects, self.layout)
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
         """All decision variables (not counters, not representatives), by declaration, then by objects."""
-        self.presence: Mapping[int, tuple[int, ...]] = _presence(self.space, objects, self.layout)
+        return _variables(self.space, self.objects, self.layout)
+
+    @cached_property
+    def presence(self) -> Mapping[int, tuple[int, ...]]:
         """By cell of a decision: words that all say PRESENT once its objects are; no entry: always."""
+        return _presence(self.space, self.objects, self.layout)
 
     @property
     def engine(self) -> Engine:

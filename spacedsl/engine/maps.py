@@ -67,23 +67,19 @@ def _verify(objects: Objects, binders: tuple[Binder, ...], uses: list[Use]) -> N
                 raise DiagnosticError([Diagnostic("SP433", message, binder.span)])
 
 
-def _bindings(objects: Objects, binders: tuple[Binder, ...]) -> Iterator[dict[str, int]]:
+def _bindings(objects: Objects, binders: tuple[Binder, ...]) -> list[dict[str, int]]:
     """All bindings; raises where a map has no value on one."""
-
-    def extend(bound: dict[str, int], place: int) -> Iterator[dict[str, int]]:
-        if place == len(binders):
-            yield bound
-            return
-        binder = binders[place]
-        members = objects.of(binder.set, bound)
-        if binder.by_map and not members:
-            message = f"{label(objects, binder.set.name, binder.set.args, bound)} has no value"
-            hint = "restrict the variables to objects that the map has a value on"
-            raise DiagnosticError([Diagnostic("SP432", message, binder.span, hint)])
-        for item in members:
-            inner = {**bound, binder.name: item}
-            taken = (bound[b.name] for b in binders[:place] if not b.by_map)
-            if (binder.by_map or item not in taken) and objects.passes(binder.where, inner):
-                yield from extend(inner, place + 1)
-
-    return extend({}, 0)
+    found: list[dict[str, int]] = [{}]
+    for place, binder in enumerate(binders):
+        distinct = () if binder.by_map else tuple(b.name for b in binders[:place] if not b.by_map)
+        before, found = found, []
+        for bound in before:
+            members = objects.of(binder.set, bound)
+            if binder.by_map and not members:
+                message = f"{label(objects, binder.set.name, binder.set.args, bound)} has no value"
+                hint = "restrict the variables to objects that the map has a value on"
+                raise DiagnosticError([Diagnostic("SP432", message, binder.span, hint)])
+            taken = [bound[name] for name in distinct]
+            extended = [{**bound, binder.name: item} for item in members if item not in taken]
+            found += [inner for inner in extended if objects.passes(binder.where, inner)]
+    return found

@@ -190,8 +190,9 @@ class TableBuilder:
     def _array(self, table: Table, entries: Entries, places: Places) -> NDArray[Any]:
         if prod(places.shape) > MOST_ENTRIES:
             raise NativeLimitError(f"{table.name} would have {prod(places.shape)} entries")
-        default = DEFAULTS.get(table.kind, 0)
-        array = np.full(places.shape, default, DTYPES.get(table.kind, np.int32))
+        array = np.zeros(places.shape, DTYPES.get(table.kind, np.int32))
+        if default := DEFAULTS.get(table.kind, 0):
+            array.fill(default)
         if isinstance(table.subject, Limit):
             self.limit_tables[table.subject] = partial(self._fill_limits, array, places, table.arity)
         self._fill(array, places, entries)
