@@ -30,7 +30,7 @@
 
 enum { MAX_THREADS = 1024, MIN_SAMPLES = 2, MAX_SAMPLES = 200, SAMPLE_BYTES = 1 << 20, LINE = 64 };
 enum { PIECE_BYTES = 256 << 10, MAX_PIECES = 1 << 13 };
-static const double BUDGET_NS = 8e6; /* for one pattern at one size */
+static const double BUDGET_NS = 7e6; /* for one pattern at one size */
 
 typedef int32_t Vector __attribute__((vector_size(VECTOR_BYTES)));
 #if defined __x86_64__
