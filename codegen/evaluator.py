@@ -58,7 +58,7 @@ class CpuEvaluator:
     """Hears each time that this one begins to wait for them, and that it goes on."""
     waited_s: float = field(default=0.0, init=False)
     """How long other processes have kept this one from building and measuring."""
-    _has_waited: bool = field(default=False, init=False)
+    _waiting_since_s: float | None = field(default=None, init=False)
     _server: ForkServer | None = field(default=None, init=False)
     _worker: WorkerProcess | None = field(default=None, init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
@@ -106,22 +106,17 @@ class CpuEvaluator:
 
     @contextmanager
     def _machine_lock(self) -> Iterator[None]:
-        began_s: list[float] = []
-
-        def wait() -> None:
-            began_s.append(time.monotonic())
-            self._wait()
-
-        with machine_lock(self.options.lock, wait):
-            for began in began_s:
-                self.waited_s += time.monotonic() - began
+        with machine_lock(self.options.lock, self._wait):
+            if self._waiting_since_s is not None:
+                self.waited_s += time.monotonic() - self._waiting_since_s
+                self._waiting_since_s = None
                 self.waits(False)
             yield
 
     def _wait(self) -> None:
+        self._waiting_since_s = time.monotonic()
         self.waits(True)
-        if not self._has_waited:
-            self._has_waited = True
+        if not self.waited_s:
             self.warn("another process builds or measures on this machine: this one waits for its turns")
 
     def build(self, programs: Sequence[Lowered]) -> None:

@@ -224,19 +224,24 @@ class Domains:
 
 def _has_shared_nests(instance: Instance, kernel: Kernel) -> bool:
     """Whether a dimension of some nest can be parallel inside another one: tried out on the root."""
-    root, inner = instance.root(), order_bits(instance).inner
-    if root is None or not inner:
+    root = instance.root()
+    if root is None or not order_bits(instance).inner:
         return root is not None
-    for instruction in kernel.instructions:
-        for dim in instruction.dims:
-            candidate = with_kind(instance, root, dim, "PARALLEL")
-            if candidate is not None and any(
-                candidate.vector[instance.offset("order", dim, other)] & inner
-                for other in instruction.dims
-                if other is not dim
-            ):
-                return True
-    return False
+    return any(parallel_inside(instance, root, i.dims, i.dims) for i in kernel.instructions)
+
+
+def parallel_inside(
+    instance: Instance, root: Candidate, dims: Iterable[Dimension], nest: Sequence[Dimension]
+) -> bool:
+    """Whether one of these dimensions can be both parallel and inside one of a nest."""
+    inner = order_bits(instance).inner
+    return any(
+        candidate.vector[instance.offset("order", dim, other)] & inner
+        for dim in dims
+        if (candidate := with_kind(instance, root, dim, "PARALLEL")) is not None
+        for other in nest
+        if other is not dim
+    )
 
 
 def with_kind(instance: Instance, root: Candidate, dim: Dimension, kind: str) -> Candidate | None:

@@ -23,7 +23,7 @@ from spacedsl.search.bounds.certain import (
     distinct_indices,
     distinct_lines,
 )
-from spacedsl.search.bounds.domains import Bits, detours, order_bits, with_kind
+from spacedsl.search.bounds.domains import Bits, detours, order_bits, parallel_inside, with_kind
 from spacedsl.search.bounds.reductions import followers, kept_values
 
 EARLY_LOADS = 256
@@ -153,7 +153,7 @@ def _nest(
             tensors.setdefault(load.access.tensor, _operand(instance, load, instruction, indices))
     kept_loads = kept_values(device)
     copying = tuple(dim for load in loads for dim in load.dims)
-    is_copied_outside = _is_outermost(instance, root, copying, dims)
+    is_copied_outside = not parallel_inside(instance, root, copying, dims)
     copied = {
         free: copied_inside(instance, root, free, instruction.reduced_dims)
         for free in dims
@@ -167,7 +167,8 @@ def _nest(
         index_of=tuple(indices.index(dim.index) for dim in dims),
         inner_levels=tuple(tuple(place[d] for d in dim.inner_levels) for dim in dims),
         operands=tuple(tensors.values()),
-        borders=_borders(device, is_copied_outside and _is_outermost(instance, root, dims, dims)),
+        # A segment then runs in one thread. Dimensions of what only reloads are in follow those of the nest.
+        borders=_borders(device, is_copied_outside and not parallel_inside(instance, root, dims, dims)),
         kept_loads=kept_loads,
         sharing=dims if is_copied_outside else (*dims, *copying),
         order_cells=order_cells,
@@ -220,23 +221,6 @@ def _borders(device: CpuDevice, is_private: bool) -> tuple[Border, ...]:
             kept = sum(m.capacity_bytes or 0 for m in inside)
         found.append(Border(level, kept + early_bytes(device)))
     return tuple(found)
-
-
-def _is_outermost(
-    instance: Instance, root: Candidate, dims: Sequence[Dimension], nest: Sequence[Dimension]
-) -> bool:
-    """Whether no dimension can be both parallel and inside one of a nest: a segment then runs in one thread.
-
-    What only reloads are in need not be asked: their dimensions follow those of the nest.
-    """
-    inner = order_bits(instance).inner
-    return not any(
-        candidate.vector[instance.offset("order", dim, other)] & inner
-        for dim in dims
-        if (candidate := with_kind(instance, root, dim, "PARALLEL")) is not None
-        for other in nest
-        if other is not dim
-    )
 
 
 def copied_inside(

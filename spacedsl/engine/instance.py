@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, count, groupby, repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.collection import collection_paused
 from spacedsl.engine.cycles import refuse_cycles
 from spacedsl.engine.differences import contradictory_circle
-from spacedsl.engine.layout import PRESENT, Layout, lay_out, presence_cells
+from spacedsl.engine.layout import PRESENT, Layout, decided, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps
 from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
 from spacedsl.engine.objects import Key, Objects, collect, verify
 from spacedsl.engine.propagation import Propagation
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion, expand
-from spacedsl.language.space import Counter, EnumChoice, IntegerChoice, Quantity, Space
+from spacedsl.language.space import EnumChoice, Quantity, Space
 
 
 class Engine(enum.Enum):
@@ -113,6 +113,10 @@ class Instance:
         return {variable.offset: variable for variable in self.variables}
 
     @cached_property
+    def _by_choice(self) -> Mapping[str, tuple[Variable, ...]]:
+        return {name: tuple(of) for name, of in groupby(self.variables, key=attrgetter("choice"))}
+
+    @cached_property
     def _by_names(self) -> Mapping[tuple[str, tuple[str, ...]], Variable]:
         return {(variable.choice, variable.names): variable for variable in self.variables}
 
@@ -127,7 +131,7 @@ class Instance:
         return self._candidate((self.native or self.propagation).root())
 
     def variables_of(self, choice: str) -> tuple[Variable, ...]:
-        return tuple(variable for variable in self.variables if variable.choice == choice)
+        return self._by_choice.get(choice, ())
 
     def variable(self, choice: str, *objects: object) -> Variable:
         """The variable of a choice on objects, in the orientation that is stored as a decision."""
@@ -230,13 +234,9 @@ def instantiate(
     return instance
 
 
-def _decided(space: Space) -> list[EnumChoice | IntegerChoice]:
-    return [choice for choice in space.choices.values() if not isinstance(choice, Counter)]
-
-
 def _variables(space: Space, objects: Objects, layout: Layout) -> tuple[Variable, ...]:
     found: list[Variable] = []
-    for choice in _decided(space):
+    for choice in decided(space):
         if space.is_derived(choice.name):
             continue
         entries = layout.first_orientations(choice.name)
@@ -258,7 +258,7 @@ def _presence(space: Space, objects: Objects, layout: Layout) -> dict[int, tuple
     found: dict[int, tuple[int, ...]] = {}
     if not space.triggers and not space.quotients:
         return found
-    for choice in _decided(space):
+    for choice in decided(space):
         entries = layout.first_orientations(choice.name)
         relied = presence_cells(layout, objects, choice.params, entries.keys)
         found.update(zip(compress(entries.values.tolist(), relied), filter(None, relied), strict=True))

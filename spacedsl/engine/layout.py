@@ -7,7 +7,7 @@ any propagation. Cells of one choice are laid out in order of the objects' posit
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -60,11 +60,13 @@ class Layout:
     @cached_property
     def twins(self) -> Mapping[int, int]:
         """From cell to cell: the other orientation of a pair of a symmetric or antisymmetric choice."""
-        found: dict[int, int] = {}
+        return {cell: twin for pairs in self.twin_cells() for cell, twin in pairs.tolist()}
+
+    def twin_cells(self) -> Iterator[Ids]:
+        """The same as arrays, one for each such choice: a row of a cell and its twin for each orientation."""
         for name, others in self.others.items():
             cells, paired = self.entries[name].values, others >= 0
-            found.update(zip(cells[paired].tolist(), cells[others[paired]].tolist(), strict=True))
-        return found
+            yield np.stack([cells[paired], cells[others[paired]]], axis=1)
 
     def first_orientations(self, choice: str) -> Entries:
         """The cells of a choice; of two orientations of a pair, the one that comes first."""
@@ -113,6 +115,15 @@ def lay_out(space: Space, objects: Objects, expansion: Expansion) -> Layout:
     initial += [ABSENT | PRESENT] * (len(presence) + len(firings))
     wide = tuple(cell for cell, universe in universes.items() if len(universe) > WORD_BITS)
     return Layout(cells, entries, others, universes, presence, doubtful, firings, tuple(initial), wide)
+
+
+def decided(space: Space) -> list[EnumChoice | IntegerChoice]:
+    """The choices with domains, representatives of quotients among them."""
+    return [choice for choice in space.choices.values() if not isinstance(choice, Counter)]
+
+
+def decided_cells(space: Space, layout: Layout) -> list[int]:
+    return [cell for choice in decided(space) for cell in layout.entries[choice.name].values.tolist()]
 
 
 def _reversed(pairs: Ids) -> Ids:

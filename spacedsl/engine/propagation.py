@@ -22,7 +22,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.differences import Difference, contradictory_circle
 from spacedsl.engine.domains import Contradiction, Domains
 from spacedsl.engine.integers import Equality
-from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids
+from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout, by_ids, decided_cells
 from spacedsl.engine.objects import Objects
 from spacedsl.engine.presence import PresenceWakes, presence_tables, presence_update
 from spacedsl.engine.quantities.building import Builder
@@ -35,7 +35,7 @@ from spacedsl.engine.triggers import Expansion
 from spacedsl.engine.twins import twins
 from spacedsl.engine.wakes import Call, Wakes
 from spacedsl.language.host_runtime import describe
-from spacedsl.language.space import Counter, EnumChoice
+from spacedsl.language.space import EnumChoice
 
 Around = Callable[[Propagator | None, Callable[..., None]], Callable[..., None]]
 """Of a propagator (None: of what recomputes presence) and the function that runs it, another function."""
@@ -69,7 +69,7 @@ class Propagation:
         self._wakes = [None] * len(layout.initial)
         self._statics = Statics(self.objects, layout)
         self._domains = Domains(list(layout.initial), layout.universes, twins(self.compiled.complete, layout))
-        self._limits = Limits(self._domains, self._decisions())
+        self._limits = Limits(self._domains, frozenset(decided_cells(self.compiled.complete, self.layout)))
         for propagator in self.compiled.module.propagators:
             for wake in propagator.wakes:
                 self._by_choice.setdefault(wake.use.choice, []).append((propagator, wake))
@@ -367,8 +367,3 @@ class Propagation:
             f"a contribution of {describe(value)} to a counter that needs at least {check.least} from each"
         )
         raise DiagnosticError([Diagnostic("SP413", message, check.span)])
-
-    def _decisions(self) -> frozenset[int]:
-        choices = self.compiled.complete.choices
-        owners = self.layout.owners.items()
-        return frozenset(cell for cell, (name, _) in owners if not isinstance(choices[name], Counter))

@@ -21,13 +21,13 @@ from spacedsl.compiler.c.kept import library_of
 from spacedsl.compiler.c.wakes import Source
 from spacedsl.compiler.ir import Check, Limit
 from spacedsl.engine.arrays import Entries, entries_of
-from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout
+from spacedsl.engine.layout import CERTAIN, INTEGER_WORDS, Layout, decided_cells
 from spacedsl.engine.native.active import active_sites
 from spacedsl.engine.native.bindings import NativeLimitError, Relations
+from spacedsl.engine.native.bit_rows import BitRows, values_of
 from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
-from spacedsl.engine.native.quantities import askings, decisions, ground
-from spacedsl.engine.native.rows import BitRows, values_of
+from spacedsl.engine.native.quantities import askings, ground
 from spacedsl.engine.native.tables import WORD_BITS, Family, Pool, TableBuilder, words
 from spacedsl.engine.native.tallies import tallied
 from spacedsl.engine.objects import Key, Objects
@@ -169,7 +169,7 @@ class _Filler:
             kept.extend(graph.arrays.values())
             structure.node_count, structure.call_count = len(graph.arrays["nodes"]), graph.calls
 
-        cells[decisions(self.objects, self.layout), CELL_FIELDS.index("is_decision")] = 1
+        cells[decided_cells(self.space, self.layout), CELL_FIELDS.index("is_decision")] = 1
         has_limits = bool(self.space.quantities)
         return NativeInstance(
             library, structure, self.interface.checks, len(initial), size, has_limits, ground_graph, kept
@@ -188,9 +188,8 @@ class _Filler:
         column = {name: cells[:, place] for place, name in enumerate(CELL_FIELDS)}
         for name in ("twin", "row", "universe"):
             column[name][:] = -1
-        for name, others in layout.others.items():
-            own, paired = layout.entries[name].values, others >= 0
-            column["twin"][own[paired]] = own[others[paired]]
+        for pairs in layout.twin_cells():
+            column["twin"][pairs[:, 0]] = pairs[:, 1]
         self.rows.place(column["row"], column["bit"])
         keys: list[Array] = [np.zeros(1, np.int32)]
         active: list[Array] = [np.zeros(1, np.uint64)]

@@ -23,7 +23,6 @@ from spacedsl.engine.quantities.grounding import Grounding
 from spacedsl.engine.quantities.nodes import Graph, Node, Op
 from spacedsl.engine.quantities.sites import Site, sites
 from spacedsl.engine.static import Statics
-from spacedsl.language.space import Counter
 
 Key = tuple[int, ...]
 
@@ -122,13 +121,6 @@ def _ordered(node: Node) -> tuple[tuple[int, ...], int]:
     pairs = list(zip(node.operands, node.data, strict=True))
     added = [n for n, sign in pairs if sign > 0]
     return (*added, *(n for n, sign in pairs if sign < 0)), len(added)
-
-
-def decisions(objects: Objects, layout: Layout) -> list[int]:
-    """The cells of enums and integers."""
-    choices = objects.space.choices.values()
-    decided = (choice.name for choice in choices if not isinstance(choice, Counter))
-    return [cell for name in decided for cell in layout.entries[name].values.tolist()]
 
 
 def _signed(value: int) -> int:
