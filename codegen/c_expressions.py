@@ -123,10 +123,10 @@ def element(tensor: str, index: Index, kind: Type, access: str) -> str:
     return f"*({const}{kind}_unaligned *)&{first}"
 
 
-def distance(index: Index, shares: Sequence[Share] = ()) -> str:
+def distance(index: Index, shares: Sequence[tuple[str, Share]] = ()) -> str:
     """From the first element of a tensor, in elements."""
     terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
-    terms += [f"{c_name(s.variable)} % {s.modulus} / {s.divisor} * {s.stride}" for s in shares]
+    terms += [f"{c_name(v)} % {s.modulus} / {s.divisor} * {s.stride}" for v, s in shares]
     if index.constant or not terms:
         terms.append(str(index.constant))
     return " + ".join(terms)

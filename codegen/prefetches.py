@@ -40,32 +40,23 @@ class Request:
     """The element at which the first line begins where all loops stand at 0."""
     moved: tuple[tuple[Fused, int], ...]
     """Loops that lead to other lines, and how many elements one iteration of each is."""
-    shares: tuple[tuple[Fused, Digit], ...]
+    shares: tuple[tuple[Fused, Share], ...]
     offsets: tuple[int, ...]
     """Of the lines that one iteration asks for, in elements."""
 
     def statements(self, place: Place) -> Iterator[Prefetch]:
         """Where each loop has the variable of its place."""
         terms = [(_variable(node, place), step) for node, step in self.moved]
-        shares: list[Share] = []
-        for node, digit in self.shares:
+        shares: list[tuple[str, Share]] = []
+        for node, share in self.shares:
             variable = _variable(node, place)
-            if digit.modulus == node.size and digit.divisor == 1:
-                terms.append((variable, digit.stride))
+            if share.modulus == node.size and share.divisor == 1:
+                terms.append((variable, share.stride))
             else:
-                shares.append(Share(variable, digit.modulus, digit.divisor, digit.stride))
+                shares.append((variable, share))
         terms.sort(key=lambda term: -abs(term[1]))
         for offset in self.offsets:
             yield Prefetch(self.tensor, Index(self.start + offset, tuple(terms)), tuple(shares))
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    """`variable % modulus / divisor`, and how many elements it counts in."""
-
-    modulus: int
-    divisor: int
-    stride: int
 
 
 def requests(
@@ -156,7 +147,7 @@ def _runs(box: Sequence[tuple[int, int]], line: int) -> tuple[int, list[tuple[in
 
 def _shared_out(
     lines: Sequence[tuple[int, int]], loops: Sequence[Fused]
-) -> tuple[tuple[tuple[Fused, Digit], ...], tuple[int, ...]]:
+) -> tuple[tuple[tuple[Fused, Share], ...], tuple[int, ...]]:
     """Which lines an iteration of the loops asks for: how each loop moves them, and those of the first."""
     rest = [number for number, _ in lines]
     taken = list[tuple[Fused, int, int, int, int]]()
@@ -172,7 +163,7 @@ def _shared_out(
             rest[which], parts[which] = math.ceil(rest[which] / count), parts[which] * count
             modulus = divisor
     shares = tuple(
-        (loop, Digit(modulus, divisor, lines[which][1] * rest[which] * before))
+        (loop, Share(modulus, divisor, lines[which][1] * rest[which] * before))
         for loop, modulus, divisor, which, before in taken
     )
     ranges = (range(0, number * stride, stride) for number, (_, stride) in zip(rest, lines, strict=True))

@@ -13,7 +13,7 @@ Nothing is decided or optimised here.
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride), in elements
-    Share      = loop variable % modulus / divisor * stride, in elements
+    Share      = (of a loop variable) % modulus / divisor * stride, in elements
     Type       = dtype, lanes
 
 A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
@@ -232,9 +232,8 @@ class PartialStore:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`variable % modulus / divisor`, rounded down, times `stride`, in elements."""
+    """How a loop's variable leads to other elements: `% modulus / divisor`, rounded down, times `stride`."""
 
-    variable: str
     modulus: int
     divisor: int
     stride: int
@@ -242,11 +241,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Asks for a cache line: that of the element at `index` and all `shares`, also where there is none."""
+    """Asks for a cache line: that of the element at `index` and all `shares`, also where there is none.
+
+    `shares`: loop variables with what each of them adds to the index.
+    """
 
     tensor: str
     index: Index
-    shares: tuple[Share, ...] = ()
+    shares: tuple[tuple[str, Share], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ class _Checker:
             case PartialStore(tensor, index, value, count):
                 self.store(tensor, index, value, _part(type_of(value), count), scope)
             case Prefetch(tensor, index, shares):
-                self.prefetch(tensor, [v for v, _ in index.terms] + [s.variable for s in shares], scope)
+                self.prefetch(tensor, [v for v, _ in (*index.terms, *shares)], scope)
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""

@@ -135,7 +135,7 @@ def events(program: Program) -> Iterator[Event]:
                 case Branch(variable, limit, inner, otherwise):
                     yield from block(inner if at[variable] < limit else otherwise, at)
                 case Prefetch(tensor, index, shares):
-                    shared = sum(at[s.variable] % s.modulus // s.divisor * s.stride for s in shares)
+                    shared = sum(at[v] % s.modulus // s.divisor * s.stride for v, s in shares)
                     yield Event(at, tensor, (lines(tensor, index, at, shared),), True)
                 case Assign(_, value) | Store(_, _, value) | PartialStore(_, _, value):
                     yield from loads(value, at)
