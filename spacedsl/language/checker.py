@@ -16,9 +16,10 @@ from spacedsl.language import choices, quantities, quotients, sets, space, synta
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.cycles import by_need
 from spacedsl.language.dependencies import check_dependencies
+from spacedsl.language.headers import CounterHeader, Declared, Misdeclared, QuantityHeader
 from spacedsl.language.host import HostKind
 from spacedsl.language.inclusion import as_written
-from spacedsl.language.names import CounterNames, Misdeclared, Named, Names, QuantityNames
+from spacedsl.language.names import Names
 from spacedsl.language.orderings import Listing
 from spacedsl.language.report import Report
 
@@ -120,7 +121,7 @@ class _Checker:
                 continue
             first[name.text] = name
             declared[name.text] = declaration, position
-        headers: dict[str, Named] = {}
+        headers: dict[str, Declared] = {}
         order, broken = self._by_need({name: d for name, (d, _) in declared.items()})
         for text in order:
             # What has a wrong header has been reported; its uses are not reported again.
@@ -156,7 +157,7 @@ class _Checker:
         }
         for name, values in types.items():
             header = self.names.choices[name]
-            assert isinstance(header, QuantityNames)
+            assert isinstance(header, QuantityHeader)
             if isinstance(values, Misdeclared):
                 self.names.choices[name] = values
             else:
@@ -167,13 +168,13 @@ class _Checker:
         header = self.names.choices[name.text]
         return not isinstance(header, Misdeclared) and header.span == name.span
 
-    def _header(self, declaration: syntax.Declaration, position: int) -> Named | None:
+    def _header(self, declaration: syntax.Declaration, position: int) -> Declared | None:
         match declaration:
             case syntax.Quantity(name, params):
                 scope = self.names.parameters(params)
                 if scope is None:
                     return None
-                return QuantityNames(name.text, tuple(scope.values()), None, name.span)
+                return QuantityHeader(name.text, tuple(scope.values()), None, name.span)
             case syntax.Map():
                 return self._map(declaration)
             case syntax.Quotient():
@@ -212,7 +213,7 @@ class _Checker:
                 self._check_choice(declaration)
             case syntax.Quantity(name):
                 header = self.names.choices[name.text]
-                if self._is_declared_by(name) and isinstance(header, QuantityNames):
+                if self._is_declared_by(name) and isinstance(header, QuantityHeader):
                     quantity = quantities.check_quantity(self.names, declaration, header)
                     if quantity is not None:
                         self.quantities[name.text] = quantity
@@ -249,7 +250,7 @@ class _Checker:
         if not self._is_declared_by(declaration.name):
             return
         header = self.names.choices[declaration.name.text]
-        if isinstance(header, CounterNames):
+        if isinstance(header, CounterHeader):
             assert isinstance(declaration, syntax.CounterChoice)
             counter = choices.counter(self.names, declaration, header)
             if counter is not None:

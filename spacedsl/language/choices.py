@@ -14,8 +14,9 @@ from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.cycles import by_need
+from spacedsl.language.headers import CounterHeader, QuantityHeader, Valued
 from spacedsl.language.host import HostExpression
-from spacedsl.language.names import CounterNames, Names, QuantityNames, ValueNames
+from spacedsl.language.names import Names
 from spacedsl.language.report import did_you_mean
 
 Enum = syntax.EnumChoice | syntax.OrderedChoice
@@ -26,7 +27,7 @@ MOST_VALUES = 64
 """The values of an enum are the bits of one word."""
 
 
-def declare(names: Names, declaration: syntax.Choice, position: int) -> ValueNames | None:
+def declare(names: Names, declaration: syntax.Choice, position: int) -> Valued | None:
     """What uses of the choice need to know; None where its header is wrong, which has been reported."""
     scope = names.parameters(declaration.params)
     params = None if scope is None else tuple(scope.values())
@@ -45,7 +46,7 @@ def declare(names: Names, declaration: syntax.Choice, position: int) -> ValueNam
         case syntax.CounterChoice():
             if params is None:
                 return None
-            return CounterNames(
+            return CounterHeader(
                 name=declaration.name.text,
                 params=params,
                 visibility=space.Visibility(
@@ -252,7 +253,7 @@ def _remark(
         conditions.report.warning("SP105", message, span)
 
 
-def counter(names: Names, declaration: syntax.CounterChoice, header: CounterNames) -> space.Counter | None:
+def counter(names: Names, declaration: syntax.CounterChoice, header: CounterHeader) -> space.Counter | None:
     """The counter; None where something is wrong with it, which has been reported."""
     params = {p.name: p for p in header.params}
     scope = names.bind(declaration.foralls, params)
@@ -308,7 +309,7 @@ def _at_least(names: Names, written: syntax.Number, neutral: int) -> int | None:
 def _amount(
     names: Names,
     written: syntax.Number | syntax.Host | syntax.Use,
-    header: CounterNames,
+    header: CounterHeader,
     conditions: Conditions,
 ) -> int | HostExpression | space.Use | None:
     """What is added or multiplied for each binding."""
@@ -324,18 +325,18 @@ def _amount(
         message = f"`{use.choice}` is an enum: it has no number to count"
         names.report.error("SP041", message, written.span, "count a number `when:` it has a value")
         return None
-    if isinstance(choice, QuantityNames):
+    if isinstance(choice, QuantityHeader):
         message = f"`{use.choice}` is a quantity: a counter adds integer choices and counters"
         hint = "declare a quantity with `sum $x in SET: ..` instead of the counter"
         names.report.error("SP041", message, written.span, hint)
         return None
-    if isinstance(choice, CounterNames) and not _counts(names, written, header, choice, conditions):
+    if isinstance(choice, CounterHeader) and not _counts(names, written, header, choice, conditions):
         return None
     return use
 
 
 def _counts(
-    names: Names, written: syntax.Use, header: CounterNames, inner: CounterNames, conditions: Conditions
+    names: Names, written: syntax.Use, header: CounterHeader, inner: CounterHeader, conditions: Conditions
 ) -> bool:
     """Whether a counter may be made of another."""
     declared = (inner.span, "declared here")

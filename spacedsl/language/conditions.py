@@ -12,8 +12,9 @@ from typing import TypeGuard
 
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
+from spacedsl.language.headers import CounterHeader, QuantityHeader, Valued
 from spacedsl.language.host import HostExpression, host_expression
-from spacedsl.language.names import CounterNames, Names, QuantityNames, Scope, ValueNames
+from spacedsl.language.names import Names, Scope
 from spacedsl.language.ordered import MIRRORED, compare, order_of
 from spacedsl.language.remarks import truth
 from spacedsl.language.report import Report
@@ -83,7 +84,7 @@ class Conditions:
                 self._no_condition(expression)
                 return None
 
-    def _use(self, use: syntax.Use) -> tuple[space.Use, ValueNames] | None:
+    def _use(self, use: syntax.Use) -> tuple[space.Use, Valued] | None:
         return self.names.use(use, self.scope, self.within_branch)
 
     def _formulas(
@@ -234,7 +235,7 @@ class Conditions:
         """Whether the counters involved show enough for this comparison."""
         for side, other in ((left, "right"), (right, "left")):
             choice = None if side.use is None else self.names.choices[side.use.choice]
-            if not isinstance(choice, CounterNames) or choice.visibility is space.Visibility.FULL:
+            if not isinstance(choice, CounterHeader) or choice.visibility is space.Visibility.FULL:
                 continue
             word = choice.visibility.value
             if self.purpose is Purpose.OBSERVED and choice.visibility is space.Visibility.HALF:
@@ -318,7 +319,7 @@ class Conditions:
                 "SP052", message, factor.span, f"ask for its values: `{factor.span.text} is VALUE`"
             )
             return None
-        if isinstance(choice, CounterNames) and not self.declared_before(choice):
+        if isinstance(choice, CounterHeader) and not self.declared_before(choice):
             message = f"`{use.choice}` is declared after the counter that looks at it"
             self.report.error(
                 "SP040", message, factor.span, "move its declaration up", (choice.span, "declared here")
@@ -326,7 +327,7 @@ class Conditions:
             return None
         return use
 
-    def declared_before(self, counter: CounterNames) -> bool:
+    def declared_before(self, counter: CounterHeader) -> bool:
         return self.position is None or counter.position < self.position
 
     def _not_affine(self, expression: syntax.Expression) -> None:
@@ -370,15 +371,15 @@ def _terms(expression: syntax.Expression, sign: int) -> list[tuple[int, syntax.E
             return [(sign, other)]
 
 
-def _kind(choice: ValueNames) -> str:
+def _kind(choice: Valued) -> str:
     match choice:
         case space.EnumChoice():
             return "an enum"
         case space.IntegerChoice():
             return "an integer choice"
-        case QuantityNames():
+        case QuantityHeader():
             return "a quantity"
-        case CounterNames():
+        case CounterHeader():
             return "a counter"
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import space, syntax
+from spacedsl.language.headers import Declared, Misdeclared, SetHeader, Valued
 from spacedsl.language.host import AMBIENT, HostExpression, HostKind, host_expression
 from spacedsl.language.host_runtime import BUILTINS
 from spacedsl.language.inclusion import Meant, includes, meant, substituted
@@ -24,60 +25,13 @@ Scope = dict[str, space.Binder]
 arguments are added to it: they are variables with a name that nobody can have written."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetNames:
-    """What can be said of a set from its header alone."""
-
-    name: syntax.Name
-    params: tuple[str, ...]
-    param_sets: tuple[Meant, ...]
-    """Of each parameter, over the names of those before it."""
-    supersets: tuple[Meant, ...]
-    """Over the names of the parameters."""
-
-
-@dataclass(frozen=True, slots=True)
-class CounterNames:
-    """What can be said of a counter from its header alone; `position` orders the declarations."""
-
-    name: str
-    params: tuple[space.Binder, ...]
-    visibility: space.Visibility
-    product: bool
-    position: int
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class QuantityNames:
-    """What can be said of a quantity from its header, and its type, which its body shows."""
-
-    name: str
-    params: tuple[space.Binder, ...]
-    values: tuple[str, ...] | None
-    """Of an ordered enum's type; None for integers."""
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Misdeclared:
-    """A declared name whose header is wrong: that has been reported, and its uses need not be."""
-
-    span: Span
-
-
-ValueNames = space.EnumChoice | space.IntegerChoice | CounterNames | QuantityNames
-"""What has a value on objects."""
-
-Named = ValueNames | space.Map | Misdeclared
-"""Choices, quantities and maps share one namespace."""
-
-
 @dataclass(slots=True)
 class Names:
+    """All that is declared, by name; what is wrong with a use of it is reported."""
+
     report: Report
-    sets: dict[str, SetNames] = field(default_factory=dict)
-    choices: dict[str, Named] = field(default_factory=dict)
+    sets: dict[str, SetHeader] = field(default_factory=dict)
+    choices: dict[str, Declared] = field(default_factory=dict)
     images: dict[str, space.SetDef] = field(default_factory=dict)
     """What parameters and supersets with maps in their arguments stand for: no file can name them."""
     quotients: frozenset[str] = frozenset()
@@ -149,7 +103,7 @@ class Names:
         params = (param.name for param in mapped.params)
         return substituted(self.meant(mapped.target), dict(zip(params, ref.args, strict=True)))
 
-    def find_set(self, name: syntax.Name) -> SetNames | None:
+    def find_set(self, name: syntax.Name) -> SetHeader | None:
         if name.text not in self.sets:
             hint = did_you_mean(name.text, self.sets, f'declare it: `set {name.text}: iterator = "..." end`')
             self.report.error("SP012", f"unknown set `{name.text}`", name.span, hint)
@@ -307,7 +261,7 @@ class Names:
 
     # Choices
 
-    def find_choice(self, name: syntax.Name) -> Named | None:
+    def find_choice(self, name: syntax.Name) -> Declared | None:
         if name.text not in self.choices:
             operators = "quantities have min, max, floor, ceil; Python stands in double quotes"
             hint = did_you_mean(name.text, self.choices, operators if name.text in BUILTINS else None)
@@ -316,7 +270,7 @@ class Names:
         self.used_choices.add(name.text)
         return self.choices[name.text]
 
-    def find_value(self, name: syntax.Name) -> ValueNames | None:
+    def find_value(self, name: syntax.Name) -> Valued | None:
         """What has a value on objects, by name; None where there is no such thing."""
         found = self.find_choice(name)
         if isinstance(found, space.Map):
@@ -328,7 +282,7 @@ class Names:
 
     def use(
         self, use: syntax.Use, scope: Scope, within_branch: bool = False
-    ) -> tuple[space.Use, ValueNames] | None:
+    ) -> tuple[space.Use, Valued] | None:
         """A choice or quantity on objects, checked for their sets; None where something is wrong."""
         choice = self.find_value(use.name)
         if choice is None:

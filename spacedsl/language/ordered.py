@@ -7,7 +7,8 @@ of positions. What is wrong has been reported where None is returned.
 from __future__ import annotations
 
 from spacedsl.language import space, syntax
-from spacedsl.language.names import Names, QuantityNames, Scope
+from spacedsl.language.headers import QuantityHeader
+from spacedsl.language.names import Names, Scope
 from spacedsl.language.report import did_you_mean
 
 Order = tuple[str, ...]
@@ -28,7 +29,7 @@ def order_of(names: Names, expression: syntax.Expression) -> Order | None:
     named = names.choices.get(expression.name.text) if isinstance(expression, syntax.Use) else None
     if isinstance(named, space.EnumChoice) and named.ordered:
         return named.values
-    return named.values if isinstance(named, QuantityNames) else None
+    return named.values if isinstance(named, QuantityHeader) else None
 
 
 def show_order(order: Order) -> str:

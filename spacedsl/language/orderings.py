@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spacedsl.language import space, syntax
-from spacedsl.language.names import CounterNames, Misdeclared, Names, QuantityNames, Scope
+from spacedsl.language.headers import CounterHeader, Misdeclared, QuantityHeader
+from spacedsl.language.names import Names, Scope
 from spacedsl.language.report import did_you_mean
 
 DYNAMIC_RULES = ("smallest_domain",)
@@ -111,7 +112,7 @@ class Listing:
         if isinstance(choice, space.Map):
             self.names.report.error("SP028", f"`{name.text}` is a map: nothing is decided", name.span)
             return None
-        if isinstance(choice, CounterNames | QuantityNames) or name.text in self.representatives:
+        if isinstance(choice, CounterHeader | QuantityHeader) or name.text in self.representatives:
             message = f"`{name.text}` follows from other choices and is never decided"
             self.names.report.warning("SP082", message, name.span, "remove it")
         return choice

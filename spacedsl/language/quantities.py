@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from spacedsl.language import space, syntax
 from spacedsl.language.conditions import Conditions, Purpose
 from spacedsl.language.constants import constant
-from spacedsl.language.names import CounterNames, Misdeclared, Names, QuantityNames, Scope, ValueNames
+from spacedsl.language.headers import CounterHeader, Misdeclared, QuantityHeader, Valued
+from spacedsl.language.names import Names, Scope
 from spacedsl.language.ordered import Order, order_of, show_order, value_number
 
 # Types
@@ -96,7 +97,7 @@ def _order_with(
 
 
 def check_quantity(
-    names: Names, declaration: syntax.Quantity, header: QuantityNames
+    names: Names, declaration: syntax.Quantity, header: QuantityHeader
 ) -> space.Quantity | None:
     """The quantity; None where something is wrong with it, which has been reported."""
     scope: Scope = {p.name: p for p in header.params}
@@ -188,7 +189,7 @@ class _Terms:
             return None
         return space.Reading(found[0], use.span)
 
-    def _readable(self, use: syntax.Use, named: ValueNames) -> bool:
+    def _readable(self, use: syntax.Use, named: Valued) -> bool:
         """Whether the values of what is used are of the quantity's type, and known at both ends."""
         report = self.names.report
         declared = (named.span, "declared here")
@@ -206,7 +207,7 @@ class _Terms:
             message = f"`{named.name}` gives {of}, among {among}"
             report.error("SP047", message, use.span, "a quantity is of one type", declared)
             return False
-        if isinstance(named, CounterNames) and named.visibility is not space.Visibility.FULL:
+        if isinstance(named, CounterHeader) and named.visibility is not space.Visibility.FULL:
             word = named.visibility.value
             message = f"`{named.name}` does not show both its ends"
             report.error("SP044", message, use.span, f"declare it without `{word}`", declared)
@@ -287,7 +288,7 @@ class _Terms:
         while isinstance(subject, syntax.Group):
             subject = subject.operand
         use: space.Use | None = None
-        choice: ValueNames | None = None
+        choice: Valued | None = None
         if isinstance(subject, syntax.Use):
             found = self.names.use(subject, self.scope, self.within_branch)
             if found is None:

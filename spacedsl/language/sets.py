@@ -12,9 +12,10 @@ from dataclasses import replace
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
 from spacedsl.language.cycles import by_need
+from spacedsl.language.headers import SetHeader
 from spacedsl.language.host import HostExpression
 from spacedsl.language.inclusion import Meant, as_written, without
-from spacedsl.language.names import Names, SetNames, variables
+from spacedsl.language.names import Names, variables
 from spacedsl.language.report import did_you_mean
 
 KEYS = ("type", "iterator", "reverse")
@@ -32,10 +33,10 @@ IGNORED_KEYS = (
 """Keys of older files, which only a statically typed host needs."""
 
 
-def header(declaration: syntax.Set | syntax.Quotient) -> SetNames:
+def header(declaration: syntax.Set | syntax.Quotient) -> SetHeader:
     """The set's name, parameters and supersets as they are written; nothing is looked up."""
     uses = declaration.supersets if isinstance(declaration, syntax.Set) else (declaration.item.set,)
-    return SetNames(
+    return SetHeader(
         name=declaration.name,
         params=tuple(p.variable.name for p in declaration.params),
         param_sets=tuple(as_written(p.set) for p in declaration.params),

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, Span
 from spacedsl.language import space, syntax
-from spacedsl.language.names import CounterNames, Named, Names, QuantityNames, SetNames
+from spacedsl.language.headers import CounterHeader, Declared, QuantityHeader, SetHeader
+from spacedsl.language.names import Names
 from spacedsl.language.orderings import Listing
 from spacedsl.language.parser import parse_spelled
 from spacedsl.language.report import Report, did_you_mean
@@ -55,16 +56,18 @@ def _check_single_name(of: space.Space, source: Source) -> None:
 
 def names_of(of: space.Space) -> Names:
     """The table of names with which a space was checked."""
-    choices: dict[str, Named] = {}
+    choices: dict[str, Declared] = {}
     for choice in of.choices.values():
         if isinstance(choice, space.Counter):
-            choices[choice.name] = CounterNames(
+            choices[choice.name] = CounterHeader(
                 choice.name, choice.params, choice.visibility, choice.product, 0, choice.span
             )
         else:
             choices[choice.name] = choice
     for quantity in of.quantities.values():
-        choices[quantity.name] = QuantityNames(quantity.name, quantity.params, quantity.values, quantity.span)
+        choices[quantity.name] = QuantityHeader(
+            quantity.name, quantity.params, quantity.values, quantity.span
+        )
     choices |= of.maps
     names = Names(Report(), choices=choices)
     names.images = {s.name: s for s in of.sets.values() if isinstance(s.iterator, space.Image)}
@@ -84,8 +87,8 @@ def _set_names(
     params: tuple[space.Binder, ...],
     supersets: tuple[space.SetRef, ...],
     span: Span,
-) -> SetNames:
-    return SetNames(
+) -> SetHeader:
+    return SetHeader(
         syntax.Name(name, span),
         tuple(param.name for param in params),
         tuple(names.meant(param.set) for param in params),
