@@ -2,7 +2,7 @@
 
 In: a kernel's backbone and the decisions about it. Out: a sequence of `Fused` dimensions and
 instructions, in the order of execution. Whatever is not the order of some program is refused here;
-whether the values then flow as they should is for `lower.py` and for the check of the results.
+whether the values then flow as they should is for `instructions.py` and for the check of the results.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ structure, in which no level goes beyond the extent of its index. With an index 
 The tile of 7 is divided in the same way: fewer iterations of its loops, fewer unrolled copies, fewer lanes
 of a vector. All of these numbers are constants. A parallel loop is always guarded, so that threads share the
 last tile, too; a level inside a tile that is not whole is always peeled. What a vector of fewer lanes is in
-registers and in memory is for `lower.py`.
+registers and in memory is for `instructions.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,241 @@
+"""Instructions: what an instance of one does, at its place in loops and unrolled copies.
+
+In: an instruction, and where the dimensions around it stand. Out: statements of the program tree. A user
+finds the instance that made its operand through the mapping of dimensions: in a register, or in a temporary.
+Readers combine the partial results of a reduction. Of a vector that is not whole, memory beyond the index is
+left alone, and so are the lanes that a reduction has no term for. Loops are for `lower.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps
+from spacedsl.codegen.nest import Implementation, LoweringError
+from spacedsl.codegen.partials import Partials, accumulator, combination
+from spacedsl.codegen.program import (
+    CONVERSIONS,
+    Add,
+    Apply,
+    Assign,
+    Blend,
+    Broadcast,
+    Convert,
+    Div,
+    Expression,
+    FirstLane,
+    Fma,
+    Index,
+    LaneReduction,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Number,
+    ParameterValue,
+    PartialLoad,
+    PartialStore,
+    Statement,
+    Store,
+    Sub,
+    Type,
+    type_of,
+)
+from spacedsl.codegen.registers import Registers
+from spacedsl.codegen.temporaries import Temporary
+from spacedsl.kernels.linalg import backbone
+from spacedsl.kernels.linalg.backbone import (
+    FUNCTIONS,
+    Accumulator,
+    Dimension,
+    DType,
+    Instruction,
+    Op,
+    Operand,
+    Tensor,
+    Value,
+    neutral,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    implementation: Implementation
+    registers: Registers
+    temporaries: Mapping[Instruction, Temporary]
+    """By the instructions whose values go through memory."""
+
+    def statements(self, instruction: Instruction, place: Place) -> tuple[Statement, ...]:
+        """What one instance does; raises `LoweringError` where its operands are not to be had there."""
+        vector = self.registers.vector_dim(instruction)
+        for dim in instruction.dims:
+            if dim is not vector and dim not in place:
+                raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
+        part = self.part(instruction, place)
+        if instruction.op is Op.STORE:
+            value = self.operand(instruction, instruction.operands[0], place)
+            is_streamed = self.implementation.is_streamed(instruction)
+            return (_store(*self.element(instruction, place), value, part, is_streamed=is_streamed),)
+        unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
+        value = self.value(instruction, place)
+        if instruction in self.registers.partials:
+            return self.started(instruction, value, unrolled)
+        register = self.registers.of(instruction, unrolled)
+        if part is not None and vector in instruction.reduced_dims:
+            value = Blend(value, register, part.count)
+        temporary = self.temporaries.get(instruction)
+        if temporary is None:
+            return (Assign(register, value),)
+        return (Assign(register, value), _store(*self.kept(instruction, temporary, place), register, part))
+
+    def started(
+        self, initialiser: Instruction, value: Expression, unrolled: Mapping[Dimension, int]
+    ) -> tuple[Statement, ...]:
+        """The first of the partial results begins with `value`, the others with what changes nothing."""
+        partials = self.registers.partials[initialiser]
+        nothing = Number(neutral(partials.combine, initialiser.dtype), Type(initialiser.dtype))
+        if partials.lanes > 1:
+            value = FirstLane(value, partials.lanes, partials.combine)
+        first, *others = self.registers.partials_of(initialiser, unrolled)
+        rest = (Assign(register, _spread(nothing, register.type.lanes)) for register in others)
+        return (Assign(first, value), *rest)
+
+    def value(self, instruction: Instruction, place: Place) -> Expression:
+        if instruction.op is Op.LOAD:
+            tensor, index = self.element(instruction, place)
+            kind, part = Type(tensor.dtype, self.registers.lanes(instruction)), self.part(instruction, place)
+            if part is not None:
+                return _converted(PartialLoad(tensor.name, index, kind, part.count), instruction.dtype)
+            return _converted(Load(tensor.name, index, kind), instruction.dtype)
+        values = [self.operand(instruction, o, place) for o in instruction.operands]
+        match instruction.op, values:
+            case Op.MOVE, [a]:
+                return a
+            case Op.NEG, [a]:
+                return Neg(a)
+            case Op.ADD, [a, b]:
+                return Add(a, b)
+            case Op.SUB, [a, b]:
+                return Sub(a, b)
+            case Op.MUL, [a, b]:
+                return Mul(a, b)
+            case Op.DIV, [a, b]:
+                return Div(a, b)
+            case Op.FMA, [a, b, c]:
+                return Fma(a, b, c)
+            case Op.MAX, [a, b]:
+                return Max(a, b)
+            case Op.MIN, [a, b]:
+                return Min(a, b)
+            case op, [a] if op in FUNCTIONS:
+                return Apply(op, a)
+        raise LoweringError(f"{instruction!r}: {instruction.op.value} with {len(values)} operands")
+
+    def part(self, instruction: Instruction, place: Place) -> Lanes | None:
+        """The lanes that an instance uses, where that is only a part of its vector."""
+        vector = self.registers.vector_dim(instruction)
+        found = None if vector is None else place.get(vector)
+        return found if isinstance(found, Lanes) else None
+
+    def element(self, instruction: Instruction, place: Place) -> tuple[Tensor, Index]:
+        """What an instance loads or stores."""
+        if instruction.maker is not None:
+            return self.kept(instruction, self.temporaries[instruction.maker], place)
+        access, vector = _access(instruction), self.registers.vector_dim(instruction)
+        steps = tensor_steps(access, self.implementation.size)
+        return access.tensor, element(instruction, vector, access.offset, steps, place)
+
+    def kept(self, instruction: Instruction, temporary: Temporary, place: Place) -> tuple[Tensor, Index]:
+        """The element of a temporary that an instance of its maker writes or of a reload loads."""
+        vector = self.registers.vector_dim(instruction)
+        return temporary.tensor, element(instruction, vector, 0, temporary.strides, place)
+
+    def operand(self, user: Instruction, operand: Operand, place: Place) -> Expression:
+        """The operand of one instance of `user`, with as many lanes as it has."""
+        lanes = self.registers.lanes(user)
+        scalar = Type(user.dtype)
+        match operand:
+            case backbone.Number(number):
+                return _spread(Number(number, scalar), lanes)
+            case backbone.ParameterValue(parameter):
+                value = ParameterValue(parameter.name, Type(parameter.dtype))
+                return _spread(_converted(value, user.dtype), lanes)
+            case Accumulator():
+                unrolled = {d: i for d, i in place.items() if isinstance(i, int)}
+                return self.registers.of(user, unrolled)
+            case Value(instruction, mapping):
+                if instruction not in self.temporaries:
+                    return self.made(user, instruction, mapping, place)
+                reload = next(r for r in instruction.reloads if user in r.consumers)
+                return self.made(user, reload, tuple((d, d.mapped_to[0]) for d in reload.dims), place)
+
+    def made(
+        self,
+        user: Instruction,
+        maker: Instruction,
+        mapping: tuple[tuple[Dimension, Dimension], ...],
+        place: Place,
+    ) -> Expression:
+        unrolled = {m: i for m, u in mapping if isinstance(i := place.get(u), int)}
+        if maker.reduced_dims:
+            # Every iteration of the reduced dimensions ends in the same register.
+            unrolled |= dict.fromkeys(maker.reduced_dims, 0)
+        value, partials = self.result(maker, unrolled)
+        lanes, vector = self.registers.lanes(user), self.registers.vector_dim(maker)
+        if partials is not None and partials.lanes > 1:
+            return _spread(LaneReduction(value, partials.combine), lanes)
+        if type_of(value).lanes == 1:
+            return _spread(value, lanes)
+        if (vector, self.registers.vector_dim(user)) not in mapping or type_of(value).lanes != lanes:
+            raise LoweringError(f"the lanes of {maker!r} are not those of {user!r}, which uses its value")
+        return value
+
+    def result(
+        self, maker: Instruction, unrolled: Mapping[Dimension, int]
+    ) -> tuple[Expression, Partials | None]:
+        """What one instance made, lanes of partial results still apart."""
+        start = accumulator(maker) if maker.reduced_dims else None
+        initialiser = maker if start is None else start.initialiser
+        partials = self.registers.partials.get(initialiser)
+        if partials is None:
+            return self.registers.of(maker, unrolled), None
+        made = unrolled if start is None else {m: unrolled[u] for m, u in start.mapping if u in unrolled}
+        registers = self.registers.partials_of(initialiser, made)
+        return combination(registers, partials.combine), partials
+
+
+def _store(
+    tensor: Tensor,
+    index: Index,
+    value: Expression,
+    part: Lanes | None,
+    *,
+    is_streamed: bool = False,
+) -> Statement:
+    """Of a vector of which only some lanes are used, those."""
+    value = _converted(value, tensor.dtype)
+    if part is not None:
+        return PartialStore(tensor.name, index, value, part.count)
+    return Store(tensor.name, index, value, is_streamed)
+
+
+def _spread(value: Expression, lanes: int) -> Expression:
+    return value if lanes == 1 else Broadcast(value, lanes)
+
+
+def _converted(value: Expression, dtype: DType) -> Expression:
+    """In another type; what is between f64 and 16 bits goes through f32."""
+    found = type_of(value).dtype
+    if found is dtype:
+        return value
+    if (found, dtype) not in CONVERSIONS:
+        value = Convert(value, DType.F32)
+    return Convert(value, dtype)
+
+
+def _access(instruction: Instruction) -> backbone.Access:
+    if instruction.access is None:
+        raise LoweringError(f"{instruction!r} accesses no tensor")
+    return instruction.access

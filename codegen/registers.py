@@ -1,0 +1,98 @@
+"""Registers: where the value of each instance of an instruction is kept.
+
+In: a kernel's backbone and the decisions about it. Out: a `Register` for each instance, named by its unrolled
+indices; of a reduction that of its initialiser, which it updates in place, and further ones where it has
+partial results (`partials.py`). What is assigned to them is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.nest import Implementation, LoweringError
+from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combined_by
+from spacedsl.codegen.program import Partial, Register, Type
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+
+
+@dataclass(slots=True)
+class Registers:
+    reductions: tuple[Instruction, ...]
+    """Of the kernel."""
+    implementation: Implementation
+    fresh: Callable[[str], str]
+    """Makes a name unique."""
+    partials: dict[Instruction, Partials] = field(init=False)
+    """By the initialisers of the reductions that have some."""
+    _names: dict[tuple[Instruction, tuple[int, ...]], str] = field(default_factory=dict, init=False)
+    """The names of the instances of instructions, by their unrolled indices."""
+
+    def __post_init__(self) -> None:
+        self.partials = {}
+        for reduction in self.reductions:
+            start = accumulator(reduction)
+            check_accumulator(reduction, self.implementation)
+            found = Partials.of(reduction, self.implementation)
+            if found is not None:
+                self.partials[start.initialiser] = found
+
+    def vector_dim(self, instruction: Instruction) -> Dimension | None:
+        """The dimension whose iterations are lanes."""
+        vectors = [d for d in instruction.dims if self.implementation.kind(d) == "VECTOR"]
+        if len(vectors) > 1:
+            raise LoweringError(f"{instruction!r} has more than one vector dimension: {vectors!r}")
+        return vectors[0] if vectors else None
+
+    def lanes(self, instruction: Instruction) -> int:
+        vector = self.vector_dim(instruction)
+        return 1 if vector is None else self.implementation.size(vector)
+
+    def of(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
+        """The register of one instance; of a reduction, that of the initialiser's instance."""
+        if instruction.reduced_dims:
+            start = accumulator(instruction)
+            made = {m: unrolled[u] for m, u in start.mapping if u in unrolled}
+            register = self.of(start.initialiser, made)
+            if start.initialiser in self.partials:
+                number = self.partials[start.initialiser].number(unrolled)
+                register = self.partials_of(start.initialiser, made)[number]
+            lanes = self.lanes(instruction)
+            if register.type.lanes != lanes:
+                raise LoweringError(
+                    f"{instruction!r} has {lanes} lanes, its initialiser {register.type.lanes}"
+                )
+            return register
+        for dim in instruction.dims:
+            if self.implementation.kind(dim) == "UNROLL" and dim not in unrolled:
+                raise LoweringError(f"the value of {instruction!r} is used without an index for {dim!r}")
+        is_partial = instruction in self.partials and self.partials[instruction].lanes > 1
+        lanes = self.partials[instruction].lanes if is_partial else self.lanes(instruction)
+        return self._named(instruction, unrolled, lanes)
+
+    def partials_of(
+        self, initialiser: Instruction, unrolled: Mapping[Dimension, int]
+    ) -> tuple[Register, ...]:
+        """Of all copies along reduced dimensions; the first is the initialiser's own."""
+        partials, first = self.partials[initialiser], self.of(initialiser, unrolled)
+        free = {u: unrolled[m] for m, u in accumulator(partials.reduction).mapping if m in unrolled}
+        reduction, lanes = partials.reduction, first.type.lanes
+        return (first, *(self._named(reduction, {**free, **copy}, lanes) for copy in partials.copies[1:]))
+
+    def _named(self, instruction: Instruction, unrolled: Mapping[Dimension, int], lanes: int) -> Register:
+        instance = instruction, tuple(unrolled[d] for d in instruction.dims if d in unrolled)
+        if instance not in self._names:
+            self._names[instance] = self.fresh("_".join([instruction.name, *map(str, instance[1])]))
+        return Register(self._names[instance], Type(instruction.dtype, lanes))
+
+    def combined(self, dims: Collection[Dimension]) -> tuple[Partial, ...]:
+        """The accumulators into which all iterations of a parallel dimension combine their values."""
+        found: list[Partial] = []
+        for reduction in self.reductions:
+            if not set(dims) & set(reduction.reduced_dims):
+                continue
+            combine, start = combined_by(reduction), accumulator(reduction).initialiser
+            kind = Type(start.dtype, self.lanes(reduction))
+            names = [name for (maker, _), name in self._names.items() if maker in (start, reduction)]
+            found += [Partial(Register(name, kind), combine) for name in names]
+        return tuple(found)
