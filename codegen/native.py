@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_printer import prototype
+from spacedsl.codegen.c_interface import prototype
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.formats import NUMPY_TYPE, elements

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.build import Compiler, find_compiler
-from spacedsl.codegen.c_printer import print_c, print_header
+from spacedsl.codegen.c_interface import print_header
+from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.native import build_function
 from spacedsl.codegen.nest import CandidateImplementation

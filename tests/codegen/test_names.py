@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.c_printer import print_c, print_header
+from spacedsl.codegen.c_interface import print_header
+from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.names import c_name, entry_name
 from spacedsl.codegen.nest import CandidateImplementation
