@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.kernels.formats import NUMPY_TYPE, numbers
-from spacedsl.kernels.linalg.backbone import Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.reference import view
 
 ALIGNMENT_BYTES = 64

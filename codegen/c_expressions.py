@@ -37,7 +37,7 @@ from spacedsl.codegen.program import (
     operands,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 
 
 def called_function(expression: Expression) -> tuple[Type, str] | None:

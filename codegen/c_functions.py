@@ -24,7 +24,8 @@ from pathlib import Path
 from string import Template
 
 from spacedsl.codegen.program import Type
-from spacedsl.kernels.linalg.backbone import Combine, DType, neutral
+from spacedsl.kernels.linalg.operations import Combine, neutral
+from spacedsl.kernels.linalg.tensors import DType
 
 _TEMPLATES = Path(__file__).parent / "runtime" / "functions.c.in"
 

@@ -47,7 +47,8 @@ from spacedsl.codegen.program import (
     shared_loops,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import Combine, Tensor, neutral
+from spacedsl.kernels.linalg.operations import Combine, neutral
+from spacedsl.kernels.linalg.tensors import Tensor
 
 _SCRATCH = Path(__file__).parent / "runtime" / "scratch.h"
 _POOL = Path(__file__).parent / "runtime" / "pool.h"

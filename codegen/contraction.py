@@ -30,7 +30,7 @@ from spacedsl.codegen.program import (
     shared_loops,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 
 
 def contract(program: Program) -> Program:

@@ -32,7 +32,7 @@ from spacedsl.codegen.worker import LoadedCase, Worker
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.inputs import Array
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
-from spacedsl.kernels.linalg.backbone import Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 
 MOST_BYTES = 1 << 16
 """Of a request or an answer."""

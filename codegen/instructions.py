@@ -46,18 +46,9 @@ from spacedsl.codegen.program import (
 from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.temporaries import Temporary
 from spacedsl.kernels.linalg import backbone
-from spacedsl.kernels.linalg.backbone import (
-    FUNCTIONS,
-    Accumulator,
-    Dimension,
-    DType,
-    Instruction,
-    Op,
-    Operand,
-    Tensor,
-    Value,
-    neutral,
-)
+from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Operand, Value
+from spacedsl.kernels.linalg.operations import FUNCTIONS, Op, neutral
+from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from spacedsl.codegen.program import Branch, Loop, ParallelLoop, Program, Statem
 from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.temporaries import Temporary, temporaries
-from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Scratch, Tensor
+from spacedsl.kernels.linalg.backbone import Instruction, Kernel
+from spacedsl.kernels.linalg.tensors import Scratch, Tensor
 
 
 def lower(kernel: Kernel, implementation: Implementation) -> Program:

@@ -21,7 +21,8 @@ from spacedsl.codegen.c_interface import prototype
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.formats import NUMPY_TYPE, elements
-from spacedsl.kernels.linalg.backbone import DType, Kernel, Tensor
+from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 Array = NDArray[Any]
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from spacedsl.codegen.nest import Implementation, LoweringError
 from spacedsl.codegen.program import Add, Expression, Max, Min, Mul
-from spacedsl.kernels.linalg.backbone import Accumulator, Combine, Dimension, Instruction
+from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction
+from spacedsl.kernels.linalg.operations import Combine
 
 
 @dataclass(frozen=True, slots=True)

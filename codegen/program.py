@@ -31,7 +31,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from spacedsl.kernels.linalg.backbone import Combine, DType, Op, Parameter, Scratch, Tensor
+from spacedsl.kernels.linalg.operations import Combine, Op
+from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,7 @@ class Neg:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """One of `backbone.FUNCTIONS`; of integers, only the absolute value is known."""
+    """One of `operations.FUNCTIONS`; of integers, only the absolute value is known."""
 
     function: Op
     operand: Expression

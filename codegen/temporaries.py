@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spacedsl.codegen.nest import Implementation, LoweringError, present
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel, Tensor
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.kernels.linalg.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)

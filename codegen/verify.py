@@ -50,7 +50,8 @@ from spacedsl.codegen.program import (
     own_memory,
     type_of,
 )
-from spacedsl.kernels.linalg.backbone import FUNCTIONS, DType, Op, Tensor
+from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
+from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 
 class VerificationError(Exception):

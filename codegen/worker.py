@@ -21,7 +21,8 @@ from typing import Any
 from spacedsl.codegen.buffers import GuardedBuffer, TensorBuffer
 from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.messages import Message
-from spacedsl.kernels.linalg.backbone import DType, Kernel
+from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.linalg.tensors import DType
 
 _SCALAR_TYPES: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
     DType.F32: ctypes.c_float,

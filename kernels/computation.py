@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Span
 from spacedsl.kernels.expression import Assignment
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor
 
 
 @dataclass(frozen=True, slots=True)

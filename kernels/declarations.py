@@ -20,7 +20,7 @@ from spacedsl.kernels.expression import (
     Negation,
     parse_size,
 )
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor, dense_strides
+from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor, dense_strides
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
 from spacedsl.kernels.validation import closest

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from spacedsl.kernels.expression import INTEGER_FUNCTIONS, Binary, Call, Constant, walk
 from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import DType, Kernel, Parameter, Tensor
+from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor
 from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import greatest_magnitude, view
 

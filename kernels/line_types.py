@@ -22,7 +22,7 @@ from spacedsl.kernels.expression import (
     walk,
 )
 from spacedsl.kernels.formats import is_held
-from spacedsl.kernels.linalg.backbone import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor
 
 Mistake = tuple[str, str, Span]
 """Code, message, place."""

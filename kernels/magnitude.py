@@ -10,16 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from spacedsl.kernels.linalg.backbone import (
-    FUNCTIONS,
-    Instruction,
-    Kernel,
-    Number,
-    Op,
-    Operand,
-    ParameterValue,
-    Value,
-)
+from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Number, Operand, ParameterValue, Value
+from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
 
 
 def reduction_length(kernel: Kernel) -> int:

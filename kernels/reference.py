@@ -34,7 +34,7 @@ from spacedsl.kernels.expression import (
 )
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import DType, Tensor
+from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 Array = NDArray[Any]
 

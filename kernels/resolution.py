@@ -28,7 +28,7 @@ from spacedsl.kernels.expression import (
     triangular,
     walk,
 )
-from spacedsl.kernels.linalg.backbone import DType, Tensor, dense_strides
+from spacedsl.kernels.linalg.tensors import DType, Tensor, dense_strides
 from spacedsl.kernels.line_types import Known
 from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report

@@ -31,26 +31,21 @@ from spacedsl.kernels.expression import (
 from spacedsl.kernels.linalg.backbone import (
     Access,
     Accumulator,
-    Combine,
     Dimension,
-    DType,
     Index,
     Instruction,
     Kernel,
     Level,
     LogicalDim,
     Number,
-    Op,
     Operand,
-    Parameter,
     ParameterValue,
-    Scratch,
-    Tensor,
     UnevenSize,
     Value,
-    neutral,
 )
+from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.temporaries import add_reloads
+from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
 
 Made = Number | ParameterValue | Instruction

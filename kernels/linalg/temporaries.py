@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, LogicalDim, Op, Value
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, LogicalDim, Value
+from spacedsl.kernels.linalg.operations import Op
 
 
 def may_be_stored(instruction: Instruction) -> bool:

@@ -13,15 +13,15 @@ from typing import Literal, get_args
 
 from spacedsl.kernels.linalg.backbone import (
     Accumulator,
-    DType,
     Instruction,
     Kernel,
     Number,
-    Op,
     Operand,
     ParameterValue,
     Value,
 )
+from spacedsl.kernels.linalg.operations import Op
+from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.search.bounds.certain import Alternatives, Operation, extent_of, varying_indices
 
 Unit = Literal["multiply", "add", "any", "divide", "root", "extreme"]

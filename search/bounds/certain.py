@@ -11,16 +11,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from spacedsl.kernels.linalg.backbone import (
-    Access,
-    Dimension,
-    Instruction,
-    Kernel,
-    LogicalDim,
-    Op,
-    Tensor,
-    Value,
-)
+from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction, Kernel, LogicalDim, Value
+from spacedsl.kernels.linalg.operations import Op
+from spacedsl.kernels.linalg.tensors import Tensor
 
 LINE_BYTES = 64
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Op, Value
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Value
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
     Alternatives,

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
-from spacedsl.kernels.linalg.backbone import DType, Instruction, Value
+from spacedsl.kernels.linalg.backbone import Instruction, Value
+from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.search.bounds.arithmetic import UNITS, Unit
 
 Use = Unit | Literal["load", "store"]

@@ -19,7 +19,7 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Failure
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import Op
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.record import (
     CodeRecord,
     DecisionRecord,

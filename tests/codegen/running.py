@@ -18,7 +18,7 @@ from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.program import Program
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.kernels.reference import view
 from tests.codegen.interpreter import interpret
 

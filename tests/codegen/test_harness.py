@@ -12,7 +12,7 @@ from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.harness import harness_library
 from spacedsl.kernels.formats import elements, numbers
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 from tests.codegen.kernels import matmul
 
 

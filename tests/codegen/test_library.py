@@ -15,7 +15,7 @@ from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.kernels.reference import view
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.running import compiled_difference

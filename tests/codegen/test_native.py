@@ -15,7 +15,7 @@ from spacedsl.codegen.native import Function, build_function
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import check_kernel
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 
 # Row i of x lies 8 elements after row i - 1: there are gaps.
 TEXT = """

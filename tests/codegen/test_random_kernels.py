@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spacedsl.codegen import addresses, lower
 from spacedsl.codegen.program import Index, LaneReduction, Loop, Sub
-from spacedsl.kernels.linalg.backbone import Combine
+from spacedsl.kernels.linalg.operations import Combine
 from tests.codegen.agreement import DisagreementError, outcome
 from tests.codegen.random_kernels import random_kernel
 

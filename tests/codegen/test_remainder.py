@@ -37,7 +37,7 @@ from spacedsl.codegen.program import (
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import LIBRARY

@@ -36,7 +36,8 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.codegen.verify import VerificationError, verify
-from spacedsl.kernels.linalg.backbone import Combine, DType, Tensor
+from spacedsl.kernels.linalg.operations import Combine
+from spacedsl.kernels.linalg.tensors import DType, Tensor
 from tests.codegen.kernels import axpy, matmul
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script

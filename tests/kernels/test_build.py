@@ -20,11 +20,11 @@ from spacedsl.kernels.linalg.backbone import (
     Kernel,
     LogicalDim,
     Number,
-    Op,
     Operand,
     ParameterValue,
     Value,
 )
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tiling import exact_sizes, inferred_factors, tiling
 from spacedsl.kernels.reference import evaluate, view
 from tests.kernels.library_formulas import FIXED, swept_sizes

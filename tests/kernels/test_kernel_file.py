@@ -18,7 +18,7 @@ from spacedsl.kernels.kernel_file import (
     duration_s,
     load_kernel,
 )
-from spacedsl.kernels.linalg.backbone import DType
+from spacedsl.kernels.linalg.tensors import DType
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
 
 COMPUTE = "C[i, j] = sum[p](A[i, p] * B[p, j])"

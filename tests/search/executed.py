@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from spacedsl.codegen import program as tree
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.linalg.backbone import Op
+from spacedsl.kernels.linalg.operations import Op
 
 Executed = Counter[tuple[str, int]]
 """Instructions of the busiest thread, by kind and bytes."""

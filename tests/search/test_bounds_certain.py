@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacedsl.kernels.linalg.backbone import (
-    Access,
-    DType,
-    Instruction,
-    LogicalDim,
-    Op,
-    Tensor,
-    Value,
-)
+from spacedsl.kernels.linalg.backbone import Access, Instruction, LogicalDim, Value
+from spacedsl.kernels.linalg.operations import Op
+from spacedsl.kernels.linalg.tensors import DType, Tensor
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
     distinct_elements,

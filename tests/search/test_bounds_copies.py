@@ -12,7 +12,8 @@ from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance, instantiate
 from spacedsl.kernels.kernel_file import LINALG_SPACE
-from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Op
+from spacedsl.kernels.linalg.backbone import Instruction, Kernel
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language import load_space
 from spacedsl.language.host import Addition, callback
 from spacedsl.search.bounds.certain import LINE_BYTES

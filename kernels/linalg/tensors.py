@@ -1,0 +1,85 @@
+"""What a kernel computes with: element types, arrays and scalar arguments.
+
+In: built from kernel files, and for memory of an implementation's own. Out: frozen records of what lies
+where; strides count elements, `nbytes` bytes. What is done with the elements is for `operations.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class DType(enum.Enum):
+    """Element types: name, bytes, C type. Those of 16 bits are kept in memory, and computed with as f32."""
+
+    F32 = ("f32", 4, "float")
+    F64 = ("f64", 8, "double")
+    I32 = ("i32", 4, "int32_t")
+    BF16 = ("bf16", 2, "uint16_t")
+    F16 = ("f16", 2, "uint16_t")
+
+    @property
+    def label(self) -> str:
+        return self.value[0]
+
+    @property
+    def nbytes(self) -> int:
+        return self.value[1]
+
+    @property
+    def c_name(self) -> str:
+        """Of the formats of 16 bits, C sees the bits."""
+        return self.value[2]
+
+    @property
+    def has_arithmetic(self) -> bool:
+        return self.nbytes > 2
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Of an array without gaps, whose last index moves by one element."""
+    return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An array argument of the kernel; `strides` in elements, one for each extent of `shape`."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_output: bool
+    """Whether the kernel writes it."""
+    pad: tuple[int, ...] = ()
+    """Zeros that are read before and after the elements of each dimension; empty for none."""
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, the gaps of strides included."""
+        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def elements(self) -> int:
+        """Distinct elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory of the implementation's own: an intermediate tensor, a padded input, a temporary."""
+
+    tensor: Tensor
+    is_zeroed: bool
+    """Whether what is never written is 0 and read as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A scalar argument of the kernel, passed by value."""
+
+    name: str
+    dtype: DType
