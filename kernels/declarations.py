@@ -11,16 +11,9 @@ from collections.abc import Mapping
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, counted
 from spacedsl.kernels.computation import Declarations
-from spacedsl.kernels.expression import (
-    REDUCERS,
-    Binary,
-    Constant,
-    Expression,
-    Name,
-    Negation,
-    parse_size,
-)
+from spacedsl.kernels.expression import REDUCERS, Binary, Constant, Expression, Name, Negation
 from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor, dense_strides
+from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
 from spacedsl.kernels.validation import closest

@@ -19,11 +19,12 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_o
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
-from spacedsl.kernels.expression import Assignment, parse_assignment
+from spacedsl.kernels.expression import Assignment
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.kernels.linalg.tiling import Tiling, in_panels, inferred_factors, of_rows, tiling
+from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry

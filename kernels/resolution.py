@@ -13,7 +13,6 @@ from spacedsl.kernels.computation import Computation, Declarations, Padding
 from spacedsl.kernels.expression import (
     FUNCTIONS,
     REDUCERS,
-    TRIANGULAR_CALLS,
     Affine,
     Assignment,
     Binary,
@@ -25,10 +24,10 @@ from spacedsl.kernels.expression import (
     Read,
     Reduction,
     affine,
-    triangular,
     walk,
 )
 from spacedsl.kernels.linalg.tensors import DType, Tensor, dense_strides
+from spacedsl.kernels.line_errors import TRIANGULAR_CALLS, triangular
 from spacedsl.kernels.line_types import Known
 from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report

@@ -15,10 +15,9 @@ from spacedsl.kernels.expression import (
     Negation,
     Read,
     Reduction,
-    parse_assignment,
-    parse_size,
     walk,
 )
+from spacedsl.kernels.line_parser import parse_assignment, parse_size
 from spacedsl.kernels.located_yaml import PlacedText
 
 

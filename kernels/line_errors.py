@@ -1,0 +1,92 @@
+"""What is wrong with a line that the grammar of `compute:` lines refuses.
+
+In: the parser's error and the text. Out: a diagnostic with the repair, also for what other languages write.
+Lines that the grammar accepts are checked in `resolution.py`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from spacedsl.diagnostics import Diagnostic, Span
+from spacedsl.kernels.located_yaml import PlacedText
+
+_TERMINAL_WORDS = {
+    "EQUAL": "`=`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "COMMA": "`,`",
+    "PLUS": "`+`",
+    "MINUS": "`-`",
+    "STAR": "`*`",
+    "SLASH": "`/`",
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "REDUCER": "`sum[..](..)`",
+    "$END": "the end",
+}
+
+TRIANGULAR_CALLS = ("range", "tril", "triu", "where")
+"""What other languages write triangular loops with."""
+
+_CONDITION = re.compile(r"[<>≤≥]|(if|for|where)\b")
+_BOUND = re.compile(r"[<>≤≥=:.(]|in\b")
+"""Of an index, where a reduction names it."""
+_REDUCER_OPENED = re.compile(r"\b(sum|prod|max|min)\s*\[[^\]]*$")
+
+
+def triangular(span: Span) -> Diagnostic:
+    """What is said of a loop whose bounds depend on another index."""
+    message = "an index takes all values up to its extent: there are no triangular loops"
+    hint = (
+        "tiles, vectors and threads are shared out before anything runs; compute the whole square, from "
+        "inputs that hold zeros in one half, and leave what is not wanted of a result"
+    )
+    return Diagnostic("KF036", message, span, hint)
+
+
+def _is_triangular(text: str, at: int) -> bool:
+    """Whether what stands there limits an index."""
+    if _CONDITION.match(text, at):
+        return True
+    return bool(_BOUND.match(text, at) and _REDUCER_OPENED.search(text[:at]))
+
+
+def syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
+    """KF020 at what was not expected, or KF036 where the line limits an index."""
+    start = error.pos_in_stream
+    if start is not None and _is_triangular(text.text, start):
+        return triangular(text.span(start, start + 1))
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        return Diagnostic(
+            "KF020", f"unexpected character {text.text[at]!r}", text.span(at, at + 1), _repair(text.text, at)
+        )
+    assert isinstance(error, UnexpectedToken)
+    token = error.token
+    start = token.start_pos or 0
+    expected = sorted(_TERMINAL_WORDS[t] for t in error.accepts or error.expected if t in _TERMINAL_WORDS)
+    hint = f"expected {' or '.join(expected)}" if expected else None
+    if token.type == "$END":
+        end = len(text.text.rstrip())
+        return Diagnostic("KF020", "the line ends too early", text.span(max(0, end - 1), end), hint)
+    span = text.span(start, token.end_pos or start + 1)
+    return Diagnostic("KF020", f"unexpected `{token}`", span, _repair(text.text, start) or hint)
+
+
+def _repair(text: str, at: int) -> str | None:
+    """What was probably meant by something that other languages write."""
+    before = text[:at].rstrip()
+    if text[at] == "^" or text[at] == "*" == before[-1:]:
+        return "powers are written as products: `x * x`"
+    if text[at] == "{" or (text[at] == "(" and before.isidentifier()):
+        return "indices stand in brackets: `A[i, j]`"
+    if text.startswith(("+=", "-=", "*=", "/="), at):
+        return "every tensor is written once: what is added up is `sum[p](..)`"
+    if text[at] == "." and before[-1:].isalnum():
+        return "functions are written without a module: `exp(x)`"
+    return None
