@@ -21,21 +21,12 @@ from ruamel.yaml import YAML
 from spacedsl import c_compilers
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import Compiler, find_compiler
+from spacedsl.codegen.core_peaks import CORE_SOURCE, WINDOW_MARGIN, measure_core
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.peaks import (
-    CORE_MARGIN,
-    CORE_SOURCE,
-    MEMORY_SOURCE,
-    POOL_SOURCE,
-    SHARED_MARGIN,
-    START_SOURCE,
-    WINDOW_MARGIN,
-    measure_core,
-    measure_memory,
-    measure_start,
-    probed_caches,
-)
+from spacedsl.codegen.memory_peaks import MEMORY_SOURCE, measure_memory, probed_caches
+from spacedsl.codegen.peaks import CORE_MARGIN, SHARED_MARGIN
 from spacedsl.codegen.scratch import scratch_folder
+from spacedsl.codegen.start_peaks import POOL_SOURCE, START_SOURCE, measure_start
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.device import CpuDevice, MemoryLevel, load_device
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from spacedsl import c_compilers
-from spacedsl.codegen import characterize, peaks, processor
+from spacedsl.codegen import characterize, core_peaks, memory_peaks, peaks, processor
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import Characterization
 from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.peaks import Bandwidth
+from spacedsl.codegen.memory_peaks import Bandwidth
 from spacedsl.codegen.processor import Cache
 from spacedsl.kernels.device import CpuDevice, load_device
 
@@ -34,9 +34,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[CpuDevice, Path]
     """A real measurement, in one round, and its file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-        patch.setattr(peaks, "_CORE_ROUNDS", 1)
-        patch.setattr(peaks, "_MOST_MEMORY_ROUNDS", 1)
-        patch.setattr(peaks, "_LARGEST_BYTES", 1 << 26)
+        patch.setattr(core_peaks, "_ROUNDS", 1)
+        patch.setattr(memory_peaks, "_MOST_ROUNDS", 1)
+        patch.setattr(memory_peaks, "_LARGEST_BYTES", 1 << 26)
         activities: list[str] = []
         device = characterize.local_device(progress=activities.append)
         assert activities
@@ -118,7 +118,7 @@ store f32 16 - 1.0
 
 
 def test_the_best_sample_counts_and_a_margin_is_added() -> None:
-    core = peaks.read_core(LINES.format(mixed=2.6).strip().splitlines())
+    core = core_peaks.read_core(LINES.format(mixed=2.6).strip().splitlines())
     rates = {r.unit: r.instructions_per_ns for r in core.arithmetic}
     assert rates == {"multiply": 2.75, "add": 2.2, "any": 2.86}
     assert {c.op: c.latency_ns for c in core.latencies} == {"add": 1.0, "fma": 4.0}
@@ -131,13 +131,13 @@ def test_the_best_sample_counts_and_a_margin_is_added() -> None:
 
 
 def test_units_that_work_side_by_side_are_as_fast_as_both_together() -> None:
-    core = peaks.read_core(LINES.format(mixed=3.5).strip().splitlines())
+    core = core_peaks.read_core(LINES.format(mixed=3.5).strip().splitlines())
     assert {r.unit: r.instructions_per_ns for r in core.arithmetic}["any"] == 4.95
 
 
 def test_working_sets_do_not_fit_into_the_caches_inside() -> None:
     capacities = [48 << 10, 1 << 20, 32 << 20]
-    sets = peaks.working_sets(capacities)
+    sets = memory_peaks.working_sets(capacities)
     assert len(sets) == 4
     # Some sets fit into a small part of a cache that others may have filled.
     assert min(sets[2]) <= 2 * ((48 << 10) + (1 << 20))
@@ -153,7 +153,7 @@ def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_
     caches = (Cache("L1", 1 << 15, 1 << 16), Cache("L2", 1 << 20, 1 << 20))
     one = [Bandwidth(100, 90, 90), Bandwidth(50, 50, 50), Bandwidth(60, 70, 65)]
     every = [Bandwidth(90, 200, 200), Bandwidth(80, 80, 80), Bandwidth(60, 60, 60)]
-    l1, l2, dram = peaks.levels(caches, one, every)
+    l1, l2, dram = memory_peaks.levels(caches, one, every)
     assert l1.capacity_bytes == 1 << 16
     assert dram.capacity_bytes is None
     assert l1.bytes_per_ns == pytest.approx(100 * peaks.CORE_MARGIN)
@@ -168,30 +168,32 @@ def test_a_shared_cache_is_as_large_as_others_leave_it() -> None:
     cache = Cache("L3", 480 << 20, 480 << 20)
     sets = ((1 << 14,), (4 << 20, 16 << 20, 120 << 20, 360 << 20), (1 << 30,))
     rates = [Bandwidth(r, r, r) for r in (400, 40, 38, 25, 21, 19)]
-    one = peaks.shared_out(sets, rates)
+    one = memory_peaks.shared_out(sets, rates)
     assert [b.read for b in one.best] == [400, 40, 21], "larger sets come from memory"
-    every = peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (800, 80, 78, 60, 40, 39)])
+    every = memory_peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (800, 80, 78, 60, 40, 39)])
     assert (one.full_bytes, every.full_bytes) == (120 << 20, 360 << 20)
     inner = Cache("L1", 1 << 15, 1 << 16)
-    assert peaks.shortened((inner, cache), one, every) == (inner, Cache("L3", 360 << 20, 360 << 20))
-    as_said = peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (400, 40, 38, 37, 36, 19)])
+    assert memory_peaks.shortened((inner, cache), one, every) == (inner, Cache("L3", 360 << 20, 360 << 20))
+    as_said = memory_peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (400, 40, 38, 37, 36, 19)])
     assert as_said.full_bytes is None
-    assert peaks.shortened((inner, cache), as_said, as_said) == (inner, cache)
+    assert memory_peaks.shortened((inner, cache), as_said, as_said) == (inner, cache)
 
 
 def test_rounds_are_repeated_while_they_get_better() -> None:
-    first = peaks.better([], [Bandwidth(10, 20, 15), Bandwidth(5, 5, 5)])
-    assert peaks.has_risen([], first)
-    second = peaks.better(first, [Bandwidth(9, 30, 16), Bandwidth(5.1, 5, 5)])
+    first = memory_peaks.better([], [Bandwidth(10, 20, 15), Bandwidth(5, 5, 5)])
+    assert memory_peaks.has_risen([], first)
+    second = memory_peaks.better(first, [Bandwidth(9, 30, 16), Bandwidth(5.1, 5, 5)])
     assert second == [Bandwidth(10, 30, 16), Bandwidth(5.1, 5, 5)]
-    assert peaks.has_risen(first, second)
-    assert not peaks.has_risen(second, peaks.better(second, [Bandwidth(10.1, 30, 16), Bandwidth(1, 1, 1)]))
+    assert memory_peaks.has_risen(first, second)
+    assert not memory_peaks.has_risen(
+        second, memory_peaks.better(second, [Bandwidth(10.1, 30, 16), Bandwidth(1, 1, 1)])
+    )
 
 
 def test_caches_are_found_by_the_steps_of_the_bandwidth() -> None:
     sizes = [1 << n for n in range(14, 24)]
     rates = [100.0, 110.0, 100.0, 60.0, 55.0, 55.0, 50.0, 20.0, 18.0, 18.0]
-    assert peaks.steps(sizes, rates, 2) == (
+    assert memory_peaks.steps(sizes, rates, 2) == (
         Cache("L1", 1 << 17, 2 << 17),
         Cache("L2", 1 << 21, 2 << 21),
     )
@@ -202,10 +204,10 @@ def test_a_program_that_cannot_be_built_is_a_lack_of_the_environment(
 ) -> None:
     broken = tmp_path / "broken.c"
     broken.write_text("int main(void) { return")
-    monkeypatch.setattr(peaks, "CORE_SOURCE", broken)
+    monkeypatch.setattr(core_peaks, "CORE_SOURCE", broken)
     compiler = find_compiler()
     with pytest.raises(EnvironmentLack, match=r"broken\.c"):
-        peaks.measure_core(compiler, processor.vectors(compiler), 0, tmp_path)
+        core_peaks.measure_core(compiler, processor.vectors(compiler), 0, tmp_path)
 
 
 # ---- This machine --------------------------------------------------------------------------------------
