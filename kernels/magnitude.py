@@ -14,11 +14,6 @@ from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Number, Operan
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
 
 
-def reduction_length(kernel: Kernel) -> int:
-    """The most values that one reduction combines."""
-    return max([1, *map(_terms, kernel.reductions)])
-
-
 def largest_partial(kernel: Kernel, magnitude: float) -> float:
     """A bound on every intermediate result, in any order of evaluation, for inputs of at most this magnitude.
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.kernel_file import SizeOverrideError, not_a_space
-from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.plain.backbone import (
     KERNEL_ATTRIBUTES,
     OBJECT_ATTRIBUTES,
@@ -55,17 +55,11 @@ class PlainFile:
     """Fixed by the file, to be applied to the root."""
 
 
-def load_plain(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> PlainFile:
-    """Reads and checks a kernel file; `sizes` replace integer parameters of the same name.
-
-    Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
-    `DiagnosticError` with all that is wrong in the file.
-    """
-    return check_plain(parse_document(Source.read(path), "KF"), path, sizes)
-
-
 def check_plain(document: Document, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> PlainFile:
-    """The same for a document that has been parsed; `path` is where `space:` starts from."""
+    """`path` is where the file's `space:` starts from; `sizes` replace integer parameters of the same name.
+
+    Raises `SizeOverrideError` for a wrong entry of `sizes`, `DiagnosticError` with all that is wrong.
+    """
     entry, report = read_model(PlainEntry, document, "KF")
     if entry is None:
         raise DiagnosticError(in_order(report))

@@ -103,7 +103,6 @@ class DenotedQuantities:
     holds: Callable[[Formula, Binding, bool], Meaning[bool]]
     present: Callable[[Sequence[Membership]], Meaning[bool]]
     _conditions: dict[tuple[int, ...], Meaning[bool]] = field(default_factory=dict)
-    _reads: dict[tuple[object, ...], frozenset[int]] = field(default_factory=dict)
 
     def meaning(self, name: str, objects: tuple[object, ...]) -> Meaning[int]:
         body, scope = self.space.quantities[name].body, self._scope(name, objects)

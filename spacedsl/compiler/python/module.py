@@ -18,7 +18,6 @@ An instance executes the module in a namespace that holds its tables:
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +39,6 @@ class PythonModule:
     hosts: tuple[HostTable, ...]
     masks: tuple[StaticTable, ...]
     checks: tuple[Check, ...]
-    mask_numbers: Mapping[StaticTable, int]
     limits: tuple[Limit, ...]
     """Those of `limit_N`, with `names` for `args`."""
 
@@ -67,7 +65,6 @@ def print_python(module: Module, space: Space) -> PythonModule:
         tuple(tables.hosts),
         tuple(tables.masks.values()),
         tuple(tables.checks),
-        {table: number for number, table in enumerate(tables.masks)},
         tuple(tables.limits),
     )
 

@@ -26,7 +26,7 @@ from spacedsl.engine.native.active import active_sites
 from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.bit_rows import BitRows, values_of
 from spacedsl.engine.native.keys import keys_of
-from spacedsl.engine.native.library import CELL_FIELDS, InstanceTables, Library, load
+from spacedsl.engine.native.library import CELL_FIELDS, TALLY_FIELDS, InstanceTables, Library, load
 from spacedsl.engine.native.quantities import askings, ground
 from spacedsl.engine.native.tables import WORD_BITS, Family, Pool, TableBuilder, words
 from spacedsl.engine.native.tallies import tallied
@@ -144,7 +144,7 @@ class _Filler:
             "sets": np.array(builder.sets.items, np.uint64),
             "masks": np.array(builder.masks.items, np.uint64),
             "tables": pointers,
-            "tallies": np.array(tallies.rows, np.int32),
+            "tallies": np.array(tallies.rows, np.int32).reshape(-1, len(TALLY_FIELDS)),
             "tallied": np.array(tallies.cells, np.int32),
             **cell_pools,
         }
