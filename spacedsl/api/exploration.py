@@ -29,7 +29,9 @@ from spacedsl.api.problem import (
     Stopping,
     Waiting,
     Warned,
+    apply,
     generator_digest,
+    load_rules,
     pose,
     unknown,
 )
@@ -84,16 +86,18 @@ def explore(
     """
     if not isinstance(kernel, KernelFile):
         kernel = load_kernel(Path(kernel), sizes or {})
-    policy = policy or DEFAULT_POLICY
+    policy = DEFAULT_POLICY if policy is None else policy
     _known("target", target, TARGETS)
     _known("policy", policy, POLICIES)
     compiler = find_compiler()
+    # What is wrong in a file is said before this machine is measured.
+    rules = load_rules((space or kernel.space).resolve(), on_event)
     device = local_device(
         progress=lambda activity: on_event(Preparing(activity)),
         warn=lambda message: on_event(Warned(message)),
     )
     check_memory(kernel, device)
-    problem = pose(kernel, (space or kernel.space).resolve(), device, on_event)
+    problem = apply(rules, kernel, device, on_event)
     select_ordering(problem.instance, problem.space, ordering)
     about = About(
         kernel=kernel.name,

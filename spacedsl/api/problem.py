@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spacedsl.codegen.nest import check_decisions
-from spacedsl.compiler import compile_space
+from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
@@ -111,13 +111,32 @@ class Problem:
     """With the decisions that the kernel file fixes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A space that code can be generated for, compiled."""
+
+    path: Path
+    compiled: CompiledSpace
+
+
+def load_rules(path: Path, on_event: Listener) -> Rules:
+    """All that is wrong in a space, whatever the kernel: raises `DiagnosticError`, `OSError`."""
+    on_event(Preparing(f"compiling {path.name}"))
+    space = load_space(path)
+    check_decisions(space, Source.read(path))
+    return Rules(path, compile_space(space))
+
+
 def pose(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: Listener) -> Problem:
-    on_event(Preparing(f"compiling {space_path.name}"))
-    space = load_space(space_path)
-    check_decisions(space, Source.read(space_path))
-    compiled = compile_space(space)
+    """Raises what `load_rules` and `apply` do."""
+    return apply(load_rules(space_path, on_event), kernel, device, on_event)
+
+
+def apply(rules: Rules, kernel: KernelFile, device: CpuDevice, on_event: Listener) -> Problem:
+    """The rules on a kernel; raises `EmptySpaceError`, `DiagnosticError` for decisions of the kernel file."""
+    space, space_path = rules.compiled.space, rules.path
     on_event(Preparing(f"building the space of {kernel.name}"))
-    instance = instantiate(compiled, kernel.backbone, device, Engine.NATIVE)
+    instance = instantiate(rules.compiled, kernel.backbone, device, Engine.NATIVE)
     if instance.no_native is not None:
         on_event(Warned(f"the reference engine propagates, some hundred times slower: {instance.no_native}"))
     root = instance.root()
@@ -137,6 +156,6 @@ def generator_digest() -> str:
     """SHA-256 of all sources that code depends on: with other ones, other code for the same decisions."""
     digest = hashlib.sha256()
     for folder in (_PACKAGE / "codegen", _PACKAGE / "kernels"):
-        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".c", ".h"}):
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".c", ".h", ".in"}):
             digest.update(f"{path.relative_to(_PACKAGE)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

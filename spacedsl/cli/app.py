@@ -34,18 +34,23 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            code = command(*args, **kwargs)
-            sys.stdout.flush()
+            code = ended(*args, **kwargs)
         except BrokenPipeError:
             close_stdout()
             code = ExitCode.BROKEN_PIPE
-        except (Exception, KeyboardInterrupt) as error:
-            if isinstance(error, typer.Exit):
-                raise
-            fault = explain(error)
-            code = fault.code
-            Console().fault(fault)
         raise typer.Exit(int(code))
+
+    def ended(*args: P.args, **kwargs: P.kwargs) -> ExitCode:
+        try:
+            code = command(*args, **kwargs)
+            sys.stdout.flush()
+        except (BrokenPipeError, typer.Exit):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            fault = explain(error)
+            Console().fault(fault)
+            return fault.code
+        return code
 
     return run
 

@@ -44,7 +44,12 @@ class Console:
         if self._err is None:
             from rich.console import Console as RichConsole
 
-            self._err = RichConsole(stderr=True, highlight=False, soft_wrap=True)
+            class Stderr(RichConsole):
+                def on_broken_pipe(self) -> None:
+                    """How a command ends is not for a library to say."""
+                    raise BrokenPipeError
+
+            self._err = Stderr(stderr=True, highlight=False, soft_wrap=True)
         return self._err
 
     @property

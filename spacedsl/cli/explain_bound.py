@@ -31,15 +31,16 @@ def explain_bound(
     from spacedsl import api, record
     from spacedsl.api import statements
     from spacedsl.api.bounding import explain_bound as explained
-    from spacedsl.api.problem import pose
+    from spacedsl.api.problem import apply, load_rules
 
     read = api.load_kernel(kernel, parse_sizes(sizes))
+    rules = load_rules((space or read.space).resolve(), lambda event: None)
     machine = (
         api.load_device(device)
         if device is not None
         else api.local_device(progress=console.say, warn=console.warn)
     )
-    problem = pose(read, (space or read.space).resolve(), machine, lambda event: None)
+    problem = apply(rules, read, machine, lambda event: None)
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
     taken += [statements.parse_decision(problem.instance, text) for text in decide]
     found = explained(problem, taken)

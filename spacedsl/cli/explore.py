@@ -112,7 +112,7 @@ def explore(
         result = api.explore(
             loaded,
             space=space,
-            target=settings.target or "cpu",
+            target="cpu" if settings.target is None else settings.target,
             time_s=settings.time_s,
             evaluations=settings.evaluations,
             seed=settings.seed or 0,

@@ -124,6 +124,8 @@ def _os_message(error: OSError) -> str:
         errno.EDQUOT: "no room is left in the user's share of the disk",
         errno.EROFS: "this file system is read-only",
     }.get(error.errno or 0, error.strerror or str(error))
+    if isinstance(error, FileNotFoundError) and error.filename and not Path(error.filename).parent.exists():
+        reason = f"there is no folder {Path(error.filename).parent}"
     return f"{error.filename}: {reason}" if error.filename is not None else reason
 
 

@@ -10,7 +10,7 @@ import typer
 
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode, explain
-from spacedsl.cli.options import Json, Quiet, Verbose
+from spacedsl.cli.options import Json, Quiet, Verbose, a_space
 from spacedsl.diagnostics import counted
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check(
 
 
 def compile_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE.space")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.space", callback=a_space)],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT.py", help="Write there instead of to stdout."),

@@ -19,6 +19,14 @@ import typer
 from spacedsl.cli.faults import CommandError
 from spacedsl.commands import command
 
+
+def a_space(file: Path | None) -> Path | None:
+    """The path of a space, as a callback of typer: a kernel file in its place is a usage error."""
+    if file is not None and file.suffix in {".yaml", ".yml"} and file.is_file():
+        raise typer.BadParameter(f"{file}: not a .space file")
+    return file
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]
@@ -31,7 +39,10 @@ Sizes = Annotated[
     typer.Option("--size", metavar="m=97", help="A size or integer parameter, over the file's. Repeatable."),
 ]
 SpaceFile = Annotated[
-    Path | None, typer.Option("--space", metavar="FILE", help="The rules to use, over the kernel's own.")
+    Path | None,
+    typer.Option(
+        "--space", metavar="FILE", callback=a_space, help="The rules to use, over the kernel's own."
+    ),
 ]
 DeviceFile = Annotated[
     Path | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -33,6 +34,35 @@ def test_a_missing_file_is_a_usage_error(command: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["check", "explore", "replay", "compile"])
 def test_a_folder_in_place_of_a_file_is_a_usage_error(command: str, tmp_path: Path) -> None:
     refused(run(command, tmp_path), 2, "this is a folder, not a file")
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.space").write_text("")
+    absent = tmp_path / "nope"
+    refused(run("compile", tmp_path / "a.space", "-o", absent / "a.py"), 2, f"there is no folder {absent}")
+    refused(run("explore", absent / "k.yaml"), 2, f"k.yaml: there is no folder {absent}")
+
+
+def test_a_kernel_in_place_of_a_space_is_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(MATMUL, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said = "matmul.yaml: not a .space file"
+    refused(run("compile", "matmul.yaml"), 2, f"Invalid value for 'FILE.space': {said}")
+    refused(run("solve", MATMUL, "--space", "matmul.yaml"), 2, f"Invalid value for '--space': {said}")
+
+
+@pytest.mark.parametrize("command", [("explore",), ("explain", "--bound")])
+def test_a_mistake_is_said_before_this_machine_is_measured(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    name, *flags = command
+    ran = run(name, MATMUL, *flags, "--space", tmp_path / "nope.space")
+    refused(ran, 2, "nope.space: there is no such file")
+    assert "measuring" not in ran.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_check_shows_what_is_odd_in_a_file_that_is_right(tmp_path: Path) -> None:
@@ -87,6 +117,7 @@ def test_what_is_no_kernel_file_is_shown_at_its_place(
         (["--seed", "-1"], "greater than or"),
         (["--policy", "best"], "known here: `near`, `tag`, `bound`, `uniform`"),
         (["--policy", "bond"], "did you mean `bound`?"),
+        (["--policy", ""], "known here: `near`, `tag`, `bound`, `uniform`"),
         (["--target", "cuda"], "known here: `cpu`"),
         (["--config", "nope.toml"], "nope.toml: there is no such file"),
         (["--bogus"], "No such option"),
@@ -276,6 +307,17 @@ def test_a_closed_stream_is_no_bug(stream: str) -> None:
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 2
     call = call.replace("nowhere.space", f"'{MATMUL}'")
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [("check", "nowhere.space"), ("check", MATMUL)])
+def test_a_reader_of_stderr_that_goes_away_is_no_error(arguments: tuple[object, ...]) -> None:
+    call = [sys.executable, "-c", "import spacedsl.cli.app as c; c.main()", *map(str, arguments)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert subprocess.run(call, stdout=writer, stderr=writer, check=False).returncode == 141
+    finally:
+        os.close(writer)
 
 
 def test_what_is_wrong_in_a_space_is_shown_once_for_all_kernels_of_it(tmp_path: Path) -> None:

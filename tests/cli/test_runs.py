@@ -19,6 +19,8 @@ import pytest
 
 import spacedsl
 from spacedsl import api
+from spacedsl.api import problem
+from spacedsl.api.problem import generator_digest
 from spacedsl.cli import live
 from spacedsl.cli.live import Board
 from spacedsl.codegen import processor
@@ -147,6 +149,20 @@ def test_a_run_whose_space_has_changed_is_not_resumed(machine: Path, tmp_path: P
     replayed = json.loads(run("replay", Path(folder) / "best.json", "--json").out)
     assert replayed["identical"] is True
     assert replayed["changes"] == [f"the space {space}"]
+
+
+def test_whatever_c_is_printed_from_is_part_of_the_generator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("codegen", "kernels"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    monkeypatch.setattr(problem, "_PACKAGE", tmp_path)
+    files = [tmp_path / "codegen" / "c_printer.py", *(tmp_path / "codegen" / "runtime").iterdir()]
+    digests = {generator_digest()}
+    for file in files:
+        file.write_bytes(file.read_bytes() + b"\n")
+        digests.add(generator_digest())
+    assert len(digests) == 1 + len(files)
 
 
 def test_a_run_measured_with_another_compiler_is_not_resumed(explored: Run, tmp_path: Path) -> None:
