@@ -1,16 +1,73 @@
-"""What benchmarks take on their command lines, beside plain numbers and words."""
+"""The command lines of benchmarks: what they take beside plain words, and how they end.
+
+In: the text of a flag, or the function that measures. Out: a value, or what argparse makes a usage error of;
+an exit code, and words for what stopped a benchmark, as `spacedsl` has them. Nothing is measured here.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
+
+from spacedsl.cli.console import Console
+from spacedsl.cli.faults import CommandError, ExitCode, explain
+from spacedsl.cli.options import parse_duration
 
 
 def existing_file(text: str) -> Path:
-    """The path of a file that is there, as a `type` of argparse: others are usage errors."""
+    """The path of a file that is there."""
     path = Path(text)
     if not path.is_file():
         raise argparse.ArgumentTypeError(
             f"{path}: {'a folder' if path.is_dir() else 'there is no such file'}"
         )
     return path
+
+
+def existing_folder(text: str) -> Path:
+    """The path of a folder that is there."""
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"{path}: {'a file' if path.exists() else 'there is no such folder'}"
+        )
+    return path
+
+
+def new_file(text: str) -> Path:
+    """The path of a file that can be written, as far as its folder is there."""
+    path = Path(text)
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{path}: a folder")
+    return existing_folder(str(path.parent)) / path.name
+
+
+def duration_s(text: str) -> float:
+    """Seconds, of `90s`, `3m` or `1h30m`."""
+    try:
+        return parse_duration(text)
+    except CommandError as error:
+        raise argparse.ArgumentTypeError(f"{error}: {error.hint}") from None
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least 1")
+    return int(text)
+
+
+def run(main: Callable[[], int | None]) -> NoReturn:
+    """Runs a benchmark as a program; a bug ends it with its trace, all else in words."""
+    try:
+        code = main()
+    except (Exception, KeyboardInterrupt) as error:
+        fault = explain(error)
+        if fault.code is ExitCode.INTERNAL:
+            raise
+        Console().fault(fault)
+        code = int(fault.code)
+    sys.exit(code)

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import existing_file
+from benchmarks.arguments import existing_file, positive, run
 from spacedsl.api.problem import pose
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.bound_admissibility", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="*", type=existing_file, default=sorted(LIBRARY.glob("*.yaml")))
-    parser.add_argument("--leaves", type=int, default=20)
+    parser.add_argument("--leaves", type=positive, default=20)
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path)
@@ -214,4 +214,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import existing_file
+from benchmarks.arguments import existing_file, positive, run
 from spacedsl.api.problem import pose
 from spacedsl.codegen.characterize import local_device
 from spacedsl.engine.candidate import Candidate
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.bound_speed", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="*", type=existing_file, default=sorted(LIBRARY.glob("*.yaml")))
-    parser.add_argument("--descents", type=int, default=20)
+    parser.add_argument("--descents", type=positive, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     print(f"{'kernel':16} {'statements':>10} {'single':>7} {'batch':>7} {'reference':>9} {'propagation':>11}")
@@ -88,4 +88,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

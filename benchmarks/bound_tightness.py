@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.arguments import new_file, positive, run
 from spacedsl.api.problem import Problem, pose
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
@@ -299,9 +300,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     names = [case.name for case in CASES]
     parser.add_argument("cases", nargs="*", default=names, metavar="CASE", help=", ".join(names))
-    parser.add_argument("--leaves", type=int, default=6)
+    parser.add_argument("--leaves", type=positive, default=6)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=new_file)
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.cases) - set(names))
     if unknown:
@@ -330,4 +331,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -28,10 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import existing_file
+from benchmarks.arguments import duration_s, existing_file, positive, run
 from spacedsl import api
 from spacedsl.api.problem import Problem, pose
-from spacedsl.cli.options import parse_duration, parse_sizes
+from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Candidate, Decision
@@ -223,16 +223,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "kernels", nargs="*", type=existing_file, default=[LIBRARY / f"{n}.yaml" for n in _DEFAULT]
     )
-    parser.add_argument("--cut", action="append", default=[], metavar="NAME=TIME", help="6.1ms, 13us")
-    parser.add_argument("--time", default="60s")
+    parser.add_argument(
+        "--cut", action="append", type=_cut, default=[], metavar="NAME=TIME", help="6.1ms, 13us"
+    )
+    parser.add_argument("--time", type=duration_s, default="60s")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
-    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--nodes", type=positive, default=100_000)
     parser.add_argument("--samples", type=int, default=0)
-    parser.add_argument("--search", type=parse_duration, default=20.0, metavar="TIME")
+    parser.add_argument("--search", type=duration_s, default=20.0, metavar="TIME")
     parser.add_argument("--tolerance", type=float, default=1.05)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    cuts = {name: _duration_ns(time) for name, _, time in (text.partition("=") for text in options.cut)}
+    cuts = dict(options.cut)
+    unknown = sorted(cuts.keys() - {path.stem for path in options.kernels})
+    if unknown:
+        parser.error(f"--cut is of no kernel here: {', '.join(unknown)}")
     print(
         f"{'kernel':16} {'order':8} {'cut, ms':>10} {'root / cut':>10} {'level':>5} {'nodes':>10} "
         f"{'left':>10} {'share':>18} {'factor':>7} {'perfect':>18}"
@@ -240,16 +245,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in options.kernels:
         kernel = load_kernel(path, parse_sizes(options.size))
         cut_ns = cuts.get(path.stem)
-        report(kernel, cut_ns or best_ns(kernel, parse_duration(options.time), options.seed), options)
+        report(kernel, cut_ns or best_ns(kernel, options.time, options.seed), options)
     return 0
 
 
-def _duration_ns(text: str) -> float:
+def _cut(text: str) -> tuple[str, float]:
+    """A kernel, and ns; `ValueError` for another text."""
+    name, _, time = text.partition("=")
     for unit, factor in (("us", 1e3), ("ms", 1e6), ("ns", 1.0)):
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * factor
-    return parse_duration(text) * 1e9
+        if time.endswith(unit):
+            return name, float(time.removesuffix(unit)) * factor
+    return name, duration_s(time) * 1e9
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -25,6 +25,7 @@ from statistics import median
 from rich.table import Table
 
 from benchmarks import LIBRARY
+from benchmarks.arguments import duration_s, new_file, run
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import DEVICE
 from spacedsl.compiler import CompiledSpace, compile_space
@@ -275,10 +276,12 @@ def starts_table(rows: Sequence[Start]) -> Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How fast spaces are propagated.")
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.engine", description="How fast spaces are propagated."
+    )
+    parser.add_argument("--seconds", type=duration_s, default=2.0)
     parser.add_argument("--case", action="append", choices=CASES)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=new_file)
     options = parser.parse_args()
     compiled = compile_space(load_space(LINALG_SPACE))
     made = compilation(compiled)
@@ -306,4 +309,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

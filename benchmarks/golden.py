@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.arguments import positive, run
 from benchmarks.cpu import product
 from benchmarks.cpu.__main__ import PEERS_PYTHON
 from benchmarks.cpu.cases import BY_NAME, CASES, Case
@@ -71,8 +72,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"of: {', '.join(known)}; default: all")
     parser.add_argument("--peer", action="append", choices=MODULES, default=[], help="repeatable")
     parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, metavar="FILE")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--round-ms", type=int, default=100)
+    parser.add_argument("--rounds", type=positive, default=15)
+    parser.add_argument("--round-ms", type=positive, default=100)
     parser.add_argument("--print", choices=[g.name for g in golden_lists()], metavar="LIST")
     options = parser.parse_args()
     unknown = [kernel for kernel in options.kernels if kernel not in known]
@@ -165,4 +166,4 @@ def _medians(contender: Contender) -> list[float]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -16,10 +16,10 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from rich.table import Table
 
+from benchmarks.arguments import duration_s, new_file, run
 from benchmarks.engine import batches
 from benchmarks.tables import console, headed
 from spacedsl.compiler import compile_space
@@ -127,11 +127,14 @@ def table(rows: Sequence[Measured]) -> Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How fast spaces of image pipelines are propagated.")
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pipelines",
+        description="How fast spaces of image pipelines are propagated.",
+    )
+    parser.add_argument("--seconds", type=duration_s, default=2.0)
     parser.add_argument("--case", action="append", choices=CASES)
     parser.add_argument("--engine", action="append", choices=[e.value for e in Engine])
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=new_file)
     options = parser.parse_args()
     tasks = [
         (case, Engine(engine), options.seconds)
@@ -147,4 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

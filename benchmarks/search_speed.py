@@ -11,7 +11,6 @@ one program at a time. Runs are not kept.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -22,10 +21,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import existing_file
+from benchmarks.arguments import duration_s, existing_file, positive, run
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import Problem, pose
-from spacedsl.cli.options import parse_duration, parse_sizes
+from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
@@ -69,9 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.search_speed", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="+", type=existing_file, metavar="KERNEL.yaml")
-    parser.add_argument("--time", default="45s", help="of each search")
+    parser.add_argument("--time", type=duration_s, default="45s", help="of each search")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--batch", type=int, action="append", metavar="N", help="repeatable; default 1 and 4")
+    parser.add_argument(
+        "--batch", type=positive, action="append", metavar="N", help="repeatable; default 1 and 4"
+    )
     parser.add_argument("--policy", choices=POLICIES, default="near")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     options = parser.parse_args(arguments)
@@ -99,9 +100,7 @@ def _searched(problem: Problem, batch: int, options: argparse.Namespace) -> tupl
             evaluator=evaluator,
             ordering=select_ordering(problem.instance, problem.space, None),
             policy=POLICIES[options.policy](),
-            options=Options(
-                seed=options.seed, seconds=parse_duration(options.time), contenders=1, batch=batch
-            ),
+            options=Options(seed=options.seed, seconds=options.time, contenders=1, batch=batch),
             decisions=problem.kernel.decisions,
         ).run()
     progress, seconds = result.progress, evaluator.seconds
@@ -114,4 +113,4 @@ def _searched(problem: Problem, batch: int, options: argparse.Namespace) -> tupl
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

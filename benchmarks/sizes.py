@@ -10,16 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.table import Table
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import existing_file
+from benchmarks.arguments import duration_s, existing_file, new_file, run
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
-from spacedsl.cli.options import parse_duration
 from spacedsl.cli.stats import document_of, estimated, percent
 from spacedsl.engine.instance import Engine
 from spacedsl.search.orderings import select_ordering
@@ -55,16 +53,16 @@ def main() -> None:
         prog="python -m benchmarks.sizes", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="*", type=existing_file, default=KERNELS)
-    parser.add_argument("--time", default="1m", help="processor time for each kernel")
+    parser.add_argument("--time", type=duration_s, default="1m", help="processor time for each kernel")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args()
     rows = []
     for path in options.kernels:
         problem = pose_unmeasured(path, engine=Engine.NATIVE)
         if problem.root is None:
             raise SystemExit(f"{path}: the space is empty")
-        rows.append((problem, measure(problem, parse_duration(options.time), options.seed)))
+        rows.append((problem, measure(problem, options.time, options.seed)))
     console().print(table(rows))
     if options.json is not None:
         cases = [{"kernel": problem.kernel.name, **document_of(size)} for problem, size in rows]
@@ -72,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,11 +24,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import existing_file
+from benchmarks.arguments import duration_s, existing_file, new_file, positive, run
 from benchmarks.tables import console, headed
 from spacedsl import api, record
 from spacedsl.api.exploration import DEFAULT_POLICY
-from spacedsl.cli.options import parse_duration, parse_sizes
+from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.kernels.evaluation import Lowered
@@ -86,23 +85,25 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.spread", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="+", type=existing_file, metavar="KERNEL.yaml")
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="0 .. N - 1; default 5")
-    parser.add_argument("--time", default=None, help="of each exploration; default 60s")
+    parser.add_argument("--seeds", type=positive, default=5, metavar="N", help="0 .. N - 1; default 5")
+    parser.add_argument("--time", type=duration_s, default="60s", help="of each exploration; default 60s")
     parser.add_argument(
-        "--evaluations", type=int, default=None, help="of each exploration, instead of a time"
+        "--evaluations", type=positive, default=None, help="of each exploration, instead of a time"
     )
     parser.add_argument("--policy", action="append", choices=POLICIES, help="repeatable; default near")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--runs", type=Path, default=None, metavar="FOLDER")
-    parser.add_argument("--rounds", type=int, default=5, help="comparisons of all bests; their medians count")
-    parser.add_argument("--json", type=Path, default=None, metavar="FILE")
+    parser.add_argument(
+        "--rounds", type=positive, default=5, help="comparisons of all bests; their medians count"
+    )
+    parser.add_argument("--json", type=new_file, default=None, metavar="FILE")
     return parser.parse_args(arguments)
 
 
 def _explorations(
     kernel: KernelFile, folder: Path, options: argparse.Namespace, err: Console
 ) -> list[Explored]:
-    time_s = parse_duration(options.time or "60s") if options.evaluations is None else None
+    time_s = options.time if options.evaluations is None else None
     found = []
     for seed in range(options.seeds):
         for policy in options.policy or [DEFAULT_POLICY]:
@@ -224,4 +225,4 @@ def _show(compared: Sequence[Compared]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Case
 from benchmarks.cpu.contest import ROOT, Entry, hold
@@ -29,7 +30,6 @@ from benchmarks.cpu.product import SkippedError
 from benchmarks.cpu.report import CaseReport, report, show
 from benchmarks.cpu.side import Side
 from benchmarks.tables import console
-from spacedsl.cli.options import parse_duration
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
@@ -78,9 +78,13 @@ def _arguments() -> argparse.Namespace:
         prog="python -m benchmarks.cpu", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {', '.join(BY_NAME)}; default: all")
-    parser.add_argument("--time", default=DEFAULT_TIME, help="of each exploration; 10m is the full measure")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="explorations of each kernel")
-    parser.add_argument("--records", type=Path, metavar="DIR", help="compare these, explore nothing")
+    parser.add_argument(
+        "--time", type=duration_s, default=DEFAULT_TIME, help="of each exploration; 10m is the full measure"
+    )
+    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="explorations of each kernel")
+    parser.add_argument(
+        "--records", type=existing_folder, metavar="DIR", help="compare these, explore nothing"
+    )
     parser.add_argument("--peer", action="append", choices=MODULES, help="these only; repeatable")
     parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, metavar="FILE")
     parser.add_argument(
@@ -90,9 +94,9 @@ def _arguments() -> argparse.Namespace:
         metavar="N",
         help="of TVM's tuning, once for each kernel; 0: none",
     )
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--round-ms", type=int, default=300)
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--rounds", type=positive, default=15)
+    parser.add_argument("--round-ms", type=positive, default=300)
+    parser.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args()
     unknown = [name for name in options.cases if name not in BY_NAME]
     if unknown:
@@ -102,8 +106,8 @@ def _arguments() -> argparse.Namespace:
 
 def _explore(case: Case, folder: Path, options: argparse.Namespace, err: Console) -> None:
     for seed in range(options.seeds):
-        err.print(f"{case.name}: exploring for {options.time}, seed {seed}", highlight=False)
-        product.explore(case, folder, parse_duration(options.time), seed, err.print)
+        err.print(f"{case.name}: exploring for {options.time:.0f} s, seed {seed}", highlight=False)
+        product.explore(case, folder, options.time, seed, err.print)
 
 
 def _tune(case: Case, options: argparse.Namespace, err: Console) -> None:
@@ -182,4 +186,4 @@ def _document(
 
 
 if __name__ == "__main__":
-    main()
+    run(main)
