@@ -1,7 +1,8 @@
 """How a search walks down its tree: given a node, which live child comes next.
 
 In: an expanded node with at least one live child, and the cut. Out: that child. How many iterations go to
-neighbours of good implementations instead of down the tree is part of a policy, too. A policy holds options
+neighbours of good implementations instead of down the tree, and how many implementations are drawn for each
+that is measured, is part of a policy, too. A policy holds options
 and no state: what it knows lies in the nodes' statistics, so that a resumed run decides as an uninterrupted
 one.
 """
@@ -52,6 +53,11 @@ class Policy(Protocol):
         """Share of the iterations that visit a neighbour of a good implementation (`neighbours.py`)."""
         ...
 
+    @property
+    def draws(self) -> int:
+        """How many implementations are drawn for each that is measured (`cost_model.py`)."""
+        ...
+
     def choose(self, tree: Tree, node: Node, rng: np.random.Generator) -> Node:
         """One of the node's live children, of which there is at least one."""
         ...
@@ -69,6 +75,7 @@ class ThresholdAscent:
     top_k: int = 10
     delta: float = 1.0
     share_near: float = 0.0
+    draws: int = 1
 
     @property
     def kept_times(self) -> int:
@@ -110,6 +117,7 @@ class BestFirst:
 
     kept_times: int = 1
     share_near: float = 0.0
+    draws: int = 1
 
     def choose(self, tree: Tree, node: Node, rng: np.random.Generator) -> Node:
         return min(node.live, key=lambda child: child.least_ns)
@@ -121,6 +129,7 @@ class Uniform:
 
     kept_times: int = 1
     share_near: float = 0.0
+    draws: int = 1
 
     def choose(self, tree: Tree, node: Node, rng: np.random.Generator) -> Node:
         live = node.live
@@ -138,7 +147,7 @@ def near() -> ThresholdAscent:
     A node of the tree fixes the first decisions of its path, and a change of an early one is a new path whose
     later decisions are drawn anew. From one good implementation to the next it is mostly one decision.
     """
-    return ThresholdAscent(share_near=0.75)
+    return ThresholdAscent(share_near=0.75, draws=4)
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {

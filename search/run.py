@@ -20,24 +20,16 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
-from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
+from spacedsl.search.cost_model import MOST, Measured
+from spacedsl.search.descent import Descent, Exhausted, Implementation
+from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
-from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.policies import Policy
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
 from spacedsl.search.store import DamagedError, Store
-from spacedsl.search.tree import Node, Tree, replay
-
-FIRST_ROLLOUTS = 40
-"""Valid implementations from all over the space before any is looked for near another."""
-
-KNOWN = 16
-"""Of the fastest implementations have neighbours."""
-
-TRIES = 8
-"""Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
+from spacedsl.search.tree import Tree, replay
 
 MOST_ITERATIONS = 16
 """Of each program of a batch: where most code is known, what is pending is measured first."""
@@ -201,6 +193,7 @@ class Search:
 
     def _explore(self, state: State, root: Candidate) -> Stop:
         started = self._clock() - state.seconds
+        measured = Measured(self._instance, root)
         while True:
             if state.is_exhausted:
                 return Stop.EXHAUSTED
@@ -212,7 +205,7 @@ class Search:
                 if state.waiting:
                     self._evaluate(state, root, started)
                 else:
-                    self._draw(state, started)
+                    self._draw(state, measured, started)
             except KeyboardInterrupt:
                 return Stop.INTERRUPTED
 
@@ -222,10 +215,12 @@ class Search:
             limit.seconds is not None and self._clock() - started >= limit.seconds
         )
 
-    def _draw(self, state: State, started: float) -> None:
+    def _draw(self, state: State, measured: Measured, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
+        model = measured.model(state.fastest(MOST)) if self._policy.draws > 1 else None
+        drawing = Drawing(self._descent, self._policy, model)
         for _ in range(MOST_ITERATIONS * self._options.batch):
-            iteration, children = self._iterate(state, started)
+            iteration, children = self._iterate(state, drawing, started)
             # Committed first: what is in the state is then always in the store, too.
             if self._store is not None:
                 self._store.append(iteration)
@@ -263,9 +258,11 @@ class Search:
         for event in events:
             self._emit(event)
 
-    def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...]]:
+    def _iterate(
+        self, state: State, drawing: Drawing, started: float
+    ) -> tuple[Iteration, tuple[Candidate, ...]]:
         """One iteration, and the candidates of its expansion."""
-        node, expanded, end = self._near(state) or self._down(state)
+        node, expanded, end = drawing.visit(state, self._rng)
         drawn = self._drawn(state, end) if isinstance(end, Implementation) else None
         iteration = Iteration(
             path=node.path(),
@@ -278,38 +275,6 @@ class Search:
             random_state=json.dumps(self._rng.bit_generator.state),
         )
         return iteration, tuple(child.candidate for child in expanded.children)
-
-    def _down(self, state: State) -> tuple[Node, Expanded, Implementation | Exhausted | GivenUp]:
-        """The node that the policy comes to, its expansion, and how a rollout from there ended."""
-        node = self._select(state.tree)
-        expanded = self._descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
-        return node, expanded, self._descent.rollout(expanded, state.cut, self._rng)
-
-    def _near(self, state: State) -> tuple[Node, Expanded, Implementation] | None:
-        """An implementation near the best ones that was not yet met, the node that it lies below, and the
-        expansion of that; None: the policy shall choose.
-        """
-        if state.valid < FIRST_ROLLOUTS or float(self._rng.random()) >= self._policy.share_near:
-            return None
-        neighbourhood = Neighbourhood(self._descent, state.tree.candidate(state.tree.root))
-        known = [contender.steps for contender in state.fastest(KNOWN)]
-        for _ in range(TRIES):
-            target = neighbourhood.draw(known, state.cut, self._rng)
-            node = None if target is None else state.tree.holder(target)
-            if target is None or node is None or node.closed is not None:
-                continue
-            expanded = self._descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
-            end = self._descent.towards(expanded, target)
-            steps = state.steps(node, (*expanded.expansion.forced, *end.steps))
-            if steps not in state.met:
-                return node, expanded, end
-        return None
-
-    def _select(self, tree: Tree) -> Node:
-        node = tree.root
-        while node.is_expanded:
-            node = self._policy.choose(tree, node, self._rng)
-        return node
 
     def _drawn(self, state: State, end: Implementation) -> Drawn:
         """The implementation with the digest of its code, which is kept until it is measured."""
@@ -332,7 +297,7 @@ class Search:
     def _compare(self, state: State, root: Candidate) -> None:
         """Measures the contenders side by side; where all of them fail, those that were slower."""
         compared: set[str] = set()
-        while len(state.contenders) > 1 or (compared and state.contenders):
+        while state.contenders:
             if not compared.isdisjoint(contender.digest for contender in state.contenders):
                 return
             finalists = [self._finalist(state, root, contender) for contender in state.contenders]

@@ -9,9 +9,10 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.drawing import FIRST_ROLLOUTS
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.policies import near
-from spacedsl.search.run import FIRST_ROLLOUTS, Options, Search
+from spacedsl.search.run import Options, Search
 from spacedsl.search.tree import Step, replay
 from tests.search.linalg import DEVICE, MATMUL, instance_of, ordering_of, root
 from tests.search.toy import (
@@ -40,7 +41,7 @@ def toy_neighbours(
     near_it = Neighbourhood(Descent(instance, InOrder(instance), ExactBound(instance, cost)), start)
     rng = np.random.default_rng(0)
     drawn = [near_it.draw([toy_steps(values)], cut, rng) for _ in range(300)]
-    return [values_of(candidate) for candidate in drawn if candidate is not None]
+    return [values_of(neighbour.candidate) for neighbour in drawn if neighbour is not None]
 
 
 def test_without_constraints_exactly_one_decision_changes_and_any_may() -> None:
@@ -91,7 +92,7 @@ def test_a_tile_size_changes_in_all_fused_loops_at_once(seed: int) -> None:
     assert known.is_complete
     near_it = Neighbourhood(descent, start)
     drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(40)]
-    neighbours = [candidate for candidate in drawn if candidate is not None]
+    neighbours = [neighbour.candidate for neighbour in drawn if neighbour is not None]
     assert len(neighbours) > 20
     assert all(candidate.is_complete for candidate in neighbours)
     changes = [
