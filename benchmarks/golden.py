@@ -138,7 +138,7 @@ def _rows(contest: Contest) -> Iterable[tuple[str, ...]]:
                 best[contender.name] = min(ratio, best.get(contender.name, ratio))
         shown = [str(best.get(name, "")) for name in (HAND, *MODULES)]
         limit = str(max(limits[ARITHMETIC], min(limits[move] for move in MOVES)))
-        yield ours.label, f"{statistics.median(_medians(ours)) / 1e3:.4g} us", shown[0], limit, *shown[1:]
+        yield ours.label, f"{statistics.median(ours.medians_ns) / 1e3:.4g} us", shown[0], limit, *shown[1:]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -153,16 +153,8 @@ class _Ratio:
 
 
 def _ratio(contender: Contender, ours: Contender) -> _Ratio:
-    median = Ratio.of([a / b for a, b in zip(_medians(contender), _medians(ours), strict=True)]).median
-    return _Ratio(median, _least(contender) / _least(ours))
-
-
-def _least(contender: Contender) -> float:
-    return min(ns for turn in contender.rounds for ns in turn.wall_ns)
-
-
-def _medians(contender: Contender) -> list[float]:
-    return [statistics.median(turn.wall_ns) for turn in contender.rounds]
+    median = Ratio.of([a / b for a, b in zip(contender.medians_ns, ours.medians_ns, strict=True)]).median
+    return _Ratio(median, contender.least_ns / ours.least_ns)
 
 
 if __name__ == "__main__":

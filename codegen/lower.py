@@ -23,12 +23,14 @@ from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.temporaries import Temporary, temporaries
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.kernels.linalg.tensors import Scratch, Tensor
+from spacedsl.kernels.linalg.unique_names import UniqueNames
 
 
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
     tree = divide(nest(kernel, implementation), kernel, implementation)
-    names = _Names.of(kernel)
+    tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
+    names = UniqueNames({t.name for t in tensors} | {p.name for p in kernel.parameters})
     stored = temporaries(kernel, implementation, names.fresh)
     registers = Registers(kernel.reductions, implementation, names.fresh)
     instructions = Instructions(implementation, registers, stored)
@@ -39,31 +41,10 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """No two things in a program bear the same."""
-
-    taken: set[str]
-
-    @classmethod
-    def of(cls, kernel: Kernel) -> _Names:
-        tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
-        return cls({t.name for t in tensors} | {p.name for p in kernel.parameters})
-
-    def fresh(self, wanted: str) -> str:
-        """The name, or where it is taken, one like it."""
-        name, number = wanted, 1
-        while name in self.taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self.taken.add(name)
-        return name
-
-
-@dataclass(frozen=True, slots=True)
 class _Lowering:
     kernel: Kernel
     implementation: Implementation
-    names: _Names
+    names: UniqueNames
     registers: Registers
     temporaries: Mapping[Instruction, Temporary]
     instructions: Instructions

@@ -121,20 +121,16 @@ class CandidateImplementation:
         return self._kinds[dim]
 
     def is_streamed(self, store: Instruction) -> bool:
-        has_choice = "caching" in self.candidate.instance.space.choices
-        return has_choice and self.candidate.value("caching", store) == "STREAMED"
+        return self._is("caching", store, "STREAMED")
 
     def is_split(self, reduction: Instruction) -> bool:
-        has_choice = "accumulation" in self.candidate.instance.space.choices
-        return has_choice and self.candidate.value("accumulation", reduction) == "SPLIT"
+        return self._is("accumulation", reduction, "SPLIT")
 
     def is_guarded(self, dim: Dimension) -> bool:
-        has_choice = dim.logical.is_ragged and "remainder" in self.candidate.instance.space.choices
-        return has_choice and self.candidate.value("remainder", dim) == "GUARDED"
+        return dim.logical.is_ragged and self._is("remainder", dim, "GUARDED")
 
     def is_stored(self, instruction: Instruction) -> bool:
-        has_choice = "storage" in self.candidate.instance.space.choices
-        return has_choice and self.candidate.value("storage", instruction) == "TEMPORARY"
+        return self._is("storage", instruction, "TEMPORARY")
 
     def prefetch(self, load: Instruction) -> str:
         decided = (v for v in self.candidate.instance.variables_of("prefetch") if v.objects == (load,))
@@ -144,6 +140,11 @@ class CandidateImplementation:
         if dim not in self._sizes:
             self._sizes[dim] = int(self.candidate.value("size", dim))
         return self._sizes[dim]
+
+    def _is(self, choice: str, about: Statement, value: str) -> bool:
+        """False where the space does not decide it."""
+        has_choice = choice in self.candidate.instance.space.choices
+        return has_choice and self.candidate.value(choice, about) == value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

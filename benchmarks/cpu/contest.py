@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,16 @@ class Contender:
     """Tells those of one name apart: of the entry, and of the variant."""
     variant: str
     rounds: list[Turn] = field(default_factory=list)
+
+    @property
+    def least_ns(self) -> float:
+        """Of all calls."""
+        return min(ns for turn in self.rounds for ns in turn.wall_ns)
+
+    @property
+    def medians_ns(self) -> list[float]:
+        """Of each round."""
+        return [statistics.median(turn.wall_ns) for turn in self.rounds]
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class CaseReport:
 
 def report(case: Case, contest: Contest) -> CaseReport | None:
     """None where nothing of ours is right."""
-    medians = {id(c): [statistics.median(turn.wall_ns) for turn in c.rounds] for c in contest.contenders}
+    medians = {id(c): c.medians_ns for c in contest.contenders}
     ours = [c for c in contest.contenders if c.name == PRODUCT]
     if not ours or contest.work is None:
         return None
@@ -139,7 +139,7 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
             statistics.median(turn.cpu_ns for turn in contender.rounds),
             statistics.fmean(turn.cpus_busy for turn in contender.rounds),
             Ratio.of(ratios),
-            _least(contender) / _least(best),
+            contender.least_ns / best.least_ns,
         )
 
     rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.median)
@@ -151,10 +151,6 @@ def report(case: Case, contest: Contest) -> CaseReport | None:
         tuple(r for r in rows if r.name == LIMITS),
         contest.absent,
     )
-
-
-def _least(contender: Contender) -> float:
-    return min(ns for turn in contender.rounds for ns in turn.wall_ns)
 
 
 # ---- For a person --------------------------------------------------------------------------------------

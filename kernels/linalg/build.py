@@ -47,6 +47,7 @@ from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.temporaries import add_reloads
 from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
+from spacedsl.kernels.linalg.unique_names import UniqueNames
 
 Made = Number | ParameterValue | Instruction
 """What an expression became."""
@@ -88,7 +89,7 @@ def build(
     levels = tuple(level for levels in builder.levels.values() for level in levels)
     indices = tuple(dict.fromkeys(level.index for level in levels))
     _relate(instructions, dimensions, indices, builder.mapped)
-    add_reloads(instructions, builder.fresh)
+    add_reloads(instructions, builder.names.fresh)
     uneven = sorted({s for t in tilings.values() for level in t.levels for s in level if s & (s - 1)})
     return Kernel(
         name=name,
@@ -121,7 +122,7 @@ class _Builder:
         self.tilings = tilings
         self.levels = {name: _levels(name, tilings[name]) for name in computation.extents if name in tilings}
         self.instructions: list[Instruction] = []
-        self.names: set[str] = set()
+        self.names = UniqueNames()
         self.stores: dict[str, Instruction] = {}
         self.targets: dict[str, Read] = {}
         self.padded: dict[str, Tensor] = {}
@@ -302,7 +303,7 @@ class _Builder:
         name: str | None = None,
     ) -> Instruction:
         """A new instruction nested in `indices`, in the order in which the file first names them."""
-        instruction = Instruction(len(self.instructions), self.fresh(name or op.value), op, dtype)
+        instruction = Instruction(len(self.instructions), self.names.fresh(name or op.value), op, dtype)
         wanted = {i for i in indices if self.extents[i] != 1}
         reduced = frozenset(reduced)
         instruction.logical_dims = tuple(
@@ -354,15 +355,6 @@ class _Builder:
         instruction.access = Access(tensor, offset, strides)
         for logical, stride in strides:
             logical.dims[-1].is_vectorizable = stride == 1
-
-    def fresh(self, name: str) -> str:
-        """`name`, numbered from its second use on."""
-        candidate, count = name, 1
-        while candidate in self.names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self.names.add(candidate)
-        return candidate
 
 
 def _levels(name: str, tiling: Tiling) -> tuple[Level, ...]:

@@ -16,6 +16,7 @@ from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.backbones import AnyKernel
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, locate
 from spacedsl.kernels.validation import closest
@@ -143,13 +144,22 @@ def apply(rules: Rules, kernel: KernelFile, device: CpuDevice, on_event: Listene
     if root is None:
         raise EmptySpaceError(f"{space_path}: the constraints leave no implementation of `{kernel.name}`")
     try:
-        root = decided(instance, root, kernel.decisions)
+        root = with_decisions(kernel, root)
     except ContradictionError as error:
         raise EmptySpaceError(f"{kernel.path}: {error}") from None
+    return Problem(kernel, space, space_path, device, instance, root)
+
+
+def with_decisions(kernel: AnyKernel, root: Candidate) -> Candidate:
+    """The root with what the kernel file decides.
+
+    Raises `ContradictionError`, and `DiagnosticError` for what the space does not offer.
+    """
+    try:
+        return decided(root.instance, root, kernel.decisions)
     except UnknownDecisionError as error:
         place = locate(kernel, "decisions", kernel.decisions.index(error.decision))
         raise DiagnosticError([Diagnostic("KF043", str(error), place)]) from None
-    return Problem(kernel, space, space_path, device, instance, root)
 
 
 def generator_digest() -> str:

@@ -13,18 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from spacedsl.api.problem import EmptySpaceError
+from spacedsl.api.problem import EmptySpaceError, with_decisions
 from spacedsl.compiler import compile_space
-from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, load_any
 from spacedsl.kernels.device import DEVICES, CpuDevice, load_device
-from spacedsl.kernels.kernel_file import KernelFile, locate
+from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.language import load_space
 from spacedsl.language.space import Counter, Space, Visibility
 from spacedsl.search.orderings import Ordering, select_ordering
-from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
+from spacedsl.search.run import ContradictionError
 from spacedsl.search.solutions import all_solutions, random_solutions
 
 DEVICE = DEVICES / "generic-x86-64.yaml"
@@ -68,8 +67,10 @@ def pose_unmeasured(
     cpu = load_device(device or DEVICE) if isinstance(kernel, KernelFile) else None
     instance = instantiate(compiled, kernel.backbone, cpu, engine)
     root = instance.root()
-    if root is not None:
-        root = _with_decisions(kernel, instance, root)
+    try:
+        root = None if root is None else with_decisions(kernel, root)
+    except ContradictionError:
+        root = None
     # The space that was compiled, which may have been read before: propagators name its places.
     return Unmeasured(kernel, instance.space, space_path, cpu, instance, root)
 
@@ -111,16 +112,6 @@ def _candidates(
         yield from all_solutions(problem.root, rule)
     else:
         yield from random_solutions(problem.root, rule, np.random.default_rng(seed))
-
-
-def _with_decisions(kernel: AnyKernel, instance: Instance, root: Candidate) -> Candidate | None:
-    try:
-        return decided(instance, root, kernel.decisions)
-    except ContradictionError:
-        return None
-    except UnknownDecisionError as error:
-        place = locate(kernel, "decisions", kernel.decisions.index(error.decision))
-        raise DiagnosticError([Diagnostic("KF043", str(error), place)]) from None
 
 
 def _solution(problem: Unmeasured, leaf: Candidate) -> Solution:

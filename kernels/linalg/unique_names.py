@@ -1,0 +1,23 @@
+"""Names of which no two things of a kernel, or of a program, bear the same.
+
+In: names that are wanted, one after the other. Out: each as it is, or with a number where it is taken. How a
+name is spelled in C is for code generation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueNames:
+    taken: set[str] = field(default_factory=set)
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, numbered from its second use on."""
+        name, number = wanted, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.taken.add(name)
+        return name
