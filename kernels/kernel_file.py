@@ -239,6 +239,8 @@ class _Loader:
             for at, factor in enumerate(level):
                 if factor < 1:
                     self.error("KF032", f"a factor must be at least 1, not {factor}", *place, at)
+                elif factor > MOST_ELEMENTS:
+                    self.error("KF032", "a factor must be at most 2**40", *place, at)
         if len(self.report) > before:
             return None
         offered = tiling(extent, factors)

@@ -118,8 +118,9 @@ def _shape_errors(error: ValidationError, document: Document, prefix: str) -> li
         span = found if has_text or not place else document.key(*place)
         name = next((f"`{p}`: " for p in reversed(place) if isinstance(p, str)), "")
         message = f"{name}expected {' or '.join(dict.fromkeys(kinds))}"
+        hint = _AS_LIST if set(kinds) == {_LIST} else None
         report.append(
-            Diagnostic(prefix + "007", message, span, None if has_text else "nothing is given here")
+            Diagnostic(prefix + "007", message, span, hint if has_text else "nothing is given here")
         )
     return report
 
@@ -133,6 +134,9 @@ def _owner(path: Path) -> str:
     return f" of `{path[-1]}`"
 
 
+_LIST = "a list"
+_AS_LIST = "begin each entry with `- ` on a line of its own, or write `[..]`"
+
 _EXPECTED = {
     "int_type": "an integer",
     "int_parsing": "an integer",
@@ -141,8 +145,8 @@ _EXPECTED = {
     "float_parsing": "a number",
     "string_type": "text",
     "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
+    "list_type": _LIST,
+    "tuple_type": _LIST,
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",

@@ -265,6 +265,10 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a level without factors": (MATMUL + "tiling: {i: [[]]}\n", [("KF031", 10, 14, "no factor is given")]),
     "a negative factor": (MATMUL + "tiling: {i: [[-2]]}\n", [("KF032", 10, 15, "at least 1, not -2")]),
     "a factor of 0": (MATMUL + "tiling: {i: [[0]]}\n", [("KF032", 10, 15, "at least 1, not 0")]),
+    "a factor that is no size": (
+        MATMUL + f"tiling: {{i: [[4, {2**40}], [{2**40 + 1}]]}}\n",
+        [("KF032", 10, 35, "at most 2**40")],
+    ),
     "too many levels": (MATMUL + f"tiling: {{i: {[[2]] * 7}}}\n", [("KF032", 10, 13, "at most 6")]),
     "a decision about nothing": (
         MATMUL + "decisions: [{choice: size, objects: [fma.i9], values: [2]}]\n",
@@ -365,6 +369,23 @@ def test_both_line_endings_give_the_same_place(ending: str) -> None:
     with pytest.raises(DiagnosticError) as raised:
         check(changed(("* B[p", "* D[p")).replace("\n", ending))
     assert str(raised.value.diagnostics[0].span) == "test.yaml:9:32"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (MATMUL.replace("compute:\n  - ", "compute: "), (8, 10)),
+        (MATMUL + "tiling: {i: [4]}\n", (10, 14)),
+    ],
+)
+def test_one_entry_in_place_of_a_list_is_answered_with_how_lists_are_written(
+    text: str, place: tuple[int, int]
+) -> None:
+    with pytest.raises(DiagnosticError) as raised:
+        check(text)
+    (diagnostic,) = raised.value.diagnostics
+    assert (diagnostic.span.line, diagnostic.span.column) == place
+    assert diagnostic.hint == "begin each entry with `- ` on a line of its own, or write `[..]`"
 
 
 def test_close_matches_are_suggested() -> None:
