@@ -12,7 +12,7 @@ import pytest
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Aim, Case
 from benchmarks.cpu.contest import Contender, Contest, Entry, Work, hold
-from benchmarks.cpu.peers import LIMITS, PRODUCT, libraries
+from benchmarks.cpu.peers import LIMITS, PRODUCT, AbsentError, hand, libraries
 from benchmarks.cpu.problems import make
 from benchmarks.cpu.report import CaseReport, report
 from benchmarks.cpu.side import Side, Turn
@@ -43,6 +43,31 @@ def test_numpy_in_32_bits_meets_the_reference(name: str) -> None:
     problem = make(name, SIZES[name])
     for variant in libraries.variants(name, SIZES[name], problem, 1).values():
         assert problem.error(variant.result()) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("axpy", {"n": 4096}),
+        ("matmul", {"m": 14, "n": 256, "k": 40}),
+        # Several blocks of rows, of which the last ends in the middle of a tile.
+        ("matmul_strided", {"m": 310, "n": 128, "k": 128}),
+        ("batched_matmul", {"b": 3, "m": 8, "n": 32, "k": 8}),
+        ("matvec", {"m": 64, "k": 128}),
+        ("gesummv", {"m": 64, "k": 96}),
+        ("doitgen", {"r": 8, "q": 4, "p": 64}),
+        ("conv2d", {"h": 8, "w": 14, "c": 16, "f": 32}),
+        ("softmax", {"m": 32, "n": 64}),
+        ("layer_norm", {"m": 32, "n": 64}),
+    ],
+)
+def test_c_written_by_hand_meets_the_reference(name: str, sizes: dict[str, int]) -> None:
+    problem = make(name, sizes)
+    try:
+        variants = hand.variants(name, sizes, problem, 1)
+    except AbsentError as reason:
+        pytest.skip(str(reason))
+    assert [problem.error(variant.result()) for variant in variants.values()] == [""]
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -4,6 +4,7 @@
  * multiples of the tiles. */
 #include <immintrin.h>
 #include <math.h>
+#include <omp.h>
 #include <stdint.h>
 
 typedef const float *restrict In;
@@ -27,6 +28,42 @@ static inline float sum16(V x) { return _mm512_reduce_add_ps((__m512)x); }
         const int64_t step = ((i / 8) * (N / 32) + j / 32) * (K / 4) + (p) / 4; \
         SHARE(X + (t + 1) * M * K, step, 64 / N);                             \
         SHARE(Y + (t + 1) * K * N, step, 64 / M);                             \
+    } while (0)
+#elif defined(MATMUL_STRIDED)
+/* Each element of A is a line of its own. While some rows are multiplied, those that come next are copied, a piece of
+ * six rows in each 128 steps of a tile: so many that all are there in time. Lines are asked for a piece before. */
+#define WIDTH (8192 / N)
+#define LINES (6 * WIDTH)
+#define PITCH (K + 16)
+typedef struct {
+    const float *from, *asked;
+    float *to;
+    int64_t rows, piece;
+} Next;
+
+static inline const float *piece_at(const Next *next, int64_t piece)
+{
+    const int64_t row = piece / (K / WIDTH) * 6;
+    return next->from + 32 * ((row < next->rows ? row : 0) * K + piece % (K / WIDTH) * WIDTH);
+}
+
+static inline void copy_piece(Next *next)
+{
+    const int64_t row = next->piece / (K / WIDTH) * 6, column = next->piece % (K / WIDTH) * WIDTH;
+    const float *from = piece_at(next, next->piece++);
+    EACH(p, WIDTH) UNROLLED(r, 6)
+        if (row + r < next->rows) next->to[(row + r) * PITCH + column + p] = from[32 * (r * K + p)];
+    next->asked = piece_at(next, next->piece);
+}
+
+static inline void ask(const float *line) { _mm_prefetch((const char *)line, _MM_HINT_T1); }
+
+#define AHEAD(p)                                                              \
+    do {                                                                      \
+        if ((p) % 128 == 0) copy_piece(&next);                                \
+        const int64_t line = (p) % 128 / 4 * LINES / 32;                      \
+        UNROLLED(n, (LINES + 31) / 32)                                        \
+            ask(next.asked + 32 * ((line + n) % 6 * K + (line + n) / 6));     \
     } while (0)
 #else
 #define AHEAD(p)
@@ -81,6 +118,37 @@ void peer(In A, In B, Out C)
             EACH(q, 2) TILE(6, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
         for (; i < M; i += 2)
             EACH(q, 2) TILE(2, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+    }
+}
+#endif
+
+#if defined(MATMUL_STRIDED) && M % 2 == 0 && N % 64 == 0 && 8192 % N == 0 && K % 128 == 0 && K % WIDTH == 0
+enum { ROWS = 66 };
+static float panels[N / 64][K * 64] __attribute__((aligned(64)));
+static _Thread_local float rows[2][ROWS * PITCH] __attribute__((aligned(64)));
+
+void peer(In A, In B, Out C)
+{
+#pragma omp parallel
+    {
+#pragma omp for schedule(static)
+        for (int64_t j = 0; j < N / 64; j++)
+            EACH(p, K) UNROLLED(s, 4) TO(panels[j] + p * 64 + 16 * s) = AT(B + p * N + 64 * j + 16 * s);
+        const int64_t threads = omp_get_num_threads(), t = omp_get_thread_num();
+        const int64_t begin = M / 2 * t / threads * 2, end = M / 2 * (t + 1) / threads * 2;
+        Next next = {A + 32 * begin * K, A, rows[0], end - begin < ROWS ? end - begin : ROWS, 0};
+        while (next.piece < (next.rows + 5) / 6 * (K / WIDTH)) copy_piece(&next);
+        for (int64_t i = begin, half = 0; i < end; i += ROWS, half = !half) {
+            const int64_t here = next.rows, left = end - i - here;
+            next = (Next){A + 32 * (i + here) * K, A, rows[!half], left < ROWS ? left : ROWS, 0};
+            EACH(j, N / 64) {
+                int64_t q = 0;
+                for (; q + 6 <= here; q += 6)
+                    TILE(6, 4, K, rows[half] + q * PITCH, PITCH, panels[j], 64, C + (i + q) * N + 64 * j, N);
+                for (; q < here; q += 2)
+                    TILE(2, 4, K, rows[half] + q * PITCH, PITCH, panels[j], 64, C + (i + q) * N + 64 * j, N);
+            }
+        }
     }
 }
 #endif
