@@ -69,11 +69,6 @@ def mapped_bytes(nbytes: int) -> int:
     return _page_bytes(_padded(nbytes)) + 2 * mmap.PAGESIZE
 
 
-def tensor_bytes(tensor: Tensor) -> int:
-    """Of its elements and what lies between them."""
-    return tensor.span * np.dtype(NUMPY_TYPE[tensor.dtype]).itemsize
-
-
 def guarded_buffer(nbytes: int) -> GuardedBuffer:
     """Raises `MemoryError` where there is not that much memory."""
     padded = _padded(nbytes)
@@ -109,7 +104,7 @@ class TensorBuffer:
 
     @classmethod
     def of(cls, tensor: Tensor) -> TensorBuffer:
-        return cls(tensor, guarded_buffer(tensor_bytes(tensor)))
+        return cls(tensor, guarded_buffer(tensor.nbytes))
 
     @property
     def flat(self) -> NDArray[Any]:

@@ -1,4 +1,8 @@
-"""Where an array differs from what it should be, and by how much it may."""
+"""Where an array differs from what it should be.
+
+In: two arrays of numbers of one shape, and how far they may be apart. Out: words for the first difference,
+none where there is none. How large a tolerance has to be is for `kernels/rounding.py`.
+"""
 
 from __future__ import annotations
 

@@ -53,6 +53,8 @@ from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
+    """What turns instances of instructions into statements."""
+
     implementation: Implementation
     registers: Registers
     temporaries: Mapping[Instruction, Temporary]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.buffers import mapped_bytes, tensor_bytes
+from spacedsl.codegen.buffers import mapped_bytes
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.inputs import most_calls
@@ -40,7 +40,7 @@ def check_memory(kernel: KernelFile, device: CpuDevice) -> None:
     needed, room = needed_bytes(kernel, device), available_memory()
     if needed <= room.nbytes:
         return
-    largest = max(kernel.backbone.tensors, key=tensor_bytes)
+    largest = max(kernel.backbone.tensors, key=lambda t: t.nbytes)
     calls = most_calls(kernel.backbone)
     message = (
         f"this machine is too small for the kernel: its {calls} test cases, outputs and guard pages take "
@@ -56,8 +56,8 @@ def needed_bytes(kernel: KernelFile, device: CpuDevice) -> int:
     Never too little; too much by the results of test cases that turn out not to be exact.
     """
     tensors = kernel.backbone.tensors
-    one_case = sum(mapped_bytes(tensor_bytes(t)) for t in tensors)
-    outputs = sum(mapped_bytes(tensor_bytes(t)) for t in tensors if t.is_output)
+    one_case = sum(mapped_bytes(t.nbytes) for t in tensors)
+    outputs = sum(mapped_bytes(t.nbytes) for t in tensors if t.is_output)
     flush = flush_bytes(kernel, device)
     scratch = scratch_bytes(kernel)
     return most_calls(kernel.backbone) * one_case + outputs + scratch + (mapped_bytes(flush) if flush else 0)
@@ -65,7 +65,7 @@ def needed_bytes(kernel: KernelFile, device: CpuDevice) -> int:
 
 def scratch_bytes(kernel: KernelFile) -> int:
     """Of what an implementation allocates for itself, with room for its alignment."""
-    return sum(mapped_bytes(tensor_bytes(s.tensor)) + (2 << 20) for s in kernel.backbone.scratch)
+    return sum(mapped_bytes(s.tensor.nbytes) + (2 << 20) for s in kernel.backbone.scratch)
 
 
 def flush_bytes(kernel: KernelFile, device: CpuDevice) -> int:

@@ -155,7 +155,7 @@ def _check_written(array: object, tensor: Tensor) -> None:
 
 
 def _strides_bytes(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(stride * np.dtype(NUMPY_TYPE[tensor.dtype]).itemsize for stride in tensor.strides)
+    return tuple(stride * tensor.dtype.nbytes for stride in tensor.strides)
 
 
 def _lies_as(array: Array, tensor: Tensor) -> bool:

@@ -48,6 +48,7 @@ class Partials:
 
 
 def accumulator(reduction: Instruction) -> Accumulator:
+    """Its operand that holds what it has accumulated; raises `LoweringError` where it has none."""
     for operand in reduction.operands:
         if isinstance(operand, Accumulator):
             return operand
@@ -55,7 +56,7 @@ def accumulator(reduction: Instruction) -> Accumulator:
 
 
 def check_accumulator(reduction: Instruction, implementation: Implementation) -> None:
-    """Updating the initialiser's registers in place takes them from everybody else."""
+    """Raises `LoweringError` where others need the initialiser's registers, which are updated in place."""
     start = accumulator(reduction)
     mapped = {used for _, used in start.mapping}
     if not mapped.issuperset(reduction.free_dims):
@@ -66,7 +67,7 @@ def check_accumulator(reduction: Instruction, implementation: Implementation) ->
 
 
 def combined_by(reduction: Instruction) -> Combine:
-    """How partial results are combined into the result."""
+    """How partial results are combined into the result; raises `LoweringError` where there can be none."""
     operands, combine = reduction.operands, reduction.combine
     is_accumulated = isinstance(operands[-1], Accumulator)
     if combine is None or not is_accumulated or accumulator(reduction).initialiser.reduced_dims:

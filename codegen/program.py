@@ -299,6 +299,8 @@ Statement = Loop | ParallelLoop | Branch | Assign | Store | PartialStore | Prefe
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """`tensors` and `parameters` are the arguments, in the order of the kernel."""
+
     name: str
     tensors: tuple[Tensor, ...]
     parameters: tuple[Parameter, ...]

@@ -18,6 +18,8 @@ from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 
 @dataclass(slots=True)
 class Registers:
+    """The registers that have been asked for."""
+
     reductions: tuple[Instruction, ...]
     """Of the kernel."""
     implementation: Implementation
@@ -38,18 +40,22 @@ class Registers:
                 self.partials[start.initialiser] = found
 
     def vector_dim(self, instruction: Instruction) -> Dimension | None:
-        """The dimension whose iterations are lanes."""
+        """The dimension whose iterations are lanes; raises `LoweringError` where there are two."""
         vectors = [d for d in instruction.dims if self.implementation.kind(d) == "VECTOR"]
         if len(vectors) > 1:
             raise LoweringError(f"{instruction!r} has more than one vector dimension: {vectors!r}")
         return vectors[0] if vectors else None
 
     def lanes(self, instruction: Instruction) -> int:
+        """1 for a scalar."""
         vector = self.vector_dim(instruction)
         return 1 if vector is None else self.implementation.size(vector)
 
     def of(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
-        """The register of one instance; of a reduction, that of the initialiser's instance."""
+        """The register of one instance; of a reduction, that of the initialiser's instance.
+
+        `unrolled`: the indices of its UNROLL dimensions. Raises `LoweringError` where one is missing.
+        """
         if instruction.reduced_dims:
             start = accumulator(instruction)
             made = {m: unrolled[u] for m, u in start.mapping if u in unrolled}

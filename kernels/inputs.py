@@ -79,6 +79,7 @@ class Arguments:
 
 
 def plain_buffer(tensor: Tensor) -> Array:
+    """Flat room for a tensor's elements and what lies between them; its values mean nothing."""
     return np.empty(tensor.span, NUMPY_TYPE[tensor.dtype])
 
 

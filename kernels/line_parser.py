@@ -36,12 +36,12 @@ DEEPEST = 100
 
 
 def parse_assignment(text: PlacedText) -> Assignment:
-    """One `compute:` line; raises `DiagnosticError` (KF020, a syntax error)."""
+    """One `compute:` line; raises `DiagnosticError` (KF020 syntax, KF008 depth, KF036 limits of an index)."""
     return cast("Assignment", _parse(text, "assignment"))
 
 
 def parse_size(text: PlacedText) -> Expression:
-    """The text of a size in `shape:` or `strides:`; raises `DiagnosticError` (KF020)."""
+    """The text of a size in `shape:` or `strides:`; raises the same."""
     return cast("Expression", _parse(text, "size"))
 
 

@@ -217,7 +217,7 @@ class Instruction:
     @property
     def tensor_bytes(self) -> int:
         """Of a load or store: from the first to the last element of its tensor."""
-        return 0 if self.access is None else self.access.tensor.span * self.item_bytes
+        return 0 if self.access is None else self.access.tensor.nbytes
 
     @property
     def combine(self) -> Combine | None:

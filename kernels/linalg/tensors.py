@@ -63,6 +63,11 @@ class Tensor:
         return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
 
     @property
+    def nbytes(self) -> int:
+        """From the first to the last element, what lies between them included."""
+        return self.span * self.dtype.nbytes
+
+    @property
     def elements(self) -> int:
         """Distinct elements."""
         return math.prod(self.shape)

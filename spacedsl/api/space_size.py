@@ -61,6 +61,8 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class SpaceSize:
+    """How many implementations there are, and how often a random walk meets none."""
+
     exact: int | None
     """None: the space is too large to be counted."""
     estimates: tuple[Estimate, ...]

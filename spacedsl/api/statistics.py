@@ -25,6 +25,8 @@ BATCH_DESCENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class SpaceStatistics:
+    """What a space is like on a kernel; times are of one processor."""
+
     engine: str
     """What propagates: `native` or `python`."""
     no_native: str | None

@@ -96,7 +96,11 @@ class Firing:
 
 
 def requirement_clauses(space: Space, requirement: Requirement) -> tuple[Clause, ...]:
-    """The clauses of one requirement; raises `DiagnosticError` (SP301) past `MOST_CLAUSES`."""
+    """The clauses of one requirement.
+
+    Raises `DiagnosticError`: SP301 past `MOST_CLAUSES`, SP302 for members of a quotient without arguments,
+    SP303 past `MOST_VARIABLES`.
+    """
     variables, tests, guards = _bind(space, requirement.foralls)
     clauses = []
     for disjuncts in conjunction(space, requirement.formula, requirement.span):
@@ -107,7 +111,7 @@ def requirement_clauses(space: Space, requirement: Requirement) -> tuple[Clause,
 
 
 def counter_count(space: Space, counter: Counter) -> Count:
-    """The counter with quotients among its quantified sets resolved."""
+    """The counter with quotients among its quantified sets resolved; raises as `requirement_clauses` does."""
     params, param_tests, param_guards = _bind(space, counter.params)
     foralls, forall_tests, forall_guards = _bind(space, counter.foralls)
     condition = conjunction(space, counter.condition, counter.span)
@@ -126,6 +130,7 @@ def counter_count(space: Space, counter: Counter) -> Count:
 
 
 def trigger_firing(space: Space, trigger: Trigger) -> Firing:
+    """When a trigger fires; raises `DiagnosticError` as `requirement_clauses` does."""
     variables, tests, guards = _bind(space, trigger.foralls)
     members = tuple((InMask(use, TRUE),) for use in guards)
     condition = conjunction(space, trigger.condition, trigger.span)

@@ -116,6 +116,7 @@ def complement(space: Space, disjunct: Disjunct) -> Disjunct:
 
 
 def shifted(linear: Linear, by: int) -> Linear:
+    """`linear + by`."""
     return replace(linear, offsets=(*linear.offsets, (1, by)))
 
 
@@ -257,5 +258,6 @@ def host_term(value: int | HostExpression, renaming: Renaming) -> Term:
 
 
 def host_call(expression: HostExpression, renaming: Renaming) -> HostCall:
-    free = (v for v in expression.variables if v not in ("kernel", "device"))
-    return HostCall(expression.text, tuple(renaming.get(v, v) for v in free), expression)
+    """Its arguments are the objects that it speaks of: what is always in scope is none."""
+    args = tuple(renaming.get(v, v) for v in expression.free_variables)
+    return HostCall(expression.text, args, expression)

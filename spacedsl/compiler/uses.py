@@ -1,4 +1,8 @@
-"""Which uses of choices the nodes of the IR read, and where generated code looks their cells up."""
+"""Which uses of choices the nodes of the IR read, and where generated code looks their cells up.
+
+In: literals, tests, statements. Out: uses, each at its first place; those that a block reads before anything
+else. How a cell is looked up is for the printers.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.engine.meaning import Assignment, Meaning, remembered
 from spacedsl.engine.potential import Binding, Membership, PotentialSets
-from spacedsl.language.reading import formula_uses, formula_variables, host_variables
+from spacedsl.language.reading import formula_uses, formula_variables
 from spacedsl.language.space import (
     Aggregate,
     Aggregation,
@@ -122,7 +122,7 @@ class DenotedQuantities:
             case Literal(value):
                 return value
             case HostTerm(expression):
-                found = self.sets.evaluate(expression, scope.of(host_variables(expression)))
+                found = self.sets.evaluate(expression, scope.of(expression.free_variables))
                 if isinstance(found, str):
                     return scope.order.index(found)
                 return saturated(int(found))  # type: ignore[call-overload]

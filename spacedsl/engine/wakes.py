@@ -1,4 +1,7 @@
-"""What a change of one domain runs."""
+"""What a change of one domain runs.
+
+In: functions of the compiled module. Out: records that propagation goes through. Nothing is run here.
+"""
 
 from __future__ import annotations
 

@@ -85,6 +85,11 @@ class HostExpression:
     """The variable that each parameter of the function stands for."""
     _function: Callable[..., Any] = field(compare=False, repr=False)
 
+    @property
+    def free_variables(self) -> tuple[str, ...]:
+        """Those that stand for objects of sets; `$kernel` and `$device` are always in scope."""
+        return tuple(name for name in self.variables if name not in AMBIENT)
+
     def evaluate(self, environment: Mapping[str, object]) -> object:
         """The value, with the variables' objects in `environment` (names without `$`).
 
@@ -119,7 +124,7 @@ class HostExpression:
         code = "SP063" if isinstance(error, StepLimitError) else "SP062"
         message = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
         message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}..."
-        objects = {name: environment[name] for name in self.variables if name not in AMBIENT}
+        objects = {name: environment[name] for name in self.free_variables}
         bound = [f"${name} = {getattr(item, 'name', item)}" for name, item in objects.items()]
         hint = f"for {', '.join(bound)}" if bound else None
         return Diagnostic(code, message, self._place(error.__traceback__), hint)

@@ -86,17 +86,12 @@ def formula_variables(formula: Formula) -> Iterator[str]:
             for each in operands:
                 yield from formula_variables(each)
         case Host(expression):
-            yield from host_variables(expression)
+            yield from expression.free_variables
         case Is() | SameEnum() | Compare() | ComparePositions():
             for use in formula_uses(formula):
                 yield from use.args
             for expression in _expressions(formula):
-                yield from host_variables(expression)
-
-
-def host_variables(expression: HostExpression) -> tuple[str, ...]:
-    """Those that stand for objects of sets."""
-    return tuple(v for v in expression.variables if v not in ("kernel", "device"))
+                yield from expression.free_variables
 
 
 def _expressions(comparison: Formula) -> Iterator[HostExpression]:

@@ -1,4 +1,8 @@
-"""Printing of loops over objects and of static tests, in C."""
+"""Printing of what enumerates and tests bindings, in C: loops over objects, and static tests.
+
+In: loops over sets with their tests. Out: lines of C, with the innermost ones inside. Loops that take a
+word of objects at a time are for `filtered.py`.
+"""
 
 from __future__ import annotations
 

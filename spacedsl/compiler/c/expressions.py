@@ -1,4 +1,8 @@
-"""Printing of literals, tests and integers as C expressions: what a body reads and does not change."""
+"""Printing of literals, tests and integers as C expressions: what a body reads and does not change.
+
+In: nodes of the IR. Out: text without side effects, but for the tables that it asks for; `UnprintableError`
+for what only Python has. What changes domains is for `statements.py`.
+"""
 
 from __future__ import annotations
 

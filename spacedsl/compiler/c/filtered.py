@@ -1,4 +1,8 @@
-"""Printing of loops with a filter: a word of objects at a time, and the propagator on those that need it."""
+"""Printing of loops with a filter: a word of objects at a time, and the propagator on those that need it.
+
+In: loops, and what `filters.py` finds that rules objects out. Out: lines of C that call a propagator. What is
+in a word is printed by `words.py`.
+"""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ Value = str | int | None | list[str | int]
 
 @dataclass(frozen=True, slots=True)
 class Interface:
+    """What a library of propagators and an instance have to agree on."""
+
     tables: tuple[Table, ...]
     """What an instance has to supply, in order."""
     sources: tuple[Source, ...]

@@ -1,4 +1,8 @@
-"""How names and numbers are spelled in generated C: no object variable or table clashes with the runtime."""
+"""How names and numbers are spelled in generated C.
+
+In: names of variables and functions, integers. Out: their spelling, which means nothing else to the runtime.
+What is called by these names is for the other modules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Printing of a propagator's body in C. Whatever finds a contradiction returns false."""
+"""Printing of a propagator's body in C.
+
+In: statements of the IR. Out: lines of C, in which whatever finds a contradiction returns false. Which
+bindings a body runs on is for `bindings.py` and `filtered.py`.
+"""
 
 from __future__ import annotations
 

@@ -53,6 +53,8 @@ own variables, or the name of another table."""
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """One pointer that an instance supplies, to entries by the objects of `arity` variables."""
+
     name: str
     kind: TableKind
     subject: Subject

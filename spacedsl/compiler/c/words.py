@@ -37,6 +37,7 @@ Word = bool | Row | Not | And | Or
 
 
 def both(*words: Word) -> Word:
+    """Where all of them are; without any, everywhere."""
     parts = {w for word in words for w in (word.words if isinstance(word, And) else (word,))} - {True}
     if False in parts or any(negation(part) in parts for part in parts):
         return False
@@ -44,6 +45,7 @@ def both(*words: Word) -> Word:
 
 
 def either(words: Iterable[Word]) -> Word:
+    """Where one of them is; without any, nowhere."""
     parts = {w for word in words for w in (word.words if isinstance(word, Or) else (word,))} - {False}
     if True in parts or any(negation(part) in parts for part in parts):
         return True
@@ -64,6 +66,7 @@ def values(number: int, mask: int, full: int) -> Word:
 
 
 def text(word: Word) -> str:
+    """As an expression of C; equal words give equal text."""
     match word:
         case bool():
             return "~(Word)0" if word else "(Word)0"

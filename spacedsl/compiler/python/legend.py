@@ -170,8 +170,7 @@ def _term(value: int | HostCall) -> str:
 
 def _host(call: HostCall) -> str:
     """The expression about the arguments of the call."""
-    free = (v for v in call.expression.variables if v not in ("kernel", "device"))
-    renaming = dict(zip(free, call.args, strict=True))
+    renaming = dict(zip(call.expression.free_variables, call.args, strict=True))
     return re.sub(r"\$(\w+)", lambda match: f"${renaming.get(match[1], match[1])}", call.text)
 
 

@@ -35,8 +35,7 @@ class HostTable:
 
 def host_table(call: HostCall, is_integer: bool) -> HostTable:
     """The table for an expression up to the names of its arguments."""
-    free = tuple(v for v in call.expression.variables if v not in ("kernel", "device"))
-    return HostTable(HostCall(call.text, free, call.expression), is_integer)
+    return HostTable(HostCall(call.text, call.expression.free_variables, call.expression), is_integer)
 
 
 def static_table(test: StaticLiteral) -> tuple[StaticTable, tuple[str, ...]]:

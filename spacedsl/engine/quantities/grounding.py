@@ -22,7 +22,6 @@ from spacedsl.engine.quantities.intervals import FALSE, TRUE
 from spacedsl.engine.quantities.nodes import INFINITE, Graph, Op
 from spacedsl.engine.quantities.scope import Scope, located
 from spacedsl.engine.static import COMPARE
-from spacedsl.language.reading import host_variables
 from spacedsl.language.space import (
     Affine,
     Aggregate,
@@ -312,7 +311,7 @@ class Grounding:
             case Constant(value):
                 return builder.constant(int(value))
             case Host(expression):
-                ids = {name: scope.id(name) for name in host_variables(expression)}
+                ids = {name: scope.id(name) for name in expression.free_variables}
                 return builder.constant(int(bool(self.objects.evaluate(expression, ids))))
             case Not(operand):
                 return builder.node(Op.NOT, ((yield from self._formula(operand, scope)),))
