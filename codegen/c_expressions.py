@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from spacedsl.codegen.c_functions import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
+from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
     Add,
     Apply,
@@ -34,7 +35,6 @@ from spacedsl.codegen.program import (
     Share,
     Sub,
     Type,
-    operands,
     type_of,
 )
 from spacedsl.kernels.linalg.tensors import DType

@@ -25,10 +25,10 @@ from spacedsl.codegen.c_expressions import (
 from spacedsl.codegen.c_functions import c_number, functions, vector_type
 from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.names import c_name
+from spacedsl.codegen.parts import expressions, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
     Assign,
     Branch,
-    Expression,
     Load,
     Loop,
     ParallelLoop,
@@ -41,10 +41,6 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Type,
-    blocks,
-    operands,
-    own_memory,
-    shared_loops,
     type_of,
 )
 from spacedsl.kernels.linalg.operations import Combine, neutral
@@ -73,7 +69,7 @@ def print_c(program: Program, threads: int) -> str:
     parts += functions(features.functions)
     if _streams(program.body):
         parts.append(_FENCE)
-    if any(isinstance(s, Prefetch) for s in _statements(program.body)):
+    if any(isinstance(s, Prefetch) for s in statements(program.body)):
         parts.append(_PREFETCH.read_text(encoding="utf-8").rstrip())
     if features.parallel_loops:
         parts.append(_arguments_type(program))
@@ -98,12 +94,12 @@ class _Features:
     def of(cls, program: Program) -> _Features:
         vectors: dict[Type, None] = {}
         functions: dict[tuple[Type, str], None] = {}
-        for statement in _statements(program.body):
+        for statement in statements(program.body):
             if isinstance(statement, Store) and statement.is_streamed:
                 functions[type_of(statement.value), "stream"] = None
             if isinstance(statement, PartialStore):
                 functions[type_of(statement.value), "store_first"] = None
-        for expression in _expressions(program.body):
+        for expression in expressions(program.body):
             kind = type_of(expression)
             if kind.lanes > 1:
                 vectors[kind] = None
@@ -115,26 +111,6 @@ class _Features:
                 if partial.combine in (Combine.MAX, Combine.MIN):
                     functions[partial.register.type, partial.combine.value] = None
         return cls(tuple(vectors), tuple(functions), _parallel_loops(program))
-
-
-def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
-    for statement in body:
-        yield statement
-        for block in blocks(statement):
-            yield from _statements(block)
-
-
-def _expressions(body: Sequence[Statement]) -> Iterator[Expression]:
-    """All expressions below the statements, parts before wholes."""
-
-    def parts(expression: Expression) -> Iterator[Expression]:
-        for part in operands(expression):
-            yield from parts(part)
-        yield expression
-
-    for statement in _statements(body):
-        if isinstance(statement, Assign | Store | PartialStore):
-            yield from parts(statement.value)
 
 
 # ---- Declarations --------------------------------------------------------------------------------------
@@ -178,7 +154,7 @@ static inline void pool_fence(void) {
 
 
 def _streams(body: Sequence[Statement]) -> bool:
-    return any(isinstance(s, Store) and s.is_streamed for s in _statements(body))
+    return any(isinstance(s, Store) and s.is_streamed for s in statements(body))
 
 
 # ---- Functions -----------------------------------------------------------------------------------------
@@ -186,9 +162,9 @@ def _streams(body: Sequence[Statement]) -> bool:
 
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
-    used = {e.tensor for e in _expressions(loop.body) if isinstance(e, Load | PartialLoad)}
-    used |= {s.tensor for s in _statements(loop.body) if isinstance(s, Store | PartialStore | Prefetch)}
-    used |= {e.name for e in _expressions(loop.body) if isinstance(e, ParameterValue)}
+    used = {e.tensor for e in expressions(loop.body) if isinstance(e, Load | PartialLoad)}
+    used |= {s.tensor for s in statements(loop.body) if isinstance(s, Store | PartialStore | Prefetch)}
+    used |= {e.name for e in expressions(loop.body) if isinstance(e, ParameterValue)}
     own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
     fetch = [
         f"  {pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spacedsl.codegen.parts import map_loads, operands, shared_loops
 from spacedsl.codegen.program import (
     Assign,
     Branch,
@@ -25,9 +26,6 @@ from spacedsl.codegen.program import (
     Program,
     Statement,
     Store,
-    map_loads,
-    operands,
-    shared_loops,
     type_of,
 )
 from spacedsl.kernels.linalg.tensors import Tensor

@@ -1,7 +1,7 @@
 """The program tree: what a complete implementation does, statement by statement.
 
-In: built by `lower.py`, or by hand in tests. Out: checked by `verify.py`, printed by `c_printer.py`.
-Nothing is decided or optimised here.
+In: built by `lower.py`, or by hand in tests. Out: taken apart by `parts.py`, checked by `verify.py`, printed
+by `c_printer.py`. Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
     Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined, private)
@@ -27,9 +27,7 @@ the first `count` and no other. A prefetch changes nothing but the time that lat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
 from spacedsl.kernels.linalg.operations import Combine, Op
 from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
@@ -308,63 +306,6 @@ class Program:
     scratch: tuple[Scratch, ...] = ()
 
 
-def own_memory(program: Program) -> tuple[Tensor, ...]:
-    """Arrays that are no arguments: of the program, and of each thread in a parallel loop."""
-    private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
-    return (*(s.tensor for s in program.scratch), *private)
-
-
-def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
-    """The loop and those inside it whose iterations are shared out with its own, outermost first."""
-    match loop.body:
-        case (ParallelLoop() as inner,):
-            return (loop, *shared_loops(inner))
-        case _:
-            return (loop,)
-
-
-def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
-    """The blocks that a statement consists of."""
-    match statement:
-        case Loop(_, _, body) | ParallelLoop(_, _, body):
-            return (body,)
-        case Branch(_, _, body, otherwise):
-            return (body, otherwise)
-        case _:
-            return ()
-
-
-def operands(expression: Expression) -> tuple[Expression, ...]:
-    """The direct parts of an expression, left to right."""
-    match expression:
-        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value):
-            return (value,)
-        case Neg(value) | Apply(_, value):
-            return (value,)
-        case Fma(a, b, c):
-            return (a, b, c)
-        case Blend(value, other):
-            return (value, other)
-        case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
-            return (a, b)
-        case _:
-            return ()
-
-
-def map_loads(
-    expression: Expression, change: Callable[[Load | PartialLoad], Load | PartialLoad]
-) -> Expression:
-    """The expression with each load in it changed."""
-    if isinstance(expression, Load | PartialLoad):
-        return change(expression)
-    parts: dict[str, Any] = {
-        field.name: map_loads(part, change)
-        for field in fields(expression)
-        if isinstance(part := getattr(expression, field.name), Expression)
-    }
-    return replace(expression, **parts) if parts else expression
-
-
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
     match expression:
@@ -376,5 +317,7 @@ def type_of(expression: Expression) -> Type:
             return Type(type_of(value).dtype)
         case Convert(value, dtype):
             return Type(dtype, type_of(value).lanes)
-        case _:
-            return type_of(operands(expression)[0])
+        case Add(value) | Sub(value) | Mul(value) | Div(value) | Max(value) | Min(value):
+            return type_of(value)
+        case Fma(value) | Blend(value) | Neg(value) | Apply(_, value):
+            return type_of(value)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spacedsl.codegen.parts import operands, own_memory, statements
 from spacedsl.codegen.program import (
     CONVERSIONS,
     Add,
@@ -45,9 +46,6 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
     Type,
-    blocks,
-    operands,
-    own_memory,
     type_of,
 )
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
@@ -77,20 +75,13 @@ def _check_names(program: Program) -> None:
     taken: set[str] = set()
     arguments = [t.name for t in program.tensors] + [p.name for p in program.parameters]
     arguments += [t.name for t in own_memory(program)]
-    for name in (*arguments, *_loop_variables(program.body)):
+    loops = (s.variable for s in statements(program.body) if isinstance(s, Loop | ParallelLoop))
+    for name in (*arguments, *loops):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")
         if not name.isidentifier() or not name.isascii():
             raise VerificationError(f"{name!r} is not an identifier")
         taken.add(name)
-
-
-def _loop_variables(body: tuple[Statement, ...]) -> Iterator[str]:
-    for statement in body:
-        if isinstance(statement, Loop | ParallelLoop):
-            yield statement.variable
-        for block in blocks(statement):
-            yield from _loop_variables(block)
 
 
 @dataclass(frozen=True, slots=True)

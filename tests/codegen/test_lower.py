@@ -9,7 +9,8 @@ import pytest
 
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import LoweringError, Statement
-from spacedsl.codegen.program import Assign, Fma, Program, blocks
+from spacedsl.codegen.parts import blocks
+from spacedsl.codegen.program import Assign, Fma, Program
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.kernels import axpy, dot, matmul, parse

@@ -17,6 +17,7 @@ from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError
+from spacedsl.codegen.parts import blocks, operands
 from spacedsl.codegen.program import (
     Assign,
     Branch,
@@ -31,8 +32,6 @@ from spacedsl.codegen.program import (
     Program,
     Statement,
     Store,
-    blocks,
-    operands,
 )
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile

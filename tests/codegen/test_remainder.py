@@ -21,6 +21,7 @@ from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Options
 from spacedsl.codegen.nest import CandidateImplementation, LoweringError, nest
+from spacedsl.codegen.parts import blocks
 from spacedsl.codegen.program import (
     Assign,
     Branch,
@@ -31,7 +32,6 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Type,
-    blocks,
     type_of,
 )
 from spacedsl.codegen.remainder import divide

@@ -9,7 +9,8 @@ import pytest
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import LoweringError
-from spacedsl.codegen.program import ParallelLoop, Program, shared_loops
+from spacedsl.codegen.parts import shared_loops
+from spacedsl.codegen.program import ParallelLoop, Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import space_of

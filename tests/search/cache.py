@@ -12,6 +12,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
+from spacedsl.codegen.parts import blocks, operands, own_memory, shared_loops
 from spacedsl.codegen.program import (
     Assign,
     Branch,
@@ -26,10 +27,6 @@ from spacedsl.codegen.program import (
     Register,
     Statement,
     Store,
-    blocks,
-    operands,
-    own_memory,
-    shared_loops,
     type_of,
 )
 from spacedsl.search.bounds.certain import LINE_BYTES

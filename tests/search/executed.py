@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from spacedsl.codegen import program as tree
+from spacedsl.codegen.parts import operands, shared_loops
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.operations import Op
 
@@ -67,7 +68,7 @@ def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str
 def shared(parallel: tree.ParallelLoop, thread: int, threads: int, own: Collection[str]) -> Executed:
     """By one thread of a parallel loop."""
     blocks, times = dict[int, tuple[tree.Statement, ...]](), Counter[int]()
-    loops = tree.shared_loops(parallel)
+    loops = shared_loops(parallel)
     for at in positions(loops, thread, threads):
         body = loops[-1].body
         while isinstance(body[0], tree.Branch):
@@ -117,7 +118,7 @@ def counted(expression: tree.Expression, kept: Kept) -> Iterator[tuple[str, int]
         yield from [("multiply", width(expression))] * _PRODUCTS.get(expression.function, 0)
     elif isinstance(expression, tree.Load | tree.PartialLoad) and not is_kept(expression, kept):
         yield "load", width(expression)
-    for part in tree.operands(expression):
+    for part in operands(expression):
         yield from counted(part, kept)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
-from spacedsl.codegen.program import ParallelLoop, shared_loops
+from spacedsl.codegen.parts import shared_loops
+from spacedsl.codegen.program import ParallelLoop
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import ChainLatency

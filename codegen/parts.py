@@ -1,0 +1,118 @@
+"""The parts of a program tree: what programs, statements and expressions consist of.
+
+In: nodes of `program.py`. Out: their parts, one level of them or all; expressions with other loads in them.
+What a part means is for whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from spacedsl.codegen.program import (
+    Add,
+    Apply,
+    Assign,
+    Blend,
+    Branch,
+    Broadcast,
+    Convert,
+    Div,
+    Expression,
+    FirstLane,
+    Fma,
+    LaneReduction,
+    Load,
+    Loop,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    ParallelLoop,
+    PartialLoad,
+    PartialStore,
+    Program,
+    Statement,
+    Store,
+    Sub,
+)
+from spacedsl.kernels.linalg.tensors import Tensor
+
+
+def own_memory(program: Program) -> tuple[Tensor, ...]:
+    """Arrays that are no arguments: of the program, and of each thread in a parallel loop."""
+    private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
+    return (*(s.tensor for s in program.scratch), *private)
+
+
+def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
+    """The loop and those inside it whose iterations are shared out with its own, outermost first."""
+    match loop.body:
+        case (ParallelLoop() as inner,):
+            return (loop, *shared_loops(inner))
+        case _:
+            return (loop,)
+
+
+def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The blocks that a statement consists of."""
+    match statement:
+        case Loop(_, _, body) | ParallelLoop(_, _, body):
+            return (body,)
+        case Branch(_, _, body, otherwise):
+            return (body, otherwise)
+        case _:
+            return ()
+
+
+def statements(body: Sequence[Statement]) -> Iterator[Statement]:
+    """These and all inside them, in order of the text."""
+    for statement in body:
+        yield statement
+        for block in blocks(statement):
+            yield from statements(block)
+
+
+def operands(expression: Expression) -> tuple[Expression, ...]:
+    """The direct parts of an expression, left to right."""
+    match expression:
+        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value):
+            return (value,)
+        case Neg(value) | Apply(_, value):
+            return (value,)
+        case Fma(a, b, c):
+            return (a, b, c)
+        case Blend(value, other):
+            return (value, other)
+        case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
+            return (a, b)
+        case _:
+            return ()
+
+
+def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
+    """All expressions in these statements and inside them, parts before wholes."""
+
+    def parts(expression: Expression) -> Iterator[Expression]:
+        for part in operands(expression):
+            yield from parts(part)
+        yield expression
+
+    for statement in statements(body):
+        if isinstance(statement, Assign | Store | PartialStore):
+            yield from parts(statement.value)
+
+
+def map_loads(
+    expression: Expression, change: Callable[[Load | PartialLoad], Load | PartialLoad]
+) -> Expression:
+    """The expression with each load in it changed."""
+    if isinstance(expression, Load | PartialLoad):
+        return change(expression)
+    parts: dict[str, Any] = {
+        field.name: map_loads(part, change)
+        for field in fields(expression)
+        if isinstance(part := getattr(expression, field.name), Expression)
+    }
+    return replace(expression, **parts) if parts else expression
