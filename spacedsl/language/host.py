@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.language import host_runtime
+from spacedsl.language.host_parser import character
 from spacedsl.language.host_runtime import RefusedError, Runtime, StepLimitError
-from spacedsl.language.host_syntax import character, translate
+from spacedsl.language.host_syntax import translate
 
 T = TypeVar("T", bound=type)
 F = TypeVar("F", bound=Callable[..., "Addition"])

@@ -1,23 +1,17 @@
 """Which Python a host expression may contain, and its rewriting into guarded Python.
 
-In: the text of an expression. Out: the tree of a function of its variables in which every operation that
-could reach or cost too much is a call of a guard (`host_runtime.py`), and all problems with their places.
+In: the text of an expression, which `host_parser.py` reads. Out: the tree of a function of its variables in
+which every operation that could reach or cost too much is a call of a guard (`host_runtime.py`), and all
+problems with their places. Nothing is evaluated here.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-import warnings
 from dataclasses import dataclass
 
+from spacedsl.language.host_parser import Problem, VariableUse, character, parse, variable_uses
 from spacedsl.language.host_runtime import BUILTINS, KEYWORDS
-
-LONGEST_TEXT = 4000
-DEEPEST_NESTING = 60
-
-_VARIABLE = re.compile(r"'(?:[^'\\]|\\.)*'|\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
-"""A string, in which `$` is a character like others, or a variable."""
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 _GUARDED = {
@@ -28,9 +22,6 @@ _GUARDED = {
     ast.Mod: "remainder",
 }
 """Operators that can cost much, and the guards that limit them."""
-
-_FOREIGN = {"&&": "and", "||": "or", "=>": "not .. or", "!(": "not (", "?": "a if condition else b"}
-"""What is written outside of host expressions, and what Python has for it."""
 
 _UNARY = (ast.Not, ast.USub, ast.UAdd)
 
@@ -56,21 +47,6 @@ _WORDS: dict[type[ast.AST], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    message: str
-    start: int
-    end: int
-    hint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VariableUse:
-    name: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class Translation:
     """`function` is None where there are problems; its parameters are the runtime and `parameters`."""
 
@@ -83,11 +59,9 @@ class Translation:
 
 def translate(text: str, *, is_callback: bool) -> Translation:
     """Checks and rewrites an expression; a callback is one call of a method of an object."""
-    uses = tuple(
-        VariableUse(m["name"], m.start(), m.end()) for m in _VARIABLE.finditer(text) if m["name"] is not None
-    )
+    uses = variable_uses(text)
     parameters = tuple(sorted({use.name for use in uses}))
-    tree = _parse(text)
+    tree = parse(text)
     if isinstance(tree, Problem):
         return Translation(None, parameters, uses, (tree,))
     rewriter = _Rewriter(text, parameters)
@@ -99,62 +73,6 @@ def translate(text: str, *, is_callback: bool) -> Translation:
         ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[]), body
     )
     return Translation(ast.fix_missing_locations(ast.Expression(function)), parameters, uses, ())
-
-
-def _parse(text: str) -> ast.expr | Problem:
-    """The Python tree, in which `$x` is the name `_x`: both are as long, so places stay what they were."""
-    if len(text) > LONGEST_TEXT:
-        return Problem(f"longer than {LONGEST_TEXT:,} characters", 0, len(text))
-    if not text.strip():
-        return Problem(
-            "an empty host expression", 0, len(text), "write a Python expression between the quotes"
-        )
-    if "\0" in text:
-        # Python refuses it without saying where.
-        place = text.index("\0")
-        return Problem("a zero character", place, place + 1)
-    python = _VARIABLE.sub(lambda m: m.group() if m["name"] is None else f"_{m['name']}", text)
-    blanks = len(text) - len(text.lstrip())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # such as `1 is 2`, which is only useless
-            # The blanks in front would be an indentation; a parenthesis would move everything by one.
-            tree = ast.parse(python[blanks:], mode="eval").body
-    except SyntaxError as error:
-        # Python gives no column for what is missing at the end.
-        start = min(blanks + error.offset - 1, len(text)) if error.offset else len(text)
-        word = next((w for w in _FOREIGN if w in text), None)
-        hint = f"Python writes `{_FOREIGN[word]}` for `{word}`" if word else None
-        return Problem(f"not a Python expression: {error.msg}", start, min(start + 1, len(text)), hint)
-    except (ValueError, MemoryError, RecursionError):
-        return Problem("not a Python expression", 0, len(text))
-    _move(tree, len(text[:blanks].encode()))
-    if _depth(tree) > DEEPEST_NESTING:
-        return Problem(f"nested more than {DEEPEST_NESTING} levels deep", 0, len(text))
-    return tree
-
-
-def _move(tree: ast.expr, offset: int) -> None:
-    """Adds the blanks in front to every place; the text is one line, as continuations are blanks too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.keyword):
-            node.col_offset += offset
-            node.end_col_offset = (node.end_col_offset or 0) + offset
-
-
-def _depth(tree: ast.AST) -> int:
-    deepest = 0
-    stack = [(tree, 1)]
-    while stack:
-        node, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
-    return deepest
-
-
-def character(text: str, byte: int) -> int:
-    """The character at a byte of the text's UTF-8 form: Python counts columns in bytes."""
-    return len(text.encode()[:byte].decode(errors="ignore"))
 
 
 class _Rewriter:

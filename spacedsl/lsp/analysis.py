@@ -14,7 +14,8 @@ from pathlib import Path
 from spacedsl.compiler import refusals
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.language.loader import SUFFIX, Checked, check_text, read_file
-from spacedsl.lsp.symbols import Index, Occurrence, index
+from spacedsl.lsp.indexing import index
+from spacedsl.lsp.symbols import Index, Occurrence
 
 MOST_FILES = 1000
 """Of a workspace that are looked through for files that include another one."""

@@ -11,9 +11,9 @@ from spacedsl.diagnostics import Severity, Source
 from spacedsl.language import check_source
 from spacedsl.language.parser import grammar, parse
 from spacedsl.lsp.hover import definition, hover
+from spacedsl.lsp.indexing import index
 from spacedsl.lsp.outline import outline
 from spacedsl.lsp.rename import RenameError, applied, references, rename
-from spacedsl.lsp.symbols import index
 from tests.language import listings
 from tests.language.sources import PREAMBLE
 from tests.lsp.editing import SPACE, Editor, cursor, shown
