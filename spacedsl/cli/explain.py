@@ -88,6 +88,7 @@ def explain(
     from spacedsl.api import explaining, solving, statements
 
     console = Console.of(verbose=verbose, quiet=quiet)
+    time_s = parse_duration(time)
     if bound:
         if question is not None:
             hint = "leave out the question, or --bound"
@@ -105,7 +106,7 @@ def explain(
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
     taken += [statements.parse_decision(problem.instance, text) for text in decide or ()]
     try:
-        answer = explaining.explain(problem, question, taken, time_s=parse_duration(time))
+        answer = explaining.explain(problem, question, taken, time_s=time_s)
     except TimeoutError:
         hint = "--time gives it longer"
         raise CommandError(f"no answer after {time}", ExitCode.NO_CANDIDATE, hint) from None

@@ -31,7 +31,8 @@ def check(
     console = Console.of(verbose=verbose, quiet=quiet)
     found: list[Diagnostic] = []
     code = ExitCode.OK
-    for file in dict.fromkeys(files):
+    files = list(dict.fromkeys(files))
+    for file in files:
         try:
             found += check_one(file)
             console.detail(f"{file}: ok")

@@ -50,6 +50,7 @@ DeviceFile = Annotated[
 ]
 
 DEFAULT_TIME_S = 180.0
+_A_TIME = "a length of time such as '3m'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,12 @@ def _settings(file: Path, table: Mapping[str, Any]) -> Settings:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         match key:
             case "time" if isinstance(value, str | float) or is_number:
-                settings["time_s"] = parse_duration(str(value))
+                try:
+                    settings["time_s"] = parse_duration(str(value))
+                except CommandError:
+                    raise wrong(key, _A_TIME) from None
             case "time":
-                raise wrong(key, "a length of time such as '3m'")
+                raise wrong(key, _A_TIME)
             case "evaluations" | "seed":
                 least = 1 if key == "evaluations" else 0
                 if not is_number or value < least:

@@ -33,7 +33,7 @@ def replay(
     from spacedsl.record import FailedRecord
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    _no_run(decisions)
+    _no_other(decisions)
     replayed = api.replay(decisions, on_event=lambda event: _say(console, event))
     if json:
         console.document(summary.replay_document(replayed))
@@ -72,7 +72,7 @@ def emit(
     console = Console.of(verbose=verbose, quiet=quiet)
     if target != "c":
         raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c")
-    _no_run(decisions)
+    _no_other(decisions)
     code = api.emit(decisions)
     if output is None:
         console.data(code)
@@ -82,15 +82,19 @@ def emit(
     return ExitCode.OK
 
 
-def _no_run(decisions: Path) -> None:
-    """The folder of a run in place of a record: the record lies in it, or the run is to go on."""
+def _no_other(decisions: Path) -> None:
+    """A kernel file, or the folder of a run, in place of a record: which command takes it."""
     from spacedsl.search.store import holds_run
 
-    if not holds_run(decisions):
-        return
-    best = decisions / "best.json"
-    record = f"its best is {path(best)}" if best.is_file() else "it has no best"
-    raise CommandError(
-        f"{decisions} is the folder of a run, not the record of an implementation",
-        hint=f"{record}; to go on with the run: {command('resume', decisions)}",
-    )
+    other, hint = "", ""
+    if decisions.suffix in {".yaml", ".yml"} and decisions.is_file():
+        other, hint = "a kernel file", command("explore", decisions)
+    elif holds_run(decisions):
+        best = decisions / "best.json"
+        record = f"its best is {path(best)}" if best.is_file() else "it has no best"
+        other, hint = (
+            "the folder of a run",
+            f"{record}; to go on with the run: {command('resume', decisions)}",
+        )
+    if other:
+        raise CommandError(f"{decisions} is {other}, not the record of an implementation", hint=hint)

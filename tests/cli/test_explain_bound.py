@@ -55,6 +55,7 @@ def test_a_record_is_explained_by_its_decisions(explored: Run) -> None:
     [
         (("size(fma.i0) <= 4",), 2, "--bound explains a time, and a question asks for something else"),
         (("--decide", "size(fma.q0) = 4"), 2, "fma.q0"),
+        (("--time", "soon"), 2, "`soon` is not a length of time"),
         (("--decide", "size(fma.i2) = 2", "--decide", "size(load_A.i2) = 4"), 3, "the constraints refuse"),
     ],
 )

@@ -149,6 +149,8 @@ def test_a_run_in_place_of_a_record_and_the_other_way_round_hint_at_the_other_co
     )
     kernel = shutil.copy(MATMUL, tmp_path)
     refused(run("resume", kernel), 2, f"spacedsl explore {kernel}\n")
+    for command in ("replay", "emit"):
+        refused(run(command, kernel), 2, f"{kernel} is a kernel file", f"spacedsl explore {kernel}\n")
     shutil.copy(run_folder / "run.sqlite", tmp_path)
     refused(run("replay", tmp_path), 2, "it has no best; ")
 
@@ -196,6 +198,10 @@ def test_check_gives_its_diagnostics_as_json(tmp_path: Path) -> None:
         1,
         1,
     )
+
+
+def test_a_file_that_is_named_twice_is_one_file() -> None:
+    assert run("check", MATMUL, MATMUL).err == "1 file checked, nothing to report\n"
 
 
 def test_what_is_right_checks_without_a_word_on_stdout() -> None:

@@ -56,6 +56,7 @@ def test_the_nearest_pyproject_gives_defaults(tmp_path: Path, monkeypatch: pytes
         ("[tool.spacedsl]\nevaluations = 0", "at least 1"),
         ("[tool.spacedsl]\nevaluations = true", "whole number"),
         ("[tool.spacedsl]\ntime = [3]", "length of time"),
+        ("[tool.spacedsl]\ntime = '-3'", "`time` must be a length of time such as '3m', not '-3'"),
         ("[tool.spacedsl]\npolicy = 3", "must be text"),
         ("[tool]\nspacedsl = 3", "must be a table"),
         ("[tool.spacedsl", "not TOML"),
