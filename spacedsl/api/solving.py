@@ -42,6 +42,12 @@ class Unmeasured:
     root: Candidate | None
     """With the decisions that the kernel file fixes; None where propagation finds a contradiction."""
 
+    def empty(self) -> EmptySpaceError:
+        """What is said once there turns out to be no solution."""
+        return EmptySpaceError(
+            f"{self.space_path}: the constraints leave no solution of `{self.kernel.name}`"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Solution:
@@ -98,9 +104,7 @@ def solve(
         if deadline is not None and clock() > deadline:
             raise TimeoutError
     if not is_any:
-        raise EmptySpaceError(
-            f"{problem.space_path}: the constraints leave no solution of `{problem.kernel.name}`"
-        )
+        raise problem.empty()
 
 
 def _candidates(
@@ -114,19 +118,19 @@ def _candidates(
         yield from random_solutions(problem.root, rule, np.random.default_rng(seed))
 
 
-def _solution(problem: Unmeasured, leaf: Candidate) -> Solution:
+def _solution(problem: Unmeasured, candidate: Candidate) -> Solution:
     instance = problem.instance
-    decisions = tuple((d.choice, d.objects, d.values[0]) for d in leaf.decisions())
+    decisions = tuple((d.choice, d.objects, d.values[0]) for d in candidate.decisions())
     counters = tuple(
-        (choice.name, tuple(instance.objects.names[k] for k in key), leaf.vector[cell])
+        (choice.name, tuple(instance.objects.names[k] for k in key), candidate.vector[cell])
         for choice in problem.space.choices.values()
         if isinstance(choice, Counter) and choice.visibility is Visibility.FULL
         for key, cell in instance.layout.cells[choice.name].items()
-        if leaf.vector[cell] == leaf.vector[cell + 1]
+        if candidate.vector[cell] == candidate.vector[cell + 1]
     )
     quantities = tuple(
         (quantity.name, objects, low if quantity.values is None else quantity.values[low])
-        for quantity, objects, (low, high) in instance.quantities(leaf.vector)
+        for quantity, objects, (low, high) in instance.quantities(candidate.vector)
         if low == high
     )
     return Solution(decisions, counters, quantities)

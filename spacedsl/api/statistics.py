@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from spacedsl.api.problem import EmptySpaceError
 from spacedsl.api.solving import Unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
 from spacedsl.engine.candidate import Candidate
@@ -56,9 +55,7 @@ def measure_space(
     """
     instance, root = problem.instance, problem.root
     if root is None:
-        raise EmptySpaceError(
-            f"{problem.space_path}: the constraints leave no solution of `{problem.kernel.name}`"
-        )
+        raise problem.empty()
     rule = select_ordering(instance, problem.space, ordering)
     counts, spent_s = _descents(root, rule, seed, seconds)
     size = measure_size(root, rule, seed, seconds)

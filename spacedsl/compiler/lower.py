@@ -72,7 +72,8 @@ Made = TypeVar("Made")
 
 
 def lower(space: Space) -> tuple[Module, Space]:
-    """The propagators of a space, and the space with its maps among its sets.
+    """The propagators of a space, and the space with its maps among its sets, with the counters that decide
+    quotients among its choices.
 
     Raises `DiagnosticError` with all that has no normal form.
     """
