@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         some = every[:: max(1, len(every) // _REFERENCE)][:_REFERENCE]
         single = microseconds(lambda: [bound(c) for c in every], len(every))  # noqa: B023
         batch = microseconds(lambda: [bound.of_all(c) for c in found], len(every))  # noqa: B023
-        slow = microseconds(lambda: [bound.terms_ns(c) for c in some], len(some))  # noqa: B023
+        slow = microseconds(lambda: [bound.reference_ns(c) for c in some], len(some))  # noqa: B023
         print(
             f"{path.stem:16} {statements:10} {single:7.1f} {batch:7.1f} {slow:9.0f} {propagation_us:11.1f}",
             flush=True,

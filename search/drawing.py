@@ -1,4 +1,4 @@
-"""Which implementation comes next: down the tree, or near a good one; of several drawn, the most promising.
+"""Which implementation comes next: down the tree, where of several the most promising, or near a good one.
 
 In: the state of a search, a generator. Out: the node of the tree, its expansion, and the steps from there to
 an implementation, or why there is none. Neither state nor tree changes, and nothing is measured.
@@ -6,13 +6,11 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from spacedsl.search.cost_model import CostModel, by_bound
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.policies import Policy
@@ -26,7 +24,7 @@ KNOWN = 16
 """Of the fastest implementations have neighbours."""
 
 TRIES = 8
-"""Neighbours that are drawn for each that is wanted, where bounds exclude them."""
+"""Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
 
 
 class Visit(NamedTuple):
@@ -35,13 +33,10 @@ class Visit(NamedTuple):
     end: Implementation | Exhausted | GivenUp
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Drawing:
-    """`model`: what the times of measured implementations say of others; None while they say nothing."""
-
     descent: Descent
     policy: Policy
-    model: CostModel | None = None
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
         return self._near(state, rng) or self._down(state, rng)
@@ -49,18 +44,25 @@ class Drawing:
     def _down(self, state: State, rng: np.random.Generator) -> Visit:
         """The node that the policy comes to, its expansion, and how rollouts from there ended.
 
-        What the first one refutes is learnt; the others are drawn only where it found an implementation.
+        Of several implementations, the one whose resources together need least: a bound is what the scarcest
+        needs, and orders times less well. What the first rollout refutes is learnt; others follow only where
+        it found an implementation.
         """
         node = self._select(state.tree, rng)
         expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
-        ends: list[Implementation] = []
-        for _ in range(self.policy.draws):
-            end = self.descent.rollout(expanded, state.cut, rng)
-            if isinstance(end, Implementation):
-                ends.append(end)
-            elif not ends:
-                return Visit(node, expanded, end)
-        return Visit(node, expanded, ends[self._by_promise([end.end for end in ends])[0]])
+        end = self.descent.rollout(expanded, state.cut, rng)
+        if not isinstance(end, Implementation):
+            return Visit(node, expanded, end)
+        found = [end]
+        for _ in range(self.policy.draws - 1):
+            other = self.descent.rollout(expanded, state.cut, rng)
+            if isinstance(other, Implementation):
+                found.append(other)
+        return Visit(node, expanded, min(found, key=self._needed_ns) if len(found) > 1 else end)
+
+    def _needed_ns(self, found: Implementation) -> float:
+        """What all resources need, one after the other."""
+        return sum(self.descent.bound.terms_ns(found.end.candidate))
 
     def _near(self, state: State, rng: np.random.Generator) -> Visit | None:
         """An implementation near the best ones that was not yet met, the node that it lies below, and the
@@ -70,33 +72,16 @@ class Drawing:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root))
         known = [contender.steps for contender in state.fastest(KNOWN)]
-        drawn: list[Bounded] = []
-        for _ in range(TRIES * self.policy.draws):
-            neighbour = neighbourhood.draw(known, state.cut, rng)
-            if neighbour is not None:
-                drawn.append(neighbour)
-            if len(drawn) == self.policy.draws:
-                break
-        for place in self._by_promise(drawn):
-            visit = self._towards(state, drawn[place])
-            if visit is not None:
-                return visit
+        for _ in range(TRIES):
+            target = neighbourhood.draw(known, state.cut, rng)
+            node = None if target is None else state.tree.holder(target)
+            if target is None or node is None or node.closed is not None:
+                continue
+            expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
+            end = self.descent.towards(expanded, target)
+            if state.steps(node, (*expanded.expansion.forced, *end.steps)) not in state.met:
+                return Visit(node, expanded, end)
         return None
-
-    def _towards(self, state: State, neighbour: Bounded) -> Visit | None:
-        """The way to an implementation; None where it was met, or lies below what is closed."""
-        node = state.tree.holder(neighbour.candidate)
-        if node.closed is not None:
-            return None
-        expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
-        end = self.descent.towards(expanded, neighbour.candidate)
-        is_met = state.steps(node, (*expanded.expansion.forced, *end.steps)) in state.met
-        return None if is_met else Visit(node, expanded, end)
-
-    def _by_promise(self, implementations: Sequence[Bounded]) -> list[int]:
-        if self.model is None:
-            return by_bound(implementations)
-        return self.model.by_promise(implementations)
 
     def _select(self, tree: Tree, rng: np.random.Generator) -> Node:
         node = tree.root

@@ -32,7 +32,7 @@ class Neighbourhood:
     rank: float = 0.5
     """Each known implementation is passed over for the next slower one with probability 1 - `rank`."""
 
-    def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Bounded | None:
+    def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
         place = min(int(rng.geometric(self.rank)), len(known)) - 1
         start = self._changed(known[place], rng)
@@ -42,7 +42,7 @@ class Neighbourhood:
         if cut.excludes(bounded.bound_ns):
             return None
         end = self.descent.rollout(self.descent.expand(bounded), cut, rng)
-        return end.end if isinstance(end, Implementation) else None
+        return end.end.candidate if isinstance(end, Implementation) else None
 
     def _changed(self, steps: Sequence[Step], rng: np.random.Generator) -> Candidate | None:
         """A candidate without the implementation, and as much like it as the constraints then allow.

@@ -1,8 +1,8 @@
 """How a search walks down its tree: given a node, which live child comes next.
 
 In: an expanded node with at least one live child, and the cut. Out: that child. How many iterations go to
-neighbours of good implementations instead of down the tree, and how many implementations are drawn for each
-that is measured, is part of a policy, too. A policy holds options
+neighbours of good implementations instead of down the tree, and how many are drawn there for each that is
+measured, is part of a policy, too. A policy holds options
 and no state: what it knows lies in the nodes' statistics, so that a resumed run decides as an uninterrupted
 one.
 """
@@ -55,7 +55,7 @@ class Policy(Protocol):
 
     @property
     def draws(self) -> int:
-        """How many implementations are drawn for each that is measured (`cost_model.py`)."""
+        """How many implementations are drawn below a node for each that is measured (`drawing.py`)."""
         ...
 
     def choose(self, tree: Tree, node: Node, rng: np.random.Generator) -> Node:

@@ -20,7 +20,6 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
-from spacedsl.search.cost_model import MOST, Measured
 from spacedsl.search.descent import Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
@@ -113,7 +112,7 @@ class Search:
         self._store = store
         self._emit = listener
         self._clock = clock
-        self._descent = Descent(instance, ordering, bound, options.repairs)
+        self._drawing = Drawing(Descent(instance, ordering, bound, options.repairs), policy)
         self._rng = np.random.default_rng(options.seed)
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""
@@ -193,7 +192,6 @@ class Search:
 
     def _explore(self, state: State, root: Candidate) -> Stop:
         started = self._clock() - state.seconds
-        measured = Measured(self._instance, root)
         while True:
             if state.is_exhausted:
                 return Stop.EXHAUSTED
@@ -205,7 +203,7 @@ class Search:
                 if state.waiting:
                     self._evaluate(state, root, started)
                 else:
-                    self._draw(state, measured, started)
+                    self._draw(state, started)
             except KeyboardInterrupt:
                 return Stop.INTERRUPTED
 
@@ -215,12 +213,10 @@ class Search:
             limit.seconds is not None and self._clock() - started >= limit.seconds
         )
 
-    def _draw(self, state: State, measured: Measured, started: float) -> None:
+    def _draw(self, state: State, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
-        model = measured.model(state.fastest(MOST)) if self._policy.draws > 1 else None
-        drawing = Drawing(self._descent, self._policy, model)
         for _ in range(MOST_ITERATIONS * self._options.batch):
-            iteration, children = self._iterate(state, drawing, started)
+            iteration, children = self._iterate(state, started)
             # Committed first: what is in the state is then always in the store, too.
             if self._store is not None:
                 self._store.append(iteration)
@@ -258,11 +254,9 @@ class Search:
         for event in events:
             self._emit(event)
 
-    def _iterate(
-        self, state: State, drawing: Drawing, started: float
-    ) -> tuple[Iteration, tuple[Candidate, ...]]:
+    def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...]]:
         """One iteration, and the candidates of its expansion."""
-        node, expanded, end = drawing.visit(state, self._rng)
+        node, expanded, end = self._drawing.visit(state, self._rng)
         drawn = self._drawn(state, end) if isinstance(end, Implementation) else None
         iteration = Iteration(
             path=node.path(),

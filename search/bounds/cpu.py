@@ -43,7 +43,7 @@ class CpuBound:
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
         if self.native is not None:
             return self.native.bounds(candidates)
-        return [max(self.terms_ns(candidate), default=0.0) for candidate in candidates]
+        return [max(self.reference_ns(candidate), default=0.0) for candidate in candidates]
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         view = self._domains.view(candidate)
@@ -51,6 +51,11 @@ class CpuBound:
         return tuple(sorted(terms, key=lambda term: -term.bound_ns))
 
     def terms_ns(self, candidate: Candidate) -> list[float]:
+        if self.native is not None:
+            return self.native.terms(candidate)
+        return self.reference_ns(candidate)
+
+    def reference_ns(self, candidate: Candidate) -> list[float]:
         """By resource, in their order, as the reference has them."""
         view = self._domains.view(candidate)
         return [r.time_ns(view) for r in self.resources]

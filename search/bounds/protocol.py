@@ -29,6 +29,10 @@ class Bound(Protocol):
         """The bounds of several candidates, in order: the children of a node at once."""
         ...
 
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        """What each resource alone needs, in nanoseconds, always in the same order; the bound is the most."""
+        ...
+
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         """What the bound consists of, the largest term first."""
         ...

@@ -81,7 +81,7 @@ def without_reloads(space: Path, text: str) -> Instance:
 
 def terms(instance: Instance, candidate: Candidate) -> dict[str, float]:
     bound = CpuBound(instance, DEVICE)
-    return {r.name: ns for r, ns in zip(bound.resources, bound.terms_ns(candidate), strict=True)}
+    return {r.name: ns for r, ns in zip(bound.resources, bound.reference_ns(candidate), strict=True)}
 
 
 def column_by_column(instance: Instance) -> Candidate:
@@ -116,8 +116,8 @@ def test_a_store_that_may_go_around_the_caches_is_not_held_to_the_rate_of_ordina
     candidate, bound = root(instance), CpuBound(instance, device)
     of = {r.name: number for number, r in enumerate(bound.resources)}["DRAM bandwidth"]
     ways = {way: decide(instance, candidate, "caching", "store_z", way) for way in ("CACHED", "STREAMED")}
-    times = {way: bound.terms_ns(decided)[of] for way, decided in ways.items()}
-    assert bound.terms_ns(candidate)[of] == times["STREAMED"] < times["CACHED"]
+    times = {way: bound.reference_ns(decided)[of] for way, decided in ways.items()}
+    assert bound.reference_ns(candidate)[of] == times["STREAMED"] < times["CACHED"]
 
 
 def test_loops_that_only_copy_may_store_around_the_caches(space: Path) -> None:
@@ -129,7 +129,9 @@ def test_loops_that_only_copy_may_store_around_the_caches(space: Path) -> None:
     of = {r.name: number for number, r in enumerate(bound.resources)}[name]
     direct = decide(instance, candidate, "passage", "fma", "REGISTERS")
     copied = decide(instance, candidate, "passage", "fma", "TEMPORARY")
-    assert bound.terms_ns(candidate)[of] == bound.terms_ns(copied)[of] < bound.terms_ns(direct)[of]
+    assert (
+        bound.reference_ns(candidate)[of] == bound.reference_ns(copied)[of] < bound.reference_ns(direct)[of]
+    )
 
 
 def test_with_copies_no_term_falls_and_compiled_code_says_the_same(space: Path) -> None:
@@ -140,7 +142,7 @@ def test_with_copies_no_term_falls_and_compiled_code_says_the_same(space: Path) 
     random = np.random.default_rng(5)
     candidate, before = root(instance), [0.0] * len(bound.resources)
     while True:
-        found = bound.terms_ns(candidate)
+        found = bound.reference_ns(candidate)
         assert bound.native.terms(candidate) == pytest.approx(found, rel=1e-12)
         assert all(now >= was * (1 - 1e-12) for was, now in zip(before, found, strict=True))
         branching, before = ordering.next(candidate), found

@@ -191,7 +191,7 @@ def test_no_term_falls_and_compiled_code_says_the_same(text: str, ordering: str 
     for _ in range(2):
         before = [0.0] * len(bound.resources)
         for candidate in mostly_copied(instance, random, ordering):
-            found = bound.terms_ns(candidate)
+            found = bound.reference_ns(candidate)
             assert bound.native.terms(candidate) == pytest.approx(found, rel=1e-12)
             for resource, was, now in zip(bound.resources, before, found, strict=True):
                 assert now >= was * (1 - 1e-12), resource.name

@@ -41,7 +41,7 @@ def toy_neighbours(
     near_it = Neighbourhood(Descent(instance, InOrder(instance), ExactBound(instance, cost)), start)
     rng = np.random.default_rng(0)
     drawn = [near_it.draw([toy_steps(values)], cut, rng) for _ in range(300)]
-    return [values_of(neighbour.candidate) for neighbour in drawn if neighbour is not None]
+    return [values_of(candidate) for candidate in drawn if candidate is not None]
 
 
 def test_without_constraints_exactly_one_decision_changes_and_any_may() -> None:
@@ -92,7 +92,7 @@ def test_a_tile_size_changes_in_all_fused_loops_at_once(seed: int) -> None:
     assert known.is_complete
     near_it = Neighbourhood(descent, start)
     drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(40)]
-    neighbours = [neighbour.candidate for neighbour in drawn if neighbour is not None]
+    neighbours = [candidate for candidate in drawn if candidate is not None]
     assert len(neighbours) > 20
     assert all(candidate.is_complete for candidate in neighbours)
     changes = [

@@ -143,6 +143,9 @@ class ExactBound:
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
         return [self(candidate) for candidate in candidates]
 
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        return [self(candidate)]
+
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         return (BoundTerm("cost", self(candidate)),)
 
@@ -153,6 +156,9 @@ class NoBound:
 
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
         return [self(candidate) for candidate in candidates]
+
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        return []
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         return ()

@@ -1,0 +1,69 @@
+"""Of several implementations drawn below a node, the one whose resources together need least."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
+from spacedsl.search.drawing import Drawing
+from spacedsl.search.policies import ThresholdAscent, near
+from spacedsl.search.state import State
+from spacedsl.search.tree import Tree
+from tests.search.toy import Constraint, ExactBound, InOrder, NoBound, ToyInstance, cost, values_of
+
+
+class Needs(NoBound):
+    """The scarcest resource needs the same everywhere; the others tell the implementations apart."""
+
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        values = values_of(candidate)
+        return [100.0, 7.0 * values[0], 5.0 * values[1], 3.0 * values[2]]
+
+
+def parts(instance: ToyInstance, draws: int) -> tuple[Drawing, State]:
+    root = instance.root()
+    assert root is not None
+    drawing = Drawing(Descent(instance, InOrder(instance), Needs()), ThresholdAscent(draws=draws))
+    return drawing, State(Tree(instance, root, 0.0, 1), 5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_several_the_one_that_needs_least_is_visited(seed: int) -> None:
+    drawing, state = parts(ToyInstance([4, 4, 4]), 4)
+    visit = drawing.visit(state, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    expanded = drawing.descent.expand(Bounded(state.tree.candidate(state.tree.root), 0.0))
+    drawn = [drawing.descent.rollout(expanded, state.cut, rng) for _ in range(4)]
+    needed = [sum(Needs().terms_ns(end.end.candidate)) for end in drawn if isinstance(end, Implementation)]
+    assert isinstance(visit.end, Implementation)
+    assert sum(Needs().terms_ns(visit.end.end.candidate)) == min(needed)
+    assert len(set(needed)) > 1
+    assert not state.iterations
+
+
+def test_one_draw_is_the_rollout_that_it_is() -> None:
+    drawing, state = parts(ToyInstance([4, 4, 4]), 1)
+    visit = drawing.visit(state, np.random.default_rng(0))
+    rollout = drawing.descent.rollout(visit.expanded, state.cut, np.random.default_rng(0))
+    assert isinstance(visit.end, Implementation)
+    assert isinstance(rollout, Implementation)
+    assert visit.end.steps == rollout.steps
+
+
+def test_where_nothing_is_to_be_found_one_draw_says_so() -> None:
+    """What it refuted closes the node: all that lies below is worse than the cut."""
+    instance = ToyInstance([4, 4, 4], [Constraint((0, 1), lambda a, b: a <= b)])
+    drawing, state = parts(instance, 4)
+    drawing = replace(drawing, descent=replace(drawing.descent, bound=ExactBound(instance, cost)))
+    state.tree.recut(0.5 * min(map(cost, instance.solutions())), 1.0)
+    rng = np.random.default_rng(0)
+    assert isinstance(drawing.visit(state, rng).end, Exhausted)
+    assert rng.random() == np.random.default_rng(0).random()
+
+
+def test_the_default_policy_draws_several() -> None:
+    assert near().draws > ThresholdAscent().draws == 1
