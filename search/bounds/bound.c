@@ -20,7 +20,7 @@ typedef struct { int32_t at, count; } List;
 
 /* A dimension: where its domains lie, and the sizes that it can have. */
 typedef struct { int32_t kind_cell, size_cell; List sizes; int32_t is_reduction, pad; } Dim;
-typedef struct { int32_t is_even, pad; double iterations, threads, speedup, per_ns[USES]; } Size;
+typedef struct { int32_t is_even, folds; double iterations, threads, speedup, per_ns[USES]; } Size;
 typedef struct { List dims; int32_t pad[2]; double scalar_per_ns[USES], most_per_ns[USES]; } Instr;
 typedef struct { int32_t instr, pad; double iterations, sums; } Op;
 
@@ -85,7 +85,7 @@ typedef struct {
 } Model;
 
 /* What one dimension can still be; as `Freedom` in domains.py. */
-typedef struct { double least, most, lanes, copies, threads, speedup, folds, per_ns[USES]; int is_vector, may_be_vector, is_even; } Freedom;
+typedef struct { double least, most, lanes, copies, threads, speedup, per_ns[USES]; int is_vector, may_be_vector, is_even; } Freedom;
 typedef struct { const Model *m; const uint64_t *vector; double start_ns; Freedom dims[MOST_DIMS]; } View;
 
 static void look(View *v, int number) {
@@ -112,8 +112,6 @@ static void look(View *v, int number) {
   f.is_even = is_even && kinds == (uint64_t)m->parallel_bit;
   f.may_be_vector = vector;
   if (vector) f.lanes = f.most;
-  if (d->is_reduction)
-    while ((double)((int64_t)1 << (int)f.folds) < f.least) f.folds++;
   f.is_vector = vector && kinds == (uint64_t)m->vector_bit;
   if (kinds & (uint64_t)m->unroll_bit) f.copies = f.most;
   v->dims[number] = f;
@@ -161,15 +159,28 @@ static double speedup(const View *v, List dims) {
   return v->m->has_shared_nests && shared > 1 ? threads(v, dims) : most;
 }
 
-/* The least over all dimensions that can be the vector; where its lanes are terms, they are added up. */
+/* The least over all lanes of a vector of terms, which are added up. */
+static double folded_ns(const View *v, const Dim *d, const Op *op, int use, double fold) {
+  double least = INFINITY;
+  for (int b = 0; b < d->sizes.count; b++) {
+    if (!(v->vector[d->size_cell + b / WORD_BITS] >> (b % WORD_BITS) & 1)) continue;
+    const Size *s = &v->m->sizes[d->sizes.at + b];
+    least = lesser(least, op->iterations / s->per_ns[use] + s->folds * fold);
+  }
+  return least;
+}
+
+/* The least over all dimensions that can be the vector. */
 static double operation_ns(const View *v, const Op *op, int use) {
   const Instr *in = &v->m->instrs[op->instr];
   const double fold = op->sums / in->most_per_ns[use];
   double certain = INFINITY, possible = op->iterations / in->scalar_per_ns[use];
   for (int i = 0; i < in->dims.count; i++) {
-    const Freedom *f = &v->dims[v->m->pool[in->dims.at + i]];
+    const int number = v->m->pool[in->dims.at + i];
+    const Freedom *f = &v->dims[number];
     if (!f->may_be_vector) continue;
-    const double time = op->iterations / f->per_ns[use] + (f->folds ? f->folds * fold : 0);
+    const int is_folded = op->sums > 0 && v->m->dims[number].is_reduction;
+    const double time = is_folded ? folded_ns(v, &v->m->dims[number], op, use, fold) : op->iterations / f->per_ns[use];
     possible = lesser(possible, time);
     if (f->is_vector) certain = lesser(certain, time);
   }

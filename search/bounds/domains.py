@@ -36,6 +36,8 @@ class Freedom:
     """Most iterations in one vector instruction."""
     elements_per_ns: dict[Use, float]
     """Most iterations in a ns as a vector; empty where VECTOR is impossible."""
+    paces: dict[Use, tuple[tuple[int, float], ...]]
+    """The same for each number of lanes that is left."""
     is_vector: bool
     """It can be nothing else."""
     copies: int
@@ -137,19 +139,27 @@ class View:
         return min(self._operation_ns(o, use) for o in alternatives)
 
     def _operation_ns(self, operation: Operation, use: Use) -> float:
-        """The least over all dimensions that can be the vector. Lanes that are terms are added up."""
-        times_ns = (
-            operation.iterations / self._per_ns(operation, use, vector)
-            + operation.sums * self.folds(vector) / self.rates.most_instructions(operation.pace, use)
-            for vector in self.vectors(operation.dims)
-        )
+        """The least over all dimensions that can be the vector, and their lanes where these are terms."""
+        times_ns = (self._vector_ns(operation, use, vector) for vector in self.vectors(operation.dims))
         return min(times_ns) / self.speedup(operation.dims)
 
-    def folds(self, vector: Dimension | None) -> int:
-        """Additions that make one sum of the lanes of a vector of terms: each at most halves their number."""
-        if vector is None or not vector.is_reduction:
-            return 0
-        return (self.freedoms[vector].least - 1).bit_length()
+    def _vector_ns(self, operation: Operation, use: Use, vector: Dimension | None) -> float:
+        """Lanes that are terms are added up: more of them take less time to accumulate and more to add up."""
+        if vector is None or not vector.is_reduction or not operation.sums:
+            return operation.iterations / self._per_ns(operation, use, vector)
+        fold_ns = operation.sums / self.rates.most_instructions(operation.pace, use)
+        return min(
+            (
+                operation.iterations / elements + folds(lanes) * fold_ns
+                for lanes, elements in self.freedoms[vector].paces.get(use, ())
+            ),
+            default=math.inf,
+        )
+
+
+def folds(lanes: int) -> int:
+    """Additions that make one sum of the lanes of a vector of terms: each at most halves their number."""
+    return (lanes - 1).bit_length()
 
 
 class Domains:
@@ -196,15 +206,17 @@ class Domains:
         lanes = possible if may_be("VECTOR") else []
         shares = [self.share(d.dimension, n) for n in possible]
         parallel = shares if may_be("PARALLEL") else []
+        paces = {
+            use: tuple((n, self._rates.used_elements(instruction, use, n)) for n in lanes)
+            for use in USES
+            if lanes
+        }
         return Freedom(
             least=min(possible, default=1),
             most=max(possible, default=1),
             lanes=max(lanes, default=1),
-            elements_per_ns={
-                use: max(self._rates.used_elements(instruction, use, n) for n in lanes)
-                for use in USES
-                if lanes
-            },
+            elements_per_ns={use: max(elements for _, elements in pace) for use, pace in paces.items()},
+            paces=paces,
             is_vector=bool(lanes) and kinds == self.kind_bits["VECTOR"],
             copies=max(possible, default=1) if may_be("UNROLL") else 1,
             is_even=kinds == self.kind_bits.get("PARALLEL") and all(share.is_even for share in shares),

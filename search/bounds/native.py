@@ -19,7 +19,7 @@ from spacedsl.compiler.c.build import build
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alternatives
-from spacedsl.search.bounds.domains import USES, Bits, Domains
+from spacedsl.search.bounds.domains import USES, Bits, Domains, folds
 from spacedsl.search.bounds.memory import Level, LoopOrder
 from spacedsl.search.bounds.nests import Nest
 from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
@@ -42,7 +42,7 @@ def _record(*names: str, reals: Sequence[str] = ()) -> np.dtype[np.void]:
 
 
 _DIM = _record("kind_cell", "size_cell", "sizes[]", "is_reduction", "pad")
-_SIZE = _record("is_even", "pad", reals=("iterations", "threads", "speedup", *USES))
+_SIZE = _record("is_even", "folds", reals=("iterations", "threads", "speedup", *USES))
 _INSTR = _record("dims[]", "pad[]", reals=(*(f"one_{use}" for use in USES), *(f"most_{use}" for use in USES)))
 _OP = _record("instr", "pad", reals=("iterations", "sums"))
 _REDUCTION = _record(
@@ -235,7 +235,7 @@ class _Tables:
 
     def _size(self, dim: Dimension, size: int) -> tuple[object, ...]:
         share = self.domains.share(dim, size)
-        numbers = share.is_even, 0, size, share.threads, share.speedup
+        numbers = share.is_even, folds(size), size, share.threads, share.speedup
         elements = (self.rates.used_elements(dim.instruction, use, size) for use in USES)
         return (*numbers, *elements)
 

@@ -298,6 +298,20 @@ def test_lanes_that_are_terms_of_one_sum_are_added_up() -> None:
     assert terms(bound, along)["floating-point arithmetic"] == pytest.approx(free + 64 * 64 * 4 / 8 / 2)
 
 
+def test_the_lanes_that_make_terms_fast_are_those_that_are_added_up() -> None:
+    """Sixteen take four additions, two take one: no rate goes with the additions of other lanes."""
+    instance = instance_of(MATMUL.replace("p: []", "p: [[2, 16]]"))
+    bound = CpuBound(instance, DEVICE)
+    along = decide(instance, root(instance), "dim_kind", "fma.p1", "VECTOR")
+    iterations, sums = 64 * 64 * 2048, 64 * 64
+    sixteen, two = iterations / 16 / 4 + sums * 4 / 8, iterations / 2 / 8 + sums * 1 / 8
+    assert terms(bound, along)["floating-point arithmetic"] == pytest.approx(min(sixteen, two) / 2)
+    decided = decide(instance, along, "size", "fma.p1", 2)
+    assert terms(bound, decided)["floating-point arithmetic"] == pytest.approx(two / 2)
+    native = CpuBound(instance, DEVICE).native
+    assert native is None or native.terms(along) == pytest.approx(bound.terms_ns(along), rel=1e-12)
+
+
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
