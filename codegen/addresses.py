@@ -8,10 +8,10 @@ its first element, along a dimension whose iterations are neighbours. Nothing is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.codegen.nest import LoweringError
-from spacedsl.codegen.program import Index
+from spacedsl.codegen.program import Index, Share
 from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction
 
 
@@ -22,9 +22,17 @@ class Lanes:
     count: int
 
 
-Place = Mapping[Dimension, str | int | Lanes]
-"""Where each dimension around a statement stands: a loop variable or an unrolled index; of lanes, whether
-there are fewer than in registers."""
+@dataclass(frozen=True, slots=True)
+class Position:
+    """`constant` + the sum of each loop variable times a number."""
+
+    constant: int
+    terms: tuple[tuple[str, int], ...] = ()
+
+
+Place = Mapping[Dimension, str | int | Position | Lanes]
+"""Where each dimension around a statement stands: a loop variable, an unrolled index, or what follows
+from the variables of several loops; of lanes, whether there are fewer than in registers."""
 
 
 def tensor_steps(access: Access, size: Callable[[Dimension], int]) -> dict[Dimension, int]:
@@ -57,4 +65,24 @@ def element(
             constant += at * step
         elif isinstance(at, str) and step:
             terms[at] = terms.get(at, 0) + step
+        elif isinstance(at, Position) and step:
+            constant += at.constant * step
+            terms |= {v: terms.get(v, 0) + n * step for v, n in at.terms}
     return Index(constant, tuple(sorted(terms.items(), key=lambda term: -abs(term[1]))))
+
+
+def turn(index: Index, at: str | int | Position | Lanes, half: int) -> Index:
+    """The same element of one of two halves, which a loop's iterations take in turn."""
+    match at:
+        case int():
+            return replace(index, constant=index.constant + at % 2 * half)
+        case str():
+            at = Position(0, ((at, 1),))
+        case Lanes():
+            raise LoweringError("lanes take no halves in turn")
+    match at.terms:
+        case ((variable, 1),):
+            return replace(index, shares=(*index.shares, (variable, Share(2, 1, half, at.constant))))
+        case ():
+            return replace(index, constant=index.constant + at.constant % 2 * half)
+    raise LoweringError(f"which half it is at {at!r} depends on several loops")

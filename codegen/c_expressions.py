@@ -6,8 +6,6 @@ declared is for `c_printer.py`, what a function does for `c_functions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from spacedsl.codegen.c_functions import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
@@ -32,7 +30,6 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     Register,
-    Share,
     Sub,
     Type,
     type_of,
@@ -123,10 +120,13 @@ def element(tensor: str, index: Index, kind: Type, access: str) -> str:
     return f"*({const}{kind}_unaligned *)&{first}"
 
 
-def distance(index: Index, shares: Sequence[tuple[str, Share]] = ()) -> str:
+def distance(index: Index) -> str:
     """From the first element of a tensor, in elements."""
     terms = [c_name(v) if stride == 1 else f"{c_name(v)} * {stride}" for v, stride in index.terms]
-    terms += [f"{c_name(v)} % {s.modulus} / {s.divisor} * {s.stride}" for v, s in shares]
+    for variable, share in index.shares:
+        quotient = f" / {share.divisor}" if share.divisor > 1 else ""
+        at = f"({c_name(variable)} + {share.ahead})" if share.ahead else c_name(variable)
+        terms.append(f"{at} % {share.modulus}{quotient} * {share.stride}")
     if index.constant or not terms:
         terms.append(str(index.constant))
     return " + ".join(terms)

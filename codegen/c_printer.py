@@ -27,6 +27,7 @@ from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import expressions, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
+    Ahead,
     Assign,
     Branch,
     Load,
@@ -162,9 +163,10 @@ def _streams(body: Sequence[Statement]) -> bool:
 
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
-    used = {e.tensor for e in expressions(loop.body) if isinstance(e, Load | PartialLoad)}
-    used |= {s.tensor for s in statements(loop.body) if isinstance(s, Store | PartialStore | Prefetch)}
-    used |= {e.name for e in expressions(loop.body) if isinstance(e, ParameterValue)}
+    body = (*loop.first, *loop.body)
+    used = {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad)}
+    used |= {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | Prefetch)}
+    used |= {e.name for e in expressions(body) if isinstance(e, ParameterValue)}
     own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
     fetch = [
         f"  {pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};"
@@ -187,6 +189,7 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",
         "  const struct arguments *in = arguments;",
         *fetch,
+        *_first(program, loop),
         f"  for (int64_t {variable} = begin; {variable} < end; ++{variable}) {{",
         *_positions(loops),
         *_block(program, loops[-1].body, {p.register.name: p.register.type for p in loop.combined}, 2),
@@ -197,6 +200,14 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         *(["  pool_fence();"] if _streams(loop.body) else []),
         "}",
     ])  # fmt: skip
+
+
+def _first(program: Program, loop: ParallelLoop) -> list[str]:
+    """What a thread that has iterations does before them."""
+    if not loop.first:
+        return []
+    place = f"    int64_t {c_name(loop.variable)} = begin;"
+    return ["  if (begin < end) {", place, *_block(program, loop.first, {}, 2), "  }"]
 
 
 _ITERATION = "pool_iteration"
@@ -311,16 +322,20 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
             case PartialStore(tensor, index, value, count):
                 place, kind = address(tensor, index, type_of(value)), type_of(value)
                 lines.append(f"{margin}{kind}_store_first({place}, {print_expression(value)}, {count});")
-            case Prefetch(tensor, index, shares):
-                nbytes = sizes[tensor]
-                lines.append(
-                    f"{margin}pool_prefetch({c_name(tensor)}, {nbytes} * ({distance(index, shares)}));"
-                )
+            case Prefetch(tensor, index, is_near):
+                call = f"pool_prefetch{'' if is_near else '_far'}"
+                lines.append(f"{margin}{call}({c_name(tensor)}, {sizes[tensor]} * ({distance(index)}));")
             case Branch(variable, limit, inner, otherwise):
                 lines.append(f"{margin}if ({c_name(variable)} < {limit}) {{")
                 lines += _block(program, inner, dict(visible), depth + 1)
-                lines.append(f"{margin}}} else {{")
-                lines += _block(program, otherwise, dict(visible), depth + 1)
+                if otherwise:
+                    lines.append(f"{margin}}} else {{")
+                    lines += _block(program, otherwise, dict(visible), depth + 1)
+                lines.append(f"{margin}}}")
+            case Ahead(variable, limit, inner):
+                v, is_shared = c_name(variable), variable in {p.variable for p in _parallel_loops(program)}
+                lines.append(f"{margin}if ({f'{v} + 1 < end && ' * is_shared}{v} + 1 < {limit}) {{")
+                lines += _block(program, inner, dict(visible), depth + 1)
                 lines.append(f"{margin}}}")
             case Loop(variable, extent, inner):
                 v = c_name(variable)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from spacedsl.codegen.parts import map_loads, operands, shared_loops
 from spacedsl.codegen.program import (
+    Ahead,
     Assign,
     Branch,
     Expression,
@@ -64,8 +65,12 @@ def _accesses(
 ) -> Iterator[_Access]:
     for statement in body:
         match statement:
-            case Loop() | ParallelLoop():
+            case Loop():
                 yield from _accesses(statement.body, name, (*loops, statement))
+            case ParallelLoop():
+                yield from _accesses((*statement.first, *statement.body), name, (*loops, statement))
+            case Ahead(_, _, inner):
+                yield from _accesses(inner, name, loops)
             case Branch(_, _, inner, otherwise):
                 yield from _accesses((*inner, *otherwise), name, loops)
             case Assign(_, value):
@@ -119,8 +124,9 @@ def _span(accesses: Iterable[_Access], without: Sequence[Loop | ParallelLoop]) -
     last = 0
     for access in accesses:
         extents = {loop.variable: loop.extent for loop in access.loops}
-        steps = (max(s, 0) * (extents[v] - 1) for v, s in access.index.terms if v not in gone)
-        last = max(last, access.index.constant + access.lanes - 1 + sum(steps))
+        steps = sum(max(s, 0) * (extents[v] - 1) for v, s in access.index.terms if v not in gone)
+        steps += sum(max((s.modulus - 1) // s.divisor * s.stride, 0) for _, s in access.index.shares)
+        last = max(last, access.index.constant + access.lanes - 1 + steps)
     return last + 1
 
 
@@ -128,7 +134,7 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
     """The statements; the tensor's elements no longer move along these loops, and a parallel one owns it."""
 
     def moved(index: Index) -> Index:
-        return Index(index.constant, tuple(term for term in index.terms if term[0] not in variables))
+        return replace(index, terms=tuple(term for term in index.terms if term[0] not in variables))
 
     def load(found: Load | PartialLoad) -> Load | PartialLoad:
         return replace(found, index=moved(found.index)) if found.tensor == tensor.name else found
@@ -143,7 +149,10 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                 inner = _without(loops[-1].body, tensor, variables)
                 for loop in reversed(loops[1:]):
                     inner = (replace(loop, body=inner),)
-                return replace(statement, body=inner, private=(*statement.private, *own))
+                first = _without(statement.first, tensor, variables)
+                return replace(statement, body=inner, private=(*statement.private, *own), first=first)
+            case Ahead():
+                return replace(statement, body=_without(statement.body, tensor, variables))
             case Branch(variable, limit, inner, otherwise):
                 blocks = (_without(block, tensor, variables) for block in (inner, otherwise))
                 return Branch(variable, limit, *blocks)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps
+from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps, turn
 from spacedsl.codegen.nest import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, combination
 from spacedsl.codegen.program import (
@@ -143,7 +143,10 @@ class Instructions:
     def kept(self, instruction: Instruction, temporary: Temporary, place: Place) -> tuple[Tensor, Index]:
         """The element of a temporary that an instance of its maker writes or of a reload loads."""
         vector = self.registers.vector_dim(instruction)
-        return temporary.tensor, element(instruction, vector, 0, temporary.strides, place)
+        index = element(instruction, vector, 0, temporary.strides, place)
+        if temporary.turning is not None:
+            index = turn(index, place[temporary.turning], temporary.half)
+        return temporary.tensor, index
 
     def operand(self, user: Instruction, operand: Operand, place: Place) -> Expression:
         """The operand of one instance of `user`, with as many lanes as it has."""

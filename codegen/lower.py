@@ -9,15 +9,16 @@ made as small as its loops allow. What an instance does is for `instructions.py`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Lanes, Place
+from spacedsl.codegen.addresses import Lanes, Place, Position
 from spacedsl.codegen.contraction import contract
+from spacedsl.codegen.copying import Copying, asked, copyings, share, turning_loop
 from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
 from spacedsl.codegen.prefetches import Request, requests
-from spacedsl.codegen.program import Branch, Loop, ParallelLoop, Program, Statement
+from spacedsl.codegen.program import Ahead, Branch, Loop, ParallelLoop, Program, Statement
 from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.temporaries import Temporary, temporaries
@@ -28,16 +29,25 @@ from spacedsl.kernels.linalg.unique_names import UniqueNames
 
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
-    tree = divide(nest(kernel, implementation), kernel, implementation)
+    nested = nest(kernel, implementation)
+    turns = {m: turning_loop(nested, m) for m in kernel.storable if _is_ahead(m, implementation)}
+    tree = divide(nested, kernel, implementation)
     tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
     names = UniqueNames({t.name for t in tensors} | {p.name for p in kernel.parameters})
-    stored = temporaries(kernel, implementation, names.fresh)
+    copied = copyings(tree, turns)
+    turning = {c.maker: c.loop for each in copied.values() for c in each}
+    stored = temporaries(kernel, implementation, turning, names.fresh)
     registers = Registers(kernel.reductions, implementation, names.fresh)
     instructions = Instructions(implementation, registers, stored)
     asked = requests(tree, kernel, implementation)
-    lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, asked)
+    lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, asked, copied)
     body = lowering.block(tree, {})
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
+
+
+def _is_ahead(maker: Instruction, implementation: Implementation) -> bool:
+    is_ahead = (implementation.is_copied_ahead(reload) for reload in maker.reloads)
+    return implementation.is_stored(maker) and any(is_ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,7 @@ class _Lowering:
     temporaries: Mapping[Instruction, Temporary]
     instructions: Instructions
     requests: Mapping[Fused, tuple[Request, ...]]
+    copyings: Mapping[Fused, tuple[Copying, ...]]
 
     @property
     def scratch(self) -> tuple[Scratch, ...]:
@@ -82,8 +93,8 @@ class _Lowering:
             return (self.shared_out(node, place),)
         if node.kind != "LOOP":
             raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
-        variable = self.variable(node)
-        return (Loop(variable, node.size, self.iteration((node,), (variable,), place)),)
+        variable, first = self.variable(node), self.first(node, _enter(place, node, Position(0)))
+        return (*first, Loop(variable, node.size, self.iteration((node,), (variable,), place)))
 
     def shared_out(self, node: Fused, place: Place) -> ParallelLoop:
         """The loop over a parallel dimension, and those over others of which it consists."""
@@ -97,8 +108,30 @@ class _Lowering:
         body = self.iteration((node,), variables, place)
         for variable, each in zip(reversed(variables[1:]), reversed(nodes[1:]), strict=True):
             body = (ParallelLoop(variable, each.size, body),)
+        if any(each in self.copyings for each in nodes if len(nodes) > 1):
+            raise LoweringError(f"{node.dims!r} copy ahead, and are shared out with others")
+        first = self.first(node, _enter(place, node, variables[0]))
+        if first and node.last is not None:
+            first = (Branch(variables[0], node.size - 1, first, ()),)
         combined = self.registers.combined(node.dims)
-        return ParallelLoop(variables[0], node.size, body, combined, private)
+        return ParallelLoop(variables[0], node.size, body, combined, private, first)
+
+    def first(self, node: Fused, place: Place) -> tuple[Statement, ...]:
+        """What is copied before the first iteration of a loop."""
+        return self.block(tuple(n for copying in self.copyings.get(node, ()) for n in copying.nest), place)
+
+    def ahead(self, node: Fused, place: Place) -> Iterator[Ahead]:
+        """What an iteration copies for others."""
+        for copying in (c for copied in self.copyings.values() for c in copied):
+            statements: tuple[Statement, ...] = ()
+            if copying.host is node:
+                statements = share(copying, place, self.variable, self.block)
+            elif copying.asking is node:
+                statements = asked(copying, place, self.implementation.size)
+            if statements:
+                variable = place[copying.loop.dims[0]]
+                assert isinstance(variable, str)
+                yield Ahead(variable, copying.tiles, statements)
 
     def iteration(
         self, nodes: tuple[Node, ...], variables: Sequence[str], place: Place
@@ -111,7 +144,9 @@ class _Lowering:
         asked = (
             prefetch for request in self.requests.get(node, ()) for prefetch in request.statements(inside)
         )
-        body = (*asked, *self.iteration(node.body, others, inside))
+        moved = {n for copying in self.copyings.get(node, ()) for n in copying.nest}
+        kept = tuple(n for n in node.body if n not in moved)
+        body = (*asked, *self.ahead(node, inside), *self.iteration(kept, others, inside))
         if node.last is None:
             return body
         return (Branch(variable, node.size - 1, body, self.iteration(node.last, others, inside)),)
@@ -136,5 +171,5 @@ def _only(nodes: tuple[Node, ...]) -> Fused:
     raise LoweringError(f"parallel dimensions lie in a parallel one beside something else: {nodes!r}")
 
 
-def _enter(place: Place, node: Fused, at: str | int | Lanes) -> Place:
+def _enter(place: Place, node: Fused, at: str | int | Position | Lanes) -> Place:
     return {**place, **dict.fromkeys(node.dims, at)}

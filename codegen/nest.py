@@ -57,6 +57,10 @@ class Implementation(Protocol):
         """NONE, AHEAD or NEXT: what is asked for before the load reads it."""
         ...
 
+    def is_copied_ahead(self, reload: Instruction) -> bool:
+        """Whether what it loads is copied under the arithmetic of the tile before."""
+        ...
+
 
 _VALUES = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
@@ -66,13 +70,14 @@ _VALUES = {
     "caching": ("CACHED", "STREAMED"),
     "storage": ("REGISTERS", "TEMPORARY"),
     "prefetch": ("NONE", "AHEAD", "NEXT"),
+    "copying": ("BEFORE", "UNDER"),
 }
 """Values for which there is code. A space may do without some of them."""
 
 _NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
 """Choices without which there is no code, and how many objects each is about."""
 
-_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1}
+_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1, "copying": 1}
 """What a space need not decide."""
 
 
@@ -133,13 +138,22 @@ class CandidateImplementation:
         return self._is("storage", instruction, "TEMPORARY")
 
     def prefetch(self, load: Instruction) -> str:
-        decided = (v for v in self.candidate.instance.variables_of("prefetch") if v.objects == (load,))
-        return next((str(self.candidate.value("prefetch", *v.objects)) for v in decided), "NONE")
+        return self._of_some("prefetch", load, "NONE")
+
+    def is_copied_ahead(self, reload: Instruction) -> bool:
+        return self._of_some("copying", reload, "BEFORE") == "UNDER"
 
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:
             self._sizes[dim] = int(self.candidate.value("size", dim))
         return self._sizes[dim]
+
+    def _of_some(self, choice: str, about: Statement, otherwise: str) -> str:
+        """Of a choice that the space has for some objects, and may lack."""
+        if choice not in self.candidate.instance.space.choices:
+            return otherwise
+        decided = (v for v in self.candidate.instance.variables_of(choice) if v.objects == (about,))
+        return next((str(self.candidate.value(choice, *v.objects)) for v in decided), otherwise)
 
     def _is(self, choice: str, about: Statement, value: str) -> bool:
         """False where the space does not decide it."""

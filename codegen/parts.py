@@ -12,6 +12,7 @@ from typing import Any
 
 from spacedsl.codegen.program import (
     Add,
+    Ahead,
     Apply,
     Assign,
     Blend,
@@ -58,8 +59,10 @@ def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks that a statement consists of."""
     match statement:
-        case Loop(_, _, body) | ParallelLoop(_, _, body):
+        case Loop(_, _, body) | Ahead(_, _, body):
             return (body,)
+        case ParallelLoop():
+            return (statement.first, statement.body)
         case Branch(_, _, body, otherwise):
             return (body, otherwise)
         case _:

@@ -56,7 +56,7 @@ class Request:
                 shares.append((variable, share))
         terms.sort(key=lambda term: -abs(term[1]))
         for offset in self.offsets:
-            yield Prefetch(self.tensor, Index(self.start + offset, tuple(terms)), tuple(shares))
+            yield Prefetch(self.tensor, Index(self.start + offset, tuple(terms), tuple(shares)))
 
 
 def requests(
@@ -110,7 +110,7 @@ def _request(
     box = [(node.size, step[node]) for node in inside if step[node]]
     item = access.tensor.dtype.nbytes
     line = LINE_BYTES // item
-    run, rows = _runs(box, line)
+    run, rows = runs(box, line)
     distance = 1
     if wanted == "AHEAD":
         distance = math.ceil(AHEAD_BYTES / (max(run, min(abs(step[target]), line)) * item))
@@ -129,7 +129,7 @@ def _request(
     )
 
 
-def _runs(box: Sequence[tuple[int, int]], line: int) -> tuple[int, list[tuple[int, int]]]:
+def runs(box: Sequence[tuple[int, int]], line: int) -> tuple[int, list[tuple[int, int]]]:
     """The elements of a run of neighbours, and pairs (number, stride) that count such runs.
 
     In: pairs (iterations, elements that one of them is), and the elements of a line.

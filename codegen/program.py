@@ -4,16 +4,17 @@ In: built by `lower.py`, or by hand in tests. Out: taken apart by `parts.py`, ch
 by `c_printer.py`. Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
-    Statement  = Loop(variable, extent, body) | ParallelLoop(variable, extent, body, combined, private)
-               | Branch(variable, limit, body, otherwise)
+    Statement  = Loop(variable, extent, body)
+               | ParallelLoop(variable, extent, body, combined, private, first)
+               | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
-               | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, shares)
+               | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, is_near)
     Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
-    Index      = constant + sum(loop variable * stride), in elements
-    Share      = (of a loop variable) % modulus / divisor * stride, in elements
+    Index      = constant + sum(loop variable * stride) + sum(Share), in elements
+    Share      = (of a loop variable + ahead) % modulus / divisor * stride, in elements
     Type       = dtype, lanes
 
 A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
@@ -45,11 +46,25 @@ class Type:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """How a loop's variable leads to other elements: (.. + `ahead`) % `modulus` / `divisor`, times `stride`.
+
+    The quotient is rounded down.
+    """
+
+    modulus: int
+    divisor: int
+    stride: int
+    ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
-    """`constant` + the sum of each loop variable times its stride, in elements."""
+    """`constant` + the sum of each loop variable times its stride + what `shares` add, in elements."""
 
     constant: int
     terms: tuple[tuple[str, int], ...] = ()
+    shares: tuple[tuple[str, Share], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,24 +245,13 @@ class PartialStore:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """How a loop's variable leads to other elements: `% modulus / divisor`, rounded down, times `stride`."""
-
-    modulus: int
-    divisor: int
-    stride: int
-
-
-@dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Asks for a cache line: that of the element at `index` and all `shares`, also where there is none.
-
-    `shares`: loop variables with what each of them adds to the index.
-    """
+    """Asks for a cache line: that of the element at `index`, also where there is none."""
 
     tensor: str
     index: Index
-    shares: tuple[tuple[str, Share], ...] = ()
+    is_near: bool = True
+    """Whether it is read soon, from the first cache; else from the one behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,15 @@ class Branch:
     limit: int
     body: tuple[Statement, ...]
     otherwise: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """`body` where the next iteration of a loop around it, in the same thread, is one below `limit`."""
+
+    variable: str
+    limit: int
+    body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +302,13 @@ class ParallelLoop:
     body: tuple[Statement, ...]
     combined: tuple[Partial, ...] = ()
     private: tuple[Tensor, ...] = ()
-    """Arrays of which each thread has one of its own; an iteration finds nothing in them."""
+    """Arrays of which each thread has one of its own. An iteration finds nothing in them but what `first`, or
+    the one before it in the same thread, has left there for it."""
+    first: tuple[Statement, ...] = ()
+    """What each thread does before its first iteration, where the variable has the value of that one."""
 
 
-Statement = Loop | ParallelLoop | Branch | Assign | Store | PartialStore | Prefetch
+Statement = Loop | ParallelLoop | Branch | Ahead | Assign | Store | PartialStore | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

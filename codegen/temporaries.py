@@ -4,7 +4,8 @@ In: a kernel's backbone and the decisions about it. Out: for each instruction wh
 `Temporary`: an array and the strides of the dimensions that move through it. It has no room for what
 surrounds the maker and all its reloads: there, each iteration overwrites the one before. Its elements lie
 in the order of the loops of the first reload. Where a parallel loop surrounds all of them, each thread has
-an array of its own. Nothing is allocated here.
+an array of its own. What is copied ahead has two halves, which the iterations of a loop take in turn.
+Nothing is allocated here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spacedsl.codegen.nest import Implementation, LoweringError, present
+from spacedsl.codegen.nest import Fused, Implementation, LoweringError, present
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 from spacedsl.kernels.linalg.tensors import Tensor
 
@@ -28,15 +29,25 @@ class Temporary:
     """Whether there is room for whole tiles, of which the last ones may end early."""
     strides: Mapping[Dimension, int]
     """In elements, of the maker's dimensions and of its reloads'; those without room are left out."""
+    turning: Dimension | None
+    """Whose iterations take halves in turn; None where there is one array for all."""
+
+    @property
+    def half(self) -> int:
+        """The elements of each half."""
+        return self.tensor.elements // 2
 
 
 def temporaries(
-    kernel: Kernel, implementation: Implementation, fresh: Callable[[str], str]
+    kernel: Kernel,
+    implementation: Implementation,
+    turns: Mapping[Instruction, Fused],
+    fresh: Callable[[str], str],
 ) -> dict[Instruction, Temporary]:
-    """By maker; `fresh` makes a name unique."""
+    """By maker. `turns`: the loops that copy ahead; `fresh` makes a name unique."""
     dims = [d for i in present(kernel, implementation) for d in i.dims]
     return {
-        maker: _temporary(maker, dims, implementation, fresh)
+        maker: _temporary(maker, dims, implementation, turns.get(maker), fresh)
         for maker in kernel.storable
         if implementation.is_stored(maker)
     }
@@ -46,6 +57,7 @@ def _temporary(
     maker: Instruction,
     dims: list[Dimension],
     implementation: Implementation,
+    turning: Fused | None,
     fresh: Callable[[str], str],
 ) -> Temporary:
     order, size = implementation.order, implementation.size
@@ -70,7 +82,8 @@ def _temporary(
         elements *= size(made)
     around = {d for d in dims if implementation.kind(d) == "PARALLEL" and order(maker, d) == "INNER"}
     name = fresh(f"temporary_{maker.name.removeprefix('load_')}")
+    elements *= 1 if turning is None else 2
     tensor = Tensor(name, maker.dtype, (elements,), (1,), is_output=True)
     is_private = bool(around) and around.isdisjoint(kept)
     has_padding = any(logical.is_ragged for logical in maker.logical_dims)
-    return Temporary(tensor, is_private, has_padding, strides)
+    return Temporary(tensor, is_private, has_padding, strides, turning.dims[0] if turning else None)

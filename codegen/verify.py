@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.codegen.parts import operands, own_memory, statements
+from spacedsl.codegen.parts import operands, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
     CONVERSIONS,
     Add,
+    Ahead,
     Apply,
     Assign,
     Blend,
@@ -128,6 +129,7 @@ class _Checker:
                     raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
                 if isinstance(statement, ParallelLoop):
                     self.parallel(statement, scope)
+                    self.block(statement.first, scope.inside(statement))
                 self.block(statement.body, scope.inside(statement))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
@@ -135,6 +137,11 @@ class _Checker:
                     raise VerificationError(f"a branch at {limit} of {variable} is always taken, or never")
                 self.block(body, scope.where(variable, range(around.start, limit)))
                 self.block(otherwise, scope.where(variable, range(limit, around.stop)))
+            case Ahead(variable, limit, body):
+                around = scope.loops.get(variable, range(0))
+                if not around.start + 1 < limit <= around.stop:
+                    raise VerificationError(f"no iteration of {variable} below {limit} comes next")
+                self.block(body, scope.where(variable, range(around.start, limit - 1)))
             case Assign(register, value):
                 self.assign(register, value, scope)
             case Store(tensor, index, value, is_streamed):
@@ -143,8 +150,8 @@ class _Checker:
                 self.store(tensor, index, value, range(type_of(value).lanes), scope)
             case PartialStore(tensor, index, value, count):
                 self.store(tensor, index, value, _part(type_of(value), count), scope)
-            case Prefetch(tensor, index, shares):
-                self.prefetch(tensor, [v for v, _ in (*index.terms, *shares)], scope)
+            case Prefetch(tensor, index):
+                self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
@@ -154,6 +161,10 @@ class _Checker:
             raise VerificationError(f"parallel loop {loop.variable} has memory of its own inside another")
         if len(loop.body) > 1 and any(isinstance(s, ParallelLoop) for s in loop.body):
             raise VerificationError(f"parallel loop {loop.variable} has another one beside something else")
+        if loop.first and len(shared_loops(loop)) > 1:
+            raise VerificationError(
+                f"parallel loop {loop.variable}, which has a first part, is shared out in two"
+            )
         for partial in loop.combined:
             self.expression(partial.register, scope)
 
@@ -254,6 +265,15 @@ class _Checker:
                 raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
             ends = [stride * scope.loops[variable][end] for end in (0, -1)]
             low, high = low + min(ends), high + max(ends)
+        for variable, share in index.shares:
+            if variable not in scope.loops:
+                raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
+            most = (
+                min(share.modulus - 1, scope.loops[variable][-1] + share.ahead)
+                // share.divisor
+                * share.stride
+            )
+            low, high = low + min(most, 0), high + max(most, 0)
         high += lanes[-1]
         if low < 0 or high >= tensor.span:
             raise VerificationError(

@@ -159,6 +159,10 @@ class Access:
     """The instruction's own logical dimensions and how far one step of each moves."""
 
 
+LARGE_BYTES = 1 << 20
+"""More than a core keeps in caches of its own."""
+
+
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
     "readers", "followed_dims", "item_bytes", "is_storable", "maker", "tensor_bytes",
@@ -218,6 +222,14 @@ class Instruction:
     def tensor_bytes(self) -> int:
         """Of a load or store: from the first to the last element of its tensor."""
         return 0 if self.access is None else self.access.tensor.nbytes
+
+    @property
+    def may_be_copied_ahead(self) -> bool:
+        """Of a reload: whether it alone reads the copy of a large argument, which nothing else writes."""
+        made = self.maker
+        if made is None or made.access is None or len(made.reloads) > 1:
+            return False
+        return made.tensor_bytes > LARGE_BYTES and not made.access.tensor.is_output
 
     @property
     def combine(self) -> Combine | None:
@@ -287,7 +299,10 @@ class Kernel:
         levels = tuple(("LevelDims", (d.group,), d) for d in dims)
         indices = tuple(("IndexDims", (d.group.index,), d) for d in dims)
         optional = tuple(("OptionalDims", (), d) for d in dims if d.is_optional)
-        return Addition((*(("Reloads", (), load) for load in loads), *levels, *indices, *optional))
+        pipelined = tuple(("Pipelined", (), load) for load in loads if load.may_be_copied_ahead)
+        return Addition(
+            (*(("Reloads", (), load) for load in loads), *pipelined, *levels, *indices, *optional)
+        )
 
     def __post_init__(self) -> None:
         def fix(name: str, value: tuple[object, ...]) -> None:

@@ -36,6 +36,7 @@ def random_candidate(
     preferred = preferred or {}
     for choice in (
         "storage",
+        "copying",
         "size",
         "dim_kind",
         "remainder",

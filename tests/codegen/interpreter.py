@@ -5,12 +5,14 @@ Values are Python numbers and lists of them, so that small integers stay exact.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from spacedsl.codegen.program import (
     Add,
+    Ahead,
     Apply,
     Assign,
     Blend,
@@ -88,10 +90,18 @@ def _rounded(number: Any, dtype: DType) -> Any:
 _DIGITS = {DType.BF16: 7, DType.F16: 10, DType.F32: 23}
 
 
+def _chunks(extent: int, threads: int) -> list[range]:
+    """The iterations of each thread that has some."""
+    ends = [extent * thread // threads for thread in range(threads + 1)]
+    return [range(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
+
+
 class _Interpreter:
     def __init__(self, memory: dict[str, list[Any]], parameters: Mapping[str, float]) -> None:
         self.memory = memory
         self.parameters = parameters
+        self.ends: dict[str, int] = {}
+        """Of loops that are under way: where the iterations of the thread end."""
 
     def block(
         self, body: tuple[Statement, ...], loops: Mapping[str, int], registers: dict[str, Value]
@@ -112,17 +122,24 @@ class _Interpreter:
                     pass
                 case Branch(variable, limit, inner, otherwise):
                     self.block(inner if loops[variable] < limit else otherwise, loops, registers)
+                case Ahead(variable, limit, inner):
+                    if loops[variable] + 1 < min(limit, self.ends[variable]):
+                        self.block(inner, loops, registers)
                 case Loop(variable, extent, inner):
+                    self.ends[variable] = extent
                     for i in range(extent):
                         self.block(inner, {**loops, variable: i}, registers)
-                case ParallelLoop(variable, extent, inner, combined, private):
+                case ParallelLoop(variable, extent, inner, combined, private, first):
                     # Any order will do: the last iteration first shows a dependence between iterations.
-                    for i in reversed(range(extent)):
+                    for chunk in reversed(_chunks(extent, 2 if first else extent)):
                         self.memory |= {t.name: [math.nan] * t.span for t in private}
                         own = {
                             p.register.name: [_NEUTRAL[p.combine]] * p.register.type.lanes for p in combined
                         }
-                        self.block(inner, {**loops, variable: i}, own)
+                        self.ends[variable] = chunk.stop
+                        self.block(first, {**loops, variable: chunk.start}, own)
+                        for i in chunk:
+                            self.block(inner, {**loops, variable: i}, own)
                         for partial in combined:
                             name = partial.register.name
                             pairs = zip(registers[name], own[name], strict=True)
@@ -130,6 +147,7 @@ class _Interpreter:
 
     def at(self, index: Index, loops: Mapping[str, int]) -> int:
         at = index.constant + sum(loops[v] * stride for v, stride in index.terms)
+        at += sum((loops[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares)
         assert at >= 0
         return at
 

@@ -9,7 +9,8 @@ below it: `i0 P 4` is level 0 of index i in the nest of every instruction below,
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
 around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `load_A ahead`
 and `load_A next` are loads whose lines are asked for before. A line `reload_B` lets the value of `load_B` go
-through memory. `#` begins a comment.
+through memory, `reload_B under` has its tile copied under the arithmetic of the tile before. `#` begins a
+comment.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Script:
     split: set[Instruction] = field(default_factory=set)
     stored: set[Instruction] = field(default_factory=set)
     prefetched: dict[Instruction, str] = field(default_factory=dict)
+    copied_ahead: set[Instruction] = field(default_factory=set)
     lines: dict[Statement, str] = field(default_factory=dict)
     """Where each statement stands, for messages."""
 
@@ -93,6 +95,9 @@ class Script:
     def prefetch(self, load: Instruction) -> str:
         return self.prefetched.get(load, "NONE")
 
+    def is_copied_ahead(self, reload: Instruction) -> bool:
+        return reload in self.copied_ahead
+
     def value(self, variable: Variable) -> str | int:
         """What the script decides about a choice of `linalg.space`."""
         match variable.choice, variable.objects:
@@ -114,6 +119,8 @@ class Script:
                 return "STREAMED" if self.is_streamed(store) else "CACHED"
             case "prefetch", (Instruction() as load,):
                 return self.prefetch(load)
+            case "copying", (Instruction() as reload,):
+                return "UNDER" if self.is_copied_ahead(reload) else "BEFORE"
         raise RefusedError(f"scripts say nothing about {variable.choice}")
 
 
@@ -161,6 +168,8 @@ def _block(
                     result.streamed.add(instruction)
                 case ["split"]:
                     result.split.add(instruction)
+                case ["under"]:
+                    result.copied_ahead.add(instruction)
                 case ["ahead" | "next" as word]:
                     result.prefetched[instruction] = word.upper()
                 case _:
@@ -219,6 +228,9 @@ def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:
                 raise RefusedError("\n".join(_reasons(instance, decided, variable, taken, decision)))
             candidate = restricted
             taken.append(decision)
+    for reload in decided.copied_ahead:
+        if not any(reload in variable.objects for variable in instance.variables_of("copying")):
+            raise RefusedError(f"the space has no copying({reload!r}) that could be UNDER")
     for load, value in decided.prefetched.items():
         if not any(load in variable.objects for variable in instance.variables_of("prefetch")):
             raise RefusedError(f"the space has no prefetch({load!r}) that could be {value}")

@@ -133,8 +133,10 @@ def events(program: Program) -> Iterator[Event]:
                         yield from block(inner, {**at, variable: i})
                 case Branch(variable, limit, inner, otherwise):
                     yield from block(inner if at[variable] < limit else otherwise, at)
-                case Prefetch(tensor, index, shares):
-                    shared = sum(at[v] % s.modulus // s.divisor * s.stride for v, s in shares)
+                case Prefetch(tensor, index):
+                    shared = sum(
+                        (at[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares
+                    )
                     yield Event(at, tensor, (lines(tensor, index, at, shared),), True)
                 case Assign(_, value) | Store(_, _, value) | PartialStore(_, _, value):
                     yield from loads(value, at)

@@ -60,7 +60,7 @@ def lowered(kernel: KernelFile, text: str) -> Program:
 
 
 def temporary(kernel: KernelFile, text: str) -> Temporary:
-    made = temporaries(kernel.backbone, script(kernel.backbone, text), lambda name: name)
+    made = temporaries(kernel.backbone, script(kernel.backbone, text), {}, lambda name: name)
     assert [maker.name for maker in made] == ["load_B"]
     return next(iter(made.values()))
 

@@ -136,7 +136,7 @@ MISTAKES: dict[str, tuple[Program, str]] = {
         "a prefetch of x uses i7 outside of its loop",
     ),
     "a prefetch with a share of a foreign loop": (
-        inner(lambda b: (Prefetch("x", Z, (("i7", Share(8, 2, 16)),)), *b)),
+        inner(lambda b: (Prefetch("x", Index(0, (), (("i7", Share(8, 2, 16)),))), *b)),
         "a prefetch of x uses i7 outside of its loop",
     ),
     "a loop that is too short": (
