@@ -228,7 +228,7 @@ def test_code_that_surely_is_somewhat_slower_is_not_timed_exactly(evaluator: Cpu
     finally:
         evaluator.options = OPTIONS
     assert_times(outcome)
-    assert outcome.timing is not None and 2 <= outcome.timing.samples <= 20
+    assert outcome.timing is not None and outcome.timing.samples <= 20
 
 
 def test_a_timeout_says_how_much_slower_than_the_best_the_code_was(evaluator: CpuEvaluator) -> None:

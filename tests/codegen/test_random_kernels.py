@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen import addresses, lower
+from spacedsl.codegen import addresses, instructions, lower
 from spacedsl.codegen.program import Index, LaneReduction, Loop, Sub
 from spacedsl.kernels.linalg.operations import Combine
 from tests.codegen.agreement import DisagreementError, outcome
@@ -58,9 +58,9 @@ MISTAKES: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
         "Loop",
         lambda variable, extent, body: Loop(variable, max(1, extent - 1), body),
     ),
-    "differences the other way round": (lower, "Sub", lambda left, right: Sub(right, left)),
+    "differences the other way round": (instructions, "Sub", lambda left, right: Sub(right, left)),
     "lanes that are always added up": (
-        lower,
+        instructions,
         "LaneReduction",
         lambda value, _: LaneReduction(value, Combine.SUM),
     ),
