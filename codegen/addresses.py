@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.nest import LoweringError
+from spacedsl.codegen.nest import Fused, LoweringError
 from spacedsl.codegen.program import Index, Share
 from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction
 
@@ -35,6 +35,13 @@ Place = Mapping[Dimension, str | int | Position | Lanes]
 from the variables of several loops; of lanes, whether there are fewer than in registers."""
 
 
+def loop_variable(node: Fused, place: Place) -> str:
+    """The variable of a loop around a place."""
+    at = place[node.dims[0]]
+    assert isinstance(at, str), f"{node.dims!r} stand at {at!r}, and are no loop"
+    return at
+
+
 def tensor_steps(access: Access, size: Callable[[Dimension], int]) -> dict[Dimension, int]:
     """How many elements one iteration of each dimension moves through a tensor."""
     steps: dict[Dimension, int] = {}
@@ -44,6 +51,11 @@ def tensor_steps(access: Access, size: Callable[[Dimension], int]) -> dict[Dimen
             steps[dim] = step
             step *= size(dim)
     return steps
+
+
+def iteration_step(node: Fused, steps: Mapping[Dimension, int]) -> int:
+    """How many elements one iteration of all its dimensions moves."""
+    return sum(steps.get(dim, 0) for dim in node.dims)
 
 
 def element(

@@ -20,11 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.addresses import Place, Position, tensor_steps
+from spacedsl.codegen.addresses import Place, Position, iteration_step, loop_variable, tensor_steps
 from spacedsl.codegen.nest import Fused, LoweringError, Node
 from spacedsl.codegen.prefetches import LINE_BYTES, runs
 from spacedsl.codegen.program import Branch, Index, Loop, Prefetch, Share, Statement
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+
+Block = Callable[[tuple[Node, ...], Place], tuple[Statement, ...]]
+"""Makes the statements of nodes at a place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +76,7 @@ def copyings(tree: Sequence[Node], turns: Mapping[Instruction, Fused]) -> Mappin
     """By loop; one with a single whole tile copies nothing ahead. `turns`: by maker, of undivided loops."""
     found: dict[Fused, tuple[Copying, ...]] = {}
     for maker, turning in turns.items():
-        for loop in _whole(tree):
+        for loop in _loops(tree):
             if loop.dims == turning.dims and whole(loop) > 1:
                 copying = _copying(loop, maker)
                 if copying is not None:
@@ -103,13 +106,13 @@ def _copying(loop: Fused, maker: Instruction) -> Copying | None:
     return Copying(maker, loop, nest, sharing, sums[-1] if sums else None)
 
 
-def _whole(nodes: Sequence[Node]) -> Iterator[Fused]:
+def _loops(nodes: Sequence[Node]) -> Iterator[Fused]:
     """All loops, also those of last tiles."""
     for node in nodes:
         if isinstance(node, Fused):
             if node.kind in ("LOOP", "PARALLEL"):
                 yield node
-            yield from _whole((*node.body, *(node.last or ())))
+            yield from _loops((*node.body, *(node.last or ())))
 
 
 def _paths(
@@ -135,20 +138,16 @@ def _instructions(nodes: Sequence[Node]) -> Iterator[Instruction]:
 
 
 def share(
-    copying: Copying,
-    place: Place,
-    fresh: Callable[[Fused], str],
-    block: Callable[[tuple[Node, ...], Place], tuple[Statement, ...]],
+    copying: Copying, place: Place, fresh: Callable[[Fused], str], block: Block
 ) -> tuple[Statement, ...]:
-    """What one iteration of the host copies of the next tile. `place`: of the host's iteration."""
-    at = place[copying.loop.dims[0]]
-    assert isinstance(at, str)
-    ahead = {**place, **dict.fromkeys(copying.loop.dims, Position(1, ((at, 1),)))}
+    """What one iteration of the host copies of the next tile. `place`: of that iteration."""
+    position = Position(1, ((loop_variable(copying.loop, place), 1),))
+    ahead = {**place, **dict.fromkeys(copying.loop.dims, position)}
     statements: list[Statement] = []
     for node in copying.nest:
         loops, body = _chain(node)
         spans = tuple(Span(loop, loop.size) for loop in loops)
-        statements += _shared_out(copying.sharing, spans, body, ahead, fresh, block)
+        statements += _Sharing(body, fresh, block).shared_out(copying.sharing, spans, ahead)
     return tuple(statements)
 
 
@@ -162,36 +161,48 @@ def _chain(node: Node) -> tuple[tuple[Fused, ...], tuple[Node, ...]]:
     return (node, *loops), body
 
 
-def _shared_out(
-    hosts: tuple[Fused, ...],
-    spans: tuple[Span, ...],
-    body: tuple[Node, ...],
-    place: Place,
-    fresh: Callable[[Fused], str],
-    block: Callable[[tuple[Node, ...], Place], tuple[Statement, ...]],
-) -> tuple[Statement, ...]:
-    """The spans divided among the iterations of the hosts, the outermost of which comes first."""
-    if not hosts:
-        return _loops(spans, body, place, fresh, block)
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """Of one nest that copies: what is inside its loops, and how loops and nodes become statements."""
 
-    def rest(spans: tuple[Span, ...]) -> tuple[Statement, ...]:
-        return _shared_out(others, spans, body, place, fresh, block)
+    body: tuple[Node, ...]
+    fresh: Callable[[Fused], str]
+    block: Block
 
-    host, *others_ = hosts
-    others, variable, count = tuple(others_), place[host.dims[0]], whole(host)
-    assert isinstance(variable, str)
-    if not spans:
-        first = rest(spans)
-        return first if count == 1 else (Branch(variable, 1, first, ()),)
-    which, length, parts = _chosen(spans, count)
-    last = spans[which].length - (parts - 1) * length
-    statements = rest(_divided(spans, which, variable, length, length))
-    if last != length:
-        tail = rest(_divided(spans, which, variable, length, last))
-        statements = (Branch(variable, parts - 1, statements, tail),)
-    if parts < count:
-        statements = (Branch(variable, parts, statements, ()),)
-    return statements
+    def shared_out(
+        self, hosts: tuple[Fused, ...], spans: tuple[Span, ...], place: Place
+    ) -> tuple[Statement, ...]:
+        """The spans divided among the iterations of the hosts, the outermost of which comes first."""
+        if not hosts:
+            return self.copied(spans, place)
+        host, others = hosts[0], hosts[1:]
+        variable, count = loop_variable(host, place), whole(host)
+        if not spans:
+            return (Branch(variable, 1, self.shared_out(others, (), place), ()),)
+        which, length, parts = _chosen(spans, count)
+        last = spans[which].length - (parts - 1) * length
+        statements = self.shared_out(others, _divided(spans, which, variable, length, length), place)
+        if last != length:
+            tail = self.shared_out(others, _divided(spans, which, variable, length, last), place)
+            statements = (Branch(variable, parts - 1, statements, tail),)
+        if parts < count:
+            statements = (Branch(variable, parts, statements, ()),)
+        return statements
+
+    def copied(self, spans: tuple[Span, ...], place: Place) -> tuple[Statement, ...]:
+        """What the iterations of the spans copy, in loops where there are more than one."""
+        if not spans:
+            return self.block(self.body, place)
+        span, others = spans[0], spans[1:]
+        if span.length == 1:
+            return self.copied(others, _enter(place, span, span.terms))
+        variable = self.fresh(span.loop)
+        body = self.copied(others, _enter(place, span, (*span.terms, (variable, 1))))
+        return (Loop(variable, span.length, body),)
+
+
+def _enter(place: Place, span: Span, terms: tuple[tuple[str, int], ...]) -> Place:
+    return {**place, **dict.fromkeys(span.loop.dims, Position(0, terms))}
 
 
 def _chosen(spans: Sequence[Span], count: int) -> tuple[int, int, int]:
@@ -210,25 +221,6 @@ def _divided(spans: tuple[Span, ...], which: int, variable: str, step: int, leng
     return (*spans[:which], span, *spans[which + 1 :])
 
 
-def _loops(
-    spans: tuple[Span, ...],
-    body: tuple[Node, ...],
-    place: Place,
-    fresh: Callable[[Fused], str],
-    block: Callable[[tuple[Node, ...], Place], tuple[Statement, ...]],
-) -> tuple[Statement, ...]:
-    if not spans:
-        return block(body, place)
-    span, *others = spans
-    if span.length == 1:
-        inside = {**place, **dict.fromkeys(span.loop.dims, Position(0, span.terms))}
-        return _loops(tuple(others), body, inside, fresh, block)
-    variable = fresh(span.loop)
-    position = Position(0, (*span.terms, (variable, 1)))
-    inside = {**place, **dict.fromkeys(span.loop.dims, position)}
-    return (Loop(variable, span.length, _loops(tuple(others), body, inside, fresh, block)),)
-
-
 # ---- Lines that are asked for --------------------------------------------------------------------------
 
 
@@ -238,58 +230,49 @@ def asked(copying: Copying, place: Place, size: Callable[[Dimension], int]) -> t
     That share is copied in the next iteration of the second of the loops that share the copying out, or of
     the only one: so soon that lines stay in caches, and so late that they have come.
     """
-    maker, access = copying.maker, copying.maker.access
+    access = copying.maker.access
     if access is None or copying.asking is None or len(copying.nest) > 1 or not copying.sharing:
         return ()
     loops, body = _chain(copying.nest[0])
-    spans = tuple(Span(loop, loop.size) for loop in loops)
-    for host in copying.sharing:
-        if not spans:
-            return ()
-        which, length, parts = _chosen(spans, whole(host))
-        if length * whole(host) != spans[which].length:
-            return ()
-        spans = _divided(spans, which, _variable(host, place), length, length)
+    spans = _even_share(copying.sharing, tuple(Span(loop, loop.size) for loop in loops), place)
+    if not spans:
+        return ()
     steps = tensor_steps(access, size)
-
-    def step(node: Fused) -> int:
-        return sum(steps.get(dim, 0) for dim in node.dims if dim in maker.dims)
-
-    inside = next(_paths(body, maker, ()))
-    box = [(span.length, step(span.loop)) for span in spans] + [(node.size, step(node)) for node in inside]
-    line = LINE_BYTES // access.tensor.dtype.nbytes
-    run, rows = runs([pair for pair in box if pair[1]], line)
-    lines = [(math.ceil(run / line) + (run > 1), line), *rows]
-    asking, count = _variable(copying.asking, place), whole(copying.asking)
-    shares, offsets, parts = _lines(lines, count)
-    moved = Counter[str]()
-    for span in spans:
-        moved.update({variable: count * step(span.loop) for variable, count in span.terms})
-    outer, target = copying.sharing[0], copying.sharing[:2][-1]
-    start, found = access.offset + step(copying.loop), list[tuple[str, Share]]()
-    if target is outer:
-        start += moved[_variable(outer, place)]
-    else:
-        variable, tiles = _variable(target, place), whole(target)
-        found.append((variable, Share(tiles, 1, moved.pop(variable), 1)))
-        found.append((variable, Share(2 * tiles, tiles, moved[_variable(outer, place)], 1)))
-    start += sum((count - 1) * step for count, step in box if step < 0)
-    found += [(asking, each) for each in shares]
-    for dim in maker.dims:
-        # Loops around the nest: the loop itself, and what it lies in.
-        if isinstance(at := place.get(dim), str):
-            moved[at] += steps.get(dim, 0)
-        elif isinstance(at, int):
-            start += at * steps.get(dim, 0)
-    terms = tuple(sorted(moved.items(), key=lambda term: -abs(term[1])))
+    inside = next(_paths(body, copying.maker, ()))
+    box = [(span.length, iteration_step(span.loop, steps)) for span in spans]
+    box += [(node.size, iteration_step(node, steps)) for node in inside]
+    lines = _lines(box, LINE_BYTES // access.tensor.dtype.nbytes)
+    variable, count = loop_variable(copying.asking, place), whole(copying.asking)
+    shares, offsets, parts = _shared_lines(lines, count)
+    first = _first_element(copying, spans, steps, place)
+    start = access.offset + first.constant + sum((number - 1) * step for number, step in box if step < 0)
+    moved = (*first.shares, *((variable, each) for each in shares))
     asks: tuple[Statement, ...] = tuple(
-        Prefetch(access.tensor.name, Index(start + offset, terms, tuple(found)), is_near=False)
+        Prefetch(access.tensor.name, Index(start + offset, first.terms, moved), is_near=False)
         for offset in offsets
     )
-    return asks if parts == count else (Branch(asking, parts, asks, ()),)
+    return asks if parts == count else (Branch(variable, parts, asks, ()),)
 
 
-def _lines(lines: Sequence[tuple[int, int]], count: int) -> tuple[list[Share], list[int], int]:
+def _even_share(hosts: Sequence[Fused], spans: tuple[Span, ...], place: Place) -> tuple[Span, ...]:
+    """What each iteration of the innermost host copies; none where some copy more than others."""
+    for host in hosts:
+        if not spans:
+            return ()
+        which, length, _ = _chosen(spans, whole(host))
+        if length * whole(host) != spans[which].length:
+            return ()
+        spans = _divided(spans, which, loop_variable(host, place), length, length)
+    return spans
+
+
+def _lines(box: Sequence[tuple[int, int]], line: int) -> list[tuple[int, int]]:
+    """Pairs (number, stride) that count the lines of a box. In: as of `runs`."""
+    run, rows = runs([(size, step) for size, step in box if step], line)
+    return [(math.ceil(run / line) + (run > 1), line), *rows]
+
+
+def _shared_lines(lines: Sequence[tuple[int, int]], count: int) -> tuple[list[Share], list[int], int]:
     """Lines shared out among `count` iterations: how these lead to them, those of the first, how many ask."""
     wanted = math.ceil(math.prod(number for number, _ in lines) / count)
     shares, offsets, parts = list[Share](), [0], 1
@@ -303,7 +286,27 @@ def _lines(lines: Sequence[tuple[int, int]], count: int) -> tuple[list[Share], l
     return shares, offsets, parts
 
 
-def _variable(node: Fused, place: Place) -> str:
-    at = place[node.dims[0]]
-    assert isinstance(at, str)
-    return at
+def _first_element(
+    copying: Copying, spans: Sequence[Span], steps: Mapping[Dimension, int], place: Place
+) -> Index:
+    """Of the share that is asked for, in elements from the first one of the tensor."""
+    moved = Counter[str]()
+    for span in spans:
+        step = iteration_step(span.loop, steps)
+        moved.update({variable: length * step for variable, length in span.terms})
+    start, shares = iteration_step(copying.loop, steps), list[tuple[str, Share]]()
+    outer, target = copying.sharing[0], copying.sharing[:2][-1]
+    if target is outer:
+        start += moved[loop_variable(outer, place)]
+    else:
+        variable, tiles = loop_variable(target, place), whole(target)
+        shares.append((variable, Share(tiles, 1, moved.pop(variable), 1)))
+        shares.append((variable, Share(2 * tiles, tiles, moved[loop_variable(outer, place)], 1)))
+    for dim in copying.maker.dims:
+        # Loops around the nest: the loop itself, and what it lies in.
+        if isinstance(at := place.get(dim), str):
+            moved[at] += steps.get(dim, 0)
+        elif isinstance(at, int):
+            start += at * steps.get(dim, 0)
+    terms = sorted(moved.items(), key=lambda term: -abs(term[1]))
+    return Index(start, tuple(terms), tuple(shares))

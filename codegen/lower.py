@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Lanes, Place, Position
+from spacedsl.codegen.addresses import Lanes, Place, Position, loop_variable
 from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.copying import Copying, asked, copyings, share, turning_loop
 from spacedsl.codegen.instructions import Instructions
@@ -39,8 +39,8 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     stored = temporaries(kernel, implementation, turning, names.fresh)
     registers = Registers(kernel.reductions, implementation, names.fresh)
     instructions = Instructions(implementation, registers, stored)
-    asked = requests(tree, kernel, implementation)
-    lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, asked, copied)
+    prefetched = requests(tree, kernel, implementation)
+    lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, prefetched, copied)
     body = lowering.block(tree, {})
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
 
@@ -129,9 +129,7 @@ class _Lowering:
             elif copying.asking is node:
                 statements = asked(copying, place, self.implementation.size)
             if statements:
-                variable = place[copying.loop.dims[0]]
-                assert isinstance(variable, str)
-                yield Ahead(variable, copying.tiles, statements)
+                yield Ahead(loop_variable(copying.loop, place), copying.tiles, statements)
 
     def iteration(
         self, nodes: tuple[Node, ...], variables: Sequence[str], place: Place
@@ -141,12 +139,11 @@ class _Lowering:
             return self.block(nodes, place)
         node, (variable, *others) = _only(nodes), variables
         inside = _enter(place, node, variable)
-        asked = (
-            prefetch for request in self.requests.get(node, ()) for prefetch in request.statements(inside)
-        )
+        requested = self.requests.get(node, ())
+        prefetches = (prefetch for request in requested for prefetch in request.statements(inside))
         moved = {n for copying in self.copyings.get(node, ()) for n in copying.nest}
         kept = tuple(n for n in node.body if n not in moved)
-        body = (*asked, *self.ahead(node, inside), *self.iteration(kept, others, inside))
+        body = (*prefetches, *self.ahead(node, inside), *self.iteration(kept, others, inside))
         if node.last is None:
             return body
         return (Branch(variable, node.size - 1, body, self.iteration(node.last, others, inside)),)

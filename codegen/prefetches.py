@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Place, tensor_steps
+from spacedsl.codegen.addresses import Place, iteration_step, loop_variable, tensor_steps
 from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, present
 from spacedsl.codegen.program import Index, Prefetch, Share
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
@@ -46,10 +46,10 @@ class Request:
 
     def statements(self, place: Place) -> Iterator[Prefetch]:
         """Where each loop has the variable of its place."""
-        terms = [(_variable(node, place), step) for node, step in self.moved]
+        terms = [(loop_variable(node, place), step) for node, step in self.moved]
         shares: list[tuple[str, Share]] = []
         for node, share in self.shares:
-            variable = _variable(node, place)
+            variable = loop_variable(node, place)
             if share.modulus == node.size and share.divisor == 1:
                 terms.append((variable, share.stride))
             else:
@@ -101,7 +101,7 @@ def _request(
     if wanted not in _LOOPS or load.access is None:
         raise LoweringError(f"the prefetch of {load!r} is {wanted}, for which there is no code")
     access, steps = load.access, tensor_steps(load.access, implementation.size)
-    step = {node: sum(steps[dim] for dim in node.dims if dim in steps) for node in around}
+    step = {node: iteration_step(node, steps) for node in around}
     moving = [node for node in loops if node.size > 1 and step[node]]
     if len(moving) < _LOOPS[wanted]:
         return None
@@ -168,9 +168,3 @@ def _shared_out(
     )
     ranges = (range(0, number * stride, stride) for number, (_, stride) in zip(rest, lines, strict=True))
     return shares, tuple(sorted(map(sum, itertools.product(*ranges))))
-
-
-def _variable(node: Fused, place: Place) -> str:
-    at = place[node.dims[0]]
-    assert isinstance(at, str)
-    return at
