@@ -165,7 +165,7 @@ LARGE_BYTES = 1 << 20
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "tensor_bytes",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -219,9 +219,9 @@ class Instruction:
         return self.access_dtype.nbytes
 
     @property
-    def tensor_bytes(self) -> int:
-        """Of a load or store: from the first to the last element of its tensor."""
-        return 0 if self.access is None else self.access.tensor.nbytes
+    def is_large(self) -> bool:
+        """Of a load or store: whether its tensor is larger than what a core keeps in caches of its own."""
+        return self.access is not None and self.access.tensor.nbytes > LARGE_BYTES
 
     @property
     def may_be_copied_ahead(self) -> bool:
@@ -229,7 +229,7 @@ class Instruction:
         made = self.maker
         if made is None or made.access is None or len(made.reloads) > 1:
             return False
-        return made.tensor_bytes > LARGE_BYTES and not made.access.tensor.is_output
+        return made.is_large and not made.access.tensor.is_output
 
     @property
     def combine(self) -> Combine | None:
