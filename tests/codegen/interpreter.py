@@ -77,6 +77,19 @@ def interpret(program: Program, memory: dict[str, list[Any]], parameters: Mappin
     _Interpreter(memory, parameters).block(program.body, {}, {})
 
 
+def element(index: Index, loops: Mapping[str, int]) -> int:
+    """Which one of a flat buffer it is where loops stand so; a line that is asked for may lie outside."""
+    terms = sum(loops[v] * stride for v, stride in index.terms)
+    shares = sum((loops[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares)
+    return index.constant + terms + shares
+
+
+def _accessed(index: Index, loops: Mapping[str, int]) -> int:
+    at = element(index, loops)
+    assert at >= 0
+    return at
+
+
 def _rounded(number: Any, dtype: DType) -> Any:
     """The nearest number of a type, to even: what is rounded has so many digits behind its first one."""
     digits = _DIGITS.get(dtype)
@@ -111,11 +124,11 @@ class _Interpreter:
                 case Assign(register, value):
                     registers[register.name] = self.value(value, loops, registers)
                 case Store(tensor, index, value, _):
-                    at = self.at(index, loops)
+                    at = _accessed(index, loops)
                     for lane, number in enumerate(self.value(value, loops, registers)):
                         self.memory[tensor][at + lane] = number
                 case PartialStore(tensor, index, value, count):
-                    at = self.at(index, loops)
+                    at = _accessed(index, loops)
                     for lane, number in enumerate(self.value(value, loops, registers)[:count]):
                         self.memory[tensor][at + lane] = number
                 case Prefetch():
@@ -145,12 +158,6 @@ class _Interpreter:
                             pairs = zip(registers[name], own[name], strict=True)
                             registers[name] = [_COMBINE[partial.combine](list(pair)) for pair in pairs]
 
-    def at(self, index: Index, loops: Mapping[str, int]) -> int:
-        at = index.constant + sum(loops[v] * stride for v, stride in index.terms)
-        at += sum((loops[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares)
-        assert at >= 0
-        return at
-
     def value(self, node: Expression, loops: Mapping[str, int], registers: dict[str, Value]) -> Value:
         def value(part: Expression) -> Value:
             return self.value(part, loops, registers)
@@ -159,12 +166,12 @@ class _Interpreter:
             case Register(name):
                 return registers[name]
             case Load(tensor, index, kind):
-                at = self.at(index, loops)
+                at = _accessed(index, loops)
                 lanes = self.memory[tensor][at : at + kind.lanes]
                 assert len(lanes) == kind.lanes
                 return lanes
             case PartialLoad(tensor, index, kind, count):
-                at = self.at(index, loops)
+                at = _accessed(index, loops)
                 lanes = self.memory[tensor][at : at + count]
                 assert len(lanes) == count
                 return lanes + [0] * (kind.lanes - count)

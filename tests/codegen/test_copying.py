@@ -14,21 +14,11 @@ import pytest
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.parts import statements
-from spacedsl.codegen.program import (
-    Ahead,
-    Assign,
-    Branch,
-    Index,
-    Load,
-    Loop,
-    Prefetch,
-    Program,
-    Statement,
-)
+from spacedsl.codegen.program import Ahead, Assign, Branch, Load, Loop, Prefetch, Program, Statement
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import random_candidate, space_of
-from tests.codegen.interpreter import interpret
+from tests.codegen.interpreter import element, interpret
 from tests.codegen.kernels import parse
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import RefusedError, decide, script
@@ -175,11 +165,6 @@ def test_a_share_is_asked_for_before_it_is_copied() -> None:
                     asked.add(element(index, at))
                 case Assign(_, Load("A", index)):
                     late, copied = late + (element(index, at) not in asked), copied + 1
-
-    def element(index: Index, at: dict[str, int]) -> int:
-        terms = sum(at[v] * stride for v, stride in index.terms)
-        shares = sum((at[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares)
-        return index.constant + terms + shares
 
     block(shape.program.body, {})
     tile = shape.tiles * shape.rows * shape.k

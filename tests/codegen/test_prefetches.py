@@ -22,7 +22,6 @@ from spacedsl.codegen.program import (
     Assign,
     Branch,
     Expression,
-    Index,
     Load,
     Loop,
     ParallelLoop,
@@ -37,6 +36,7 @@ from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile
 from spacedsl.kernels.linalg.backbone import Instruction
 from tests.codegen.candidates import random_candidate, space_of
+from tests.codegen.interpreter import element
 from tests.codegen.kernels import matmul, parse
 from tests.codegen.listings import MATMUL_COPIED, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
@@ -134,24 +134,21 @@ def events(program: Program) -> Iterator[Event]:
                 case Branch(variable, limit, inner, otherwise):
                     yield from block(inner if at[variable] < limit else otherwise, at)
                 case Prefetch(tensor, index):
-                    shared = sum(
-                        (at[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares
-                    )
-                    yield Event(at, tensor, (lines(tensor, index, at, shared),), True)
+                    yield Event(at, tensor, (line(tensor, element(index, at)),), True)
                 case Assign(_, value) | Store(_, _, value) | PartialStore(_, _, value):
                     yield from loads(value, at)
 
     def loads(value: Expression, at: Mapping[str, int]) -> Iterator[Event]:
         if isinstance(value, Load | PartialLoad) and value.tensor in nbytes:
             last = (value.type.lanes if isinstance(value, Load) else value.count) - 1
-            ends = (lines(value.tensor, value.index, at, shift) for shift in (0, last))
+            first = element(value.index, at)
+            ends = (line(value.tensor, end) for end in (first, first + last))
             yield Event(at, value.tensor, tuple(ends), False)
         for part in operands(value):
             yield from loads(part, at)
 
-    def lines(tensor: str, index: Index, at: Mapping[str, int], shift: int) -> int:
-        element = index.constant + sum(at[v] * stride for v, stride in index.terms) + shift
-        return element * nbytes[tensor] // LINE
+    def line(tensor: str, at: int) -> int:
+        return at * nbytes[tensor] // LINE
 
     return block(program.body, {})
 
