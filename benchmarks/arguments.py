@@ -19,20 +19,19 @@ from spacedsl.cli.options import parse_duration
 
 def existing_file(text: str) -> Path:
     """The path of a file that is there."""
-    path = Path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(
-            f"{path}: {'a folder' if path.is_dir() else 'there is no such file'}"
-        )
-    return path
+    return _existing(text, Path.is_file, "file", otherwise="a folder")
 
 
 def existing_folder(text: str) -> Path:
     """The path of a folder that is there."""
+    return _existing(text, Path.is_dir, "folder", otherwise="a file")
+
+
+def _existing(text: str, is_wanted: Callable[[Path], bool], wanted: str, *, otherwise: str) -> Path:
     path = Path(text)
-    if not path.is_dir():
+    if not is_wanted(path):
         raise argparse.ArgumentTypeError(
-            f"{path}: {'a file' if path.exists() else 'there is no such folder'}"
+            f"{path}: {otherwise if path.exists() else f'there is no such {wanted}'}"
         )
     return path
 
