@@ -33,9 +33,9 @@ from benchmarks.tables import console, headed
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.verify import verify
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import GoldenList, candidate, golden_lists

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.nest import Fused, LoweringError
+from spacedsl.codegen.implementation import LoweringError
+from spacedsl.codegen.nest import Fused
 from spacedsl.codegen.program import Index, Share
 from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction
 

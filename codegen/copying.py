@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spacedsl.codegen.addresses import Place, Position, iteration_step, loop_variable, tensor_steps
-from spacedsl.codegen.nest import Fused, LoweringError, Node
+from spacedsl.codegen.implementation import LoweringError
+from spacedsl.codegen.nest import Fused, Node
 from spacedsl.codegen.prefetches import LINE_BYTES, runs
 from spacedsl.codegen.program import Branch, Index, Loop, Prefetch, Share, Statement
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction

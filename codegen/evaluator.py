@@ -23,13 +23,13 @@ from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.cases import NotFiniteError, not_finite
 from spacedsl.codegen.fork_server import Setup
 from spacedsl.codegen.harness import harness_library
+from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.memory import check_memory, flush_bytes, scratch_bytes
 from spacedsl.codegen.names import entry_name
-from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
 from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise

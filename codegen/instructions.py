@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps, turn
-from spacedsl.codegen.nest import Implementation, LoweringError
+from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, combination
 from spacedsl.codegen.program import (
     CONVERSIONS,

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from spacedsl.codegen.addresses import Lanes, Place, Position, loop_variable
 from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.copying import Copying, asked, copyings, share, turning_loop
+from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.instructions import Instructions
-from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, nest
+from spacedsl.codegen.nest import Fused, Node, nest
 from spacedsl.codegen.prefetches import Request, requests
 from spacedsl.codegen.program import Ahead, Branch, Loop, ParallelLoop, Program, Statement
 from spacedsl.codegen.registers import Registers

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.nest import Implementation, LoweringError
+from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.program import Add, Expression, Max, Min, Mul
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction
 from spacedsl.kernels.linalg.operations import Combine

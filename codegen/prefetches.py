@@ -20,7 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.codegen.addresses import Place, iteration_step, loop_variable, tensor_steps
-from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, present
+from spacedsl.codegen.implementation import Implementation, LoweringError
+from spacedsl.codegen.nest import Fused, Node, present
 from spacedsl.codegen.program import Index, Prefetch, Share
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 

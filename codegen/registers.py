@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from spacedsl.codegen.nest import Implementation, LoweringError
+from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combined_by
 from spacedsl.codegen.program import Partial, Register, Type
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction

@@ -18,7 +18,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.nest import Fused, Implementation, LoweringError, Node, present
+from spacedsl.codegen.implementation import Implementation, LoweringError
+from spacedsl.codegen.nest import Fused, Node, present
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 
 Limits = Mapping[Dimension, int]

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spacedsl.codegen.nest import Fused, Implementation, LoweringError, present
+from spacedsl.codegen.implementation import Implementation, LoweringError
+from spacedsl.codegen.nest import Fused, present
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 from spacedsl.kernels.linalg.tensors import Tensor
 

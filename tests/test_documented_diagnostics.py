@@ -23,7 +23,7 @@ from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
 from spacedsl.codegen import memory
 from spacedsl.codegen.cases import NotFiniteError, make_cases, not_finite
-from spacedsl.codegen.nest import check_decisions
+from spacedsl.codegen.implementation import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
 from spacedsl.engine.instance import instantiate

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.nest import check_decisions
+from spacedsl.codegen.implementation import check_decisions
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate

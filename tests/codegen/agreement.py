@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from spacedsl.codegen.cases import Case, NotFiniteError, make_cases
+from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.diagnostics import DiagnosticError, Source

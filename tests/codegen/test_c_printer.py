@@ -15,9 +15,9 @@ import pytest
 from spacedsl.codegen.build import Compiler, find_compiler
 from spacedsl.codegen.c_interface import print_header
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.native import build_function
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile

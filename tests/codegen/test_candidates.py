@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.verify import VerificationError, verify
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.kernels import dot, matmul

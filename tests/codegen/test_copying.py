@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.parts import statements
 from spacedsl.codegen.program import Ahead, Assign, Branch, Load, Loop, Prefetch, Program, Statement
 from spacedsl.codegen.verify import verify

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.verify import verify
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import FOLDER, GoldenList, candidate, golden_lists, read

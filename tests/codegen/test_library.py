@@ -9,9 +9,9 @@ import pytest
 
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.native import build_function
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import load_kernel

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.codegen.implementation import LoweringError, Statement
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import LoweringError, Statement
 from spacedsl.codegen.parts import blocks
 from spacedsl.codegen.program import Assign, Fma, Program
 from spacedsl.codegen.verify import VerificationError, verify

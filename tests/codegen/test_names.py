@@ -12,9 +12,9 @@ import pytest
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.c_interface import print_header
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.names import c_name, entry_name
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import random_candidate, space_of

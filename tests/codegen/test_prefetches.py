@@ -15,8 +15,8 @@ import pytest
 
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation, LoweringError
 from spacedsl.codegen.parts import blocks, operands
 from spacedsl.codegen.program import (
     Assign,

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_functions import arithmetic_type, functions, vector_type
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Options
-from spacedsl.codegen.nest import CandidateImplementation, LoweringError, nest
+from spacedsl.codegen.nest import nest
 from spacedsl.codegen.parts import blocks
 from spacedsl.codegen.program import (
     Assign,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import LoweringError
 from spacedsl.codegen.parts import shared_loops
 from spacedsl.codegen.program import ParallelLoop, Program
 from spacedsl.codegen.verify import verify

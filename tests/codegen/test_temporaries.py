@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import LoweringError
 from spacedsl.codegen.program import Program
 from spacedsl.codegen.temporaries import Temporary, temporaries
 from spacedsl.codegen.verify import verify

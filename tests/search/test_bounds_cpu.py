@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.codegen.parts import shared_loops
 from spacedsl.codegen.program import ParallelLoop
 from spacedsl.engine.candidate import Candidate, Decision

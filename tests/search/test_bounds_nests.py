@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.nest import CandidateImplementation
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice

@@ -1,0 +1,152 @@
+"""The decisions about a kernel that lowering reads, however they are held.
+
+In: a complete candidate of a space. Out: an `Implementation` of the kernel, which says of each statement what
+has been decided. A space that decides too little for that, or what there is no code for, is refused before
+there is a candidate of it. What program the decisions make is for `nest.py` and those after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.language.space import EnumChoice, IntegerChoice, Space
+
+Statement = Instruction | Dimension
+
+
+class LoweringError(Exception):
+    """A set of decisions that is no program; the message names the decisions."""
+
+
+class Implementation(Protocol):
+    """The decisions that lowering reads, however they are held."""
+
+    def order(self, lhs: Statement, rhs: Statement) -> str:
+        """BEFORE, AFTER, INNER, OUTER or MERGED: where `lhs` lies with respect to `rhs`."""
+        ...
+
+    def kind(self, dim: Dimension) -> str:
+        """LOOP, UNROLL, VECTOR or PARALLEL."""
+        ...
+
+    def size(self, dim: Dimension) -> int: ...
+
+    def is_guarded(self, dim: Dimension) -> bool:
+        """Whether an outermost level tests in its loop for a last tile that is not whole."""
+        ...
+
+    def is_streamed(self, store: Instruction) -> bool:
+        """Whether what is stored goes around the caches."""
+        ...
+
+    def is_split(self, reduction: Instruction) -> bool:
+        """Whether its copies along reduced dimensions have accumulators of their own."""
+        ...
+
+    def is_stored(self, instruction: Instruction) -> bool:
+        """Whether the value goes through memory: its reloads are part of the program then."""
+        ...
+
+    def prefetch(self, load: Instruction) -> str:
+        """NONE, AHEAD or NEXT: what is asked for before the load reads it."""
+        ...
+
+    def is_copied_ahead(self, reload: Instruction) -> bool:
+        """Whether what it loads is copied under the arithmetic of the tile before."""
+        ...
+
+
+_VALUES = {
+    "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
+    "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
+    "remainder": ("NONE", "PEELED", "GUARDED"),
+    "accumulation": ("CHAINED", "SPLIT"),
+    "caching": ("CACHED", "STREAMED"),
+    "storage": ("REGISTERS", "TEMPORARY"),
+    "prefetch": ("NONE", "AHEAD", "NEXT"),
+    "copying": ("BEFORE", "UNDER"),
+}
+"""Values for which there is code. A space may do without some of them."""
+
+_NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
+"""Choices without which there is no code, and how many objects each is about."""
+
+_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1, "copying": 1}
+"""What a space need not decide."""
+
+
+def check_decisions(space: Space, source: Source) -> None:
+    """Raises `DiagnosticError` unless a space decides what lowering reads, and nothing that it does not know.
+
+    `source` is the text of the space: where something is missing.
+    """
+    report: list[Diagnostic] = []
+    for name, arity in (_NEEDED | _OPTIONAL).items():
+        choice = space.choices.get(name)
+        if choice is None and name in _OPTIONAL:
+            continue
+        kind = EnumChoice if name in _VALUES else IntegerChoice
+        if not isinstance(choice, kind) or len(choice.params) != arity:
+            span = choice.span if choice is not None else Span(source, 0, min(1, len(source.text)))
+            wanted = f"{'an enum' if kind is EnumChoice else 'an integer'} choice `{name}` of {arity}"
+            message = f"no code can be made: {wanted} object{'s' * (arity > 1)} is needed"
+            report.append(Diagnostic("SP420", message, span))
+        elif isinstance(choice, EnumChoice):
+            for value in choice.values:
+                if value not in _VALUES[name]:
+                    message = f"there is no code for the value `{value}` of `{name}`"
+                    hint = f"values with code are {', '.join(_VALUES[name])}"
+                    report.append(Diagnostic("SP420", message, choice.span, hint))
+    if report:
+        raise DiagnosticError(report)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateImplementation:
+    """The decisions of a complete candidate of `linalg.space`. Lowering asks for kinds again for every copy
+    of an unrolled body, so that those and sizes are kept once they have been read.
+    """
+
+    candidate: Candidate
+    _kinds: dict[Dimension, str] = field(default_factory=dict, init=False, repr=False)
+    _sizes: dict[Dimension, int] = field(default_factory=dict, init=False, repr=False)
+
+    def order(self, lhs: Statement, rhs: Statement) -> str:
+        return str(self.candidate.value("order", lhs, rhs))
+
+    def kind(self, dim: Dimension) -> str:
+        if dim not in self._kinds:
+            self._kinds[dim] = str(self.candidate.value("dim_kind", dim))
+        return self._kinds[dim]
+
+    def is_streamed(self, store: Instruction) -> bool:
+        return self._decided("caching", store, "CACHED") == "STREAMED"
+
+    def is_split(self, reduction: Instruction) -> bool:
+        return self._decided("accumulation", reduction, "CHAINED") == "SPLIT"
+
+    def is_guarded(self, dim: Dimension) -> bool:
+        return self._decided("remainder", dim, "NONE") == "GUARDED"
+
+    def is_stored(self, instruction: Instruction) -> bool:
+        return self._decided("storage", instruction, "REGISTERS") == "TEMPORARY"
+
+    def prefetch(self, load: Instruction) -> str:
+        return self._decided("prefetch", load, "NONE")
+
+    def is_copied_ahead(self, reload: Instruction) -> bool:
+        return self._decided("copying", reload, "BEFORE") == "UNDER"
+
+    def size(self, dim: Dimension) -> int:
+        if dim not in self._sizes:
+            self._sizes[dim] = int(self.candidate.value("size", dim))
+        return self._sizes[dim]
+
+    def _decided(self, choice: str, about: Statement, otherwise: str) -> str:
+        """Of a choice that the space may lack, or have for other objects alone."""
+        decided = (v for v in self.candidate.instance.variables_of(choice) if v.objects == (about,))
+        return next((str(self.candidate.value(choice, *v.objects)) for v in decided), otherwise)
