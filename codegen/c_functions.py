@@ -23,6 +23,17 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
+from spacedsl.codegen.c_builtins import (
+    EXTREMES,
+    NARROWED,
+    ROOTS,
+    SCALINGS,
+    UNPACKED,
+    WIDENED,
+    instruction,
+    masked,
+    stream,
+)
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.linalg.operations import Combine, neutral
 from spacedsl.kernels.linalg.tensors import DType
@@ -144,6 +155,10 @@ _LOG_TERMS = {DType.F32: 4, DType.F64: 10}
 """Of the series of the inverse hyperbolic tangent at (sqrt(2) - 1) / (sqrt(2) + 1), after the first."""
 
 
+_SHIFTED = "shifted - 0x1.8p$mantissa$f"
+"""The exponent that `reduced` found."""
+
+
 class _Words(dict[str, str]):
     """What the placeholders of a template stand for, made when it is asked for."""
 
@@ -170,27 +185,27 @@ class _Words(dict[str, str]):
             case "numbers":
                 return ", ".join(map(str, range(lanes)))
             case "masked":
-                return _masked(self.kind, operator)
+                return masked(self.kind, operator)
             case "stream":
-                return _stream(lanes * dtype.nbytes)
+                return stream(lanes * dtype.nbytes)
             case "x":
                 return "" if lanes == 1 else f"x{lanes}"
             case "root":
-                return _instruction(_ROOTS.get((dtype, lanes)), "x")
+                return instruction(ROOTS.get((dtype, lanes)), "x")
             case "greater":
-                return Template(_instruction(_EXTREMES.get((dtype, lanes)), "max")).substitute(self)
+                return Template(instruction(EXTREMES.get((dtype, lanes)), "max")).substitute(self)
             case "smaller":
-                return Template(_instruction(_EXTREMES.get((dtype, lanes)), "min")).substitute(self)
+                return Template(instruction(EXTREMES.get((dtype, lanes)), "min")).substitute(self)
             case "scaling":
-                return Template(_instruction(_SCALINGS.get((dtype, lanes)), _SHIFTED)).substitute(self)
+                return Template(instruction(SCALINGS.get((dtype, lanes)), _SHIFTED)).substitute(self)
             case "square":
                 return ", ".join(f"{Type(dtype)}_sqrt(x[{lane}])" for lane in range(lanes))
             case "unpacked":
-                return Template(_instruction(_UNPACKED.get(lanes), "(halves)x")).substitute(self)
+                return Template(instruction(UNPACKED.get(lanes), "(halves)x")).substitute(self)
             case "widened":
-                return _instruction(_WIDENED.get(lanes), f"(halves){'{x}' if lanes == 1 else 'x'}")
+                return instruction(WIDENED.get(lanes), f"(halves){'{x}' if lanes == 1 else 'x'}")
             case "narrowed":
-                return _instruction(_NARROWED.get(lanes), f"(singles){'{x}' if lanes == 1 else 'x'}")
+                return instruction(NARROWED.get(lanes), f"(singles){'{x}' if lanes == 1 else 'x'}")
             case "exp":
                 return _horner("r", [1 / math.factorial(n) for n in range(2, _EXP_DEGREE[dtype] + 1)], dtype)
             case "log":
@@ -200,113 +215,6 @@ class _Words(dict[str, str]):
             case "others":
                 return f", {c_number(neutral(Combine(operator), dtype), dtype)}" * (lanes - 1)
         raise KeyError(word)
-
-
-_Instruction = tuple[str, str]
-"""What the compiler defines where it has it, and a call of its function, with a place for a word."""
-
-_ROOTS: dict[tuple[DType, int], _Instruction] = {
-    (DType.F32, 1): ("__SSE__", "__builtin_ia32_sqrtss((float __attribute__((vector_size(16)))){{{x}}})[0]"),
-    (DType.F64, 1): (
-        "__SSE2__",
-        "__builtin_ia32_sqrtsd((double __attribute__((vector_size(16)))){{{x}}})[0]",
-    ),
-    (DType.F32, 4): ("__SSE__", "__builtin_ia32_sqrtps({x})"),
-    (DType.F32, 8): ("__AVX__", "__builtin_ia32_sqrtps256({x})"),
-    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_sqrtps512_mask({x}, {x}, -1, 4)"),
-    (DType.F64, 2): ("__SSE2__", "__builtin_ia32_sqrtpd({x})"),
-    (DType.F64, 4): ("__AVX__", "__builtin_ia32_sqrtpd256({x})"),
-    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_sqrtpd512_mask({x}, {x}, -1, 4)"),
-}
-
-_EXTREMES: dict[tuple[DType, int], _Instruction] = {
-    (DType.F32, 4): ("__SSE__", "__builtin_ia32_{x}ps(a, b)"),
-    (DType.F32, 8): ("__AVX__", "__builtin_ia32_{x}ps256(a, b)"),
-    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_{x}ps512_mask(a, b, a, -1, 4)"),
-    (DType.F64, 2): ("__SSE2__", "__builtin_ia32_{x}pd(a, b)"),
-    (DType.F64, 4): ("__AVX__", "__builtin_ia32_{x}pd256(a, b)"),
-    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_{x}pd512_mask(a, b, a, -1, 4)"),
-    (DType.I32, 4): ("__SSE4_1__", "($T)__builtin_ia32_p{x}sd128(($I)a, ($I)b)"),
-    (DType.I32, 8): ("__AVX2__", "($T)__builtin_ia32_p{x}sd256(($I)a, ($I)b)"),
-    (DType.I32, 16): ("__AVX512F__", "($T)__builtin_ia32_p{x}sd512_mask(($I)a, ($I)b, ($I)a, -1)"),
-}
-"""The greater, or the smaller, of two vectors: of two that are equal or no numbers, the second one."""
-
-_SHIFTED = "shifted - 0x1.8p$mantissa$f"
-"""The exponent that `reduced` found."""
-
-_SCALINGS: dict[tuple[DType, int], _Instruction] = {
-    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_scalefps512_mask(x, {x}, x, -1, 4)"),
-    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_scalefpd512_mask(x, {x}, x, -1, 4)"),
-}
-"""A vector times powers of two, with whole exponents."""
-
-_UNPACKED: dict[int, _Instruction] = {
-    8: ("__AVX2__", "${{T}}_of_bits(__builtin_ia32_pmovzxwd256({x}) << 16)"),
-    16: ("__AVX512F__", "${{T}}_of_bits(__builtin_ia32_pmovzxwd512_mask({x}, ($I){{0}}, -1) << 16)"),
-}
-"""By lanes: f32 from bf16, which gcc makes of halves of a vector."""
-
-_WIDENED: dict[int, _Instruction] = {
-    1: ("__F16C__", "__builtin_ia32_vcvtph2ps({x})[0]"),
-    8: ("__F16C__", "__builtin_ia32_vcvtph2ps256({x})"),
-    16: ("__AVX512F__", "__builtin_ia32_vcvtph2ps512_mask({x}, (singles){{0}}, -1, 4)"),
-}
-"""By lanes: f32 from f16."""
-
-_NARROWED: dict[int, _Instruction] = {
-    1: ("__F16C__", "(uint16_t)__builtin_ia32_vcvtps2ph({x}, 0)[0]"),
-    8: ("__F16C__", "(f16x8)__builtin_ia32_vcvtps2ph256({x}, 0)"),
-    16: ("__AVX512F__", "(f16x16)__builtin_ia32_vcvtps2ph512_mask({x}, 0, (halves){{0}}, -1)"),
-}
-"""By lanes: f16 from f32, to the nearest."""
-
-
-def _instruction(known: _Instruction | None, word: str) -> str:
-    """The condition under which gcc has it, and the statement; one that never holds where it is unknown."""
-    if known is None:
-        return "0\n"
-    feature, call = known
-    return f"defined({feature}) && !defined(__clang__)\n  return {call.format(x=word)};"
-
-
-_STREAMS = {
-    16: ("__SSE__", "__builtin_ia32_movntps"),
-    32: ("__AVX__", "__builtin_ia32_movntps256"),
-    64: ("__AVX512F__", "__builtin_ia32_movntps512"),
-}
-"""By bytes of a vector: what gcc defines where it has the instruction, and its function."""
-
-
-def _stream(nbytes: int) -> str:
-    if nbytes not in _STREAMS:
-        return ""
-    feature, function = _STREAMS[nbytes]
-    floats = f"typedef float floats __attribute__((vector_size({nbytes})));"
-    return f"#elif defined({feature})\n  {floats}\n  {function}((float *)to, (floats)x);\n"
-
-
-def _masked(kind: Type, access: str) -> str:
-    """The lines of a masked `load` or `store` where the compiler has one; the `end` of what is there else."""
-    nbytes, is_double = kind.dtype.nbytes * kind.lanes, kind.dtype.nbytes == 8
-    if nbytes not in (16, 32, 64) or kind.dtype.nbytes < 4:
-        return ""
-    real, integer, letter = ("double", "long long", "d") if is_double else ("float", "int", "s")
-    mask = f"(integers){kind}_below(count)"
-    if nbytes == 64:
-        # Of gcc alone: clang names it otherwise.
-        feature, mask = "__AVX512F__) && !defined(__clang__", f"(uint{kind.lanes}_t)((1u << count) - 1)"
-        load = f"__builtin_ia32_loadup{letter}512_mask((const {real} *)from, (reals){{0}}, {mask})"
-        store = f"__builtin_ia32_storeup{letter}512_mask(({real} *)to, (reals)x, {mask})"
-    else:
-        feature, width = "__AVX__", "256" if nbytes == 32 else ""
-        load = f"__builtin_ia32_maskloadp{letter}{width}((const reals *)from, {mask})"
-        store = f"__builtin_ia32_maskstorep{letter}{width}((reals *)to, {mask}, (reals)x)"
-    types = [f"  typedef {real} reals __attribute__((vector_size({nbytes})));"]
-    if nbytes < 64:
-        types.append(f"  typedef {integer} integers __attribute__((vector_size({nbytes})));")
-    call = {"load": f"  return ({kind}){load};", "store": f"  {store};", "end": ""}[access]
-    return "\n".join([f"#if defined({feature})", *types, call, "#else", ""]) if call else "#endif\n"
 
 
 _PAIRS = {
