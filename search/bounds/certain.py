@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction, Kernel, LogicalDim, Value
 from spacedsl.kernels.linalg.operations import Op
@@ -134,6 +135,25 @@ def read_back(kernel: Kernel) -> tuple[Accesses, ...]:
         for tensor, stores, loads in _accesses(kernel)
         if stores and loads and min(_elements(stores), _elements(loads)) > LONGEST_UNROLLED
     )
+
+
+def read_again(
+    kernel: Kernel, size_of: Callable[[Instruction], int]
+) -> Iterator[tuple[Instruction, Instruction]]:
+    """Pairs of loads of a tensor that the kernel does not write, the second one perhaps after the first.
+
+    Of those that read most of it, each with the next one; of two also the other way round. Each pair that
+    certainly is so, one load after the loops of the other, is then one more pass through the tensor: two
+    orders exclude each other, and pairs in one order make a chain.
+    """
+    for _, stores, loads in _accesses(kernel):
+        if stores or not loads or _elements(loads) <= LONGEST_UNROLLED:
+            continue
+        most = max(map(size_of, loads))
+        passing = [load for load in loads if size_of(load) == most]
+        yield from pairwise(passing)
+        if len(passing) == 2:
+            yield passing[1], passing[0]
 
 
 Accesses = tuple[Tensor, tuple[Instruction, ...], tuple[Instruction, ...]]

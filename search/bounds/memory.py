@@ -13,7 +13,14 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Value
 from spacedsl.language.space import EnumChoice
-from spacedsl.search.bounds.certain import Footprint, element_bytes, line_bytes, read_back, stored_by
+from spacedsl.search.bounds.certain import (
+    Footprint,
+    element_bytes,
+    line_bytes,
+    read_again,
+    read_back,
+    stored_by,
+)
 from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel, values_of
 from spacedsl.search.bounds.loop_orders import NestView, Pressure
 from spacedsl.search.bounds.nests import Nest, early_bytes
@@ -37,10 +44,13 @@ def _not_after(instance: Instance, load: Instruction, store: Instruction) -> Bit
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A tensor that the kernel itself stores and reads, and what that moves once it is stored as a whole."""
+    """A tensor that is accessed twice, and what that moves once the first accesses end before the others.
+
+    First the kernel itself stores it, or loads it; then it loads it.
+    """
 
     fused: Bits
-    """By which a load may still come before the last store."""
+    """By which a later access may still come before the last one of the first."""
     loaded_bytes: int
     stored_bytes: int
     """Of an intermediate tensor: when it is read at once, its memory may be used again and again."""
@@ -84,6 +94,10 @@ class Level:
                 fused = tuple(bit for bits in pairs for bit in bits or ())
                 stored = 0 if tensor in kernel.tensors else element_bytes(stores)
                 passed.append(Passed(fused, max(0, size_of(loads) - held), stored))
+        for first, again in read_again(kernel, lambda load: size_of((load,))):
+            separate = _not_after(instance, again, first)
+            if is_always(instance, first) and is_always(instance, again) and separate is not None:
+                passed.append(Passed(separate, max(0, size_of((again,)) - held), 0))
         accesses = [i for i in kernel.instructions if i.access is not None]
         dims = dict.fromkeys(d for a in accesses for d in (*a.dims, *a.foreign_dims))
         return cls(
