@@ -48,7 +48,8 @@ class Level:
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
          "instruction", "logical", "is_reduction", "is_free_outermost", "is_vectorizable", "item_bytes",
          "maker_dim",
-         "layout_dim")  # fmt: skip
+         "layout_dim",
+         "revisited_by")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -74,6 +75,8 @@ class Dimension:
     """Of a reload's dimension: that of the maker's nest that it follows."""
     layout_dim: Dimension | None = None
     """Of a reload's dimension: that of the reload whose nest gives the temporary its layout."""
+    revisited_by: tuple[Dimension, ...] = ()
+    """Of an outermost level: the same in the next nest that accesses its instruction's large tensor."""
 
     @property
     def is_free_outermost(self) -> bool:

@@ -43,6 +43,7 @@ from spacedsl.kernels.linalg.backbone import (
     UnevenSize,
     Value,
 )
+from spacedsl.kernels.linalg.locality import relate_nests
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.temporaries import add_reloads
 from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
@@ -89,6 +90,7 @@ def build(
     levels = tuple(level for levels in builder.levels.values() for level in levels)
     indices = tuple(dict.fromkeys(level.index for level in levels))
     _relate(instructions, dimensions, indices, builder.mapped)
+    relate_nests(instructions)
     add_reloads(instructions, builder.names.fresh)
     uneven = sorted({s for t in tilings.values() for level in t.levels for s in level if s & (s - 1)})
     return Kernel(
