@@ -56,6 +56,9 @@ typedef struct {
   int32_t rates, mixed_rates, plain_rates, pad; /* by threads */
   double inner, loaded, stored;
 } Level;
+/* What counts the unrolled copies of a nest: for each level of its indices three numbers, LEVEL_NUMBERS. */
+typedef struct { List levels; int32_t upper_end, pad; } Counter;
+typedef struct { List dims, counters /* in a table of their own */; } Unrolled;
 typedef struct {
   int32_t kind, use;
   List groups, sweeps; /* UNITS, LOADS */
@@ -63,7 +66,8 @@ typedef struct {
 } Term;
 
 typedef struct {
-  int32_t dim_count, term_count, reduction_count, nest_count, vector_bit, unroll_bit, parallel_bit, inner_bits, outer_bits;
+  int32_t dim_count, term_count, reduction_count, nest_count, unrolled_count;
+  int32_t vector_bit, unroll_bit, parallel_bit, inner_bits, outer_bits;
   int32_t longest_unrolled, most_tabled, line_bytes, device_threads, has_shared_nests;
   double window, start_ns;
   const int32_t *pool;
@@ -82,10 +86,15 @@ typedef struct {
   const Passed *passed;
   const Level *levels;
   const Term *terms;
+  const Counter *counters;
+  const Unrolled *unrolled;
 } Model;
 
-/* What one dimension can still be; as `Freedom` in domains.py. */
-typedef struct { double least, most, lanes, copies, threads, speedup, per_ns[USES]; int is_vector, may_be_vector, is_even; } Freedom;
+/* What one dimension can still be; as `Freedom` in domains.py. `is_unrolled`: it is, unless it is the vector. */
+typedef struct {
+  double least, most, lanes, copies, threads, speedup, per_ns[USES];
+  int is_vector, may_be_vector, is_even, is_unrolled;
+} Freedom;
 typedef struct { const Model *m; const uint64_t *vector; double start_ns; Freedom dims[MOST_DIMS]; } View;
 
 static void look(View *v, int number) {
@@ -114,6 +123,7 @@ static void look(View *v, int number) {
   if (vector) f.lanes = f.most;
   f.is_vector = vector && kinds == (uint64_t)m->vector_bit;
   if (kinds & (uint64_t)m->unroll_bit) f.copies = f.most;
+  f.is_unrolled = (kinds & ~(uint64_t)m->vector_bit) == (uint64_t)m->unroll_bit;
   v->dims[number] = f;
 }
 
@@ -198,6 +208,60 @@ static double sum_of_least(const View *v, List groups, int use) {
     sum += least;
   }
   return sum;
+}
+
+/* ---- Vectors that leave room for unrolled copies ---------------------------------------------------- */
+
+enum { LEVEL_NUMBERS = 3 }; /* the dimension, whether it is counted, and the extent where it ends an index, or 0 */
+
+/* The fewest copies, where `vector` is the dimension that is one, or -1. */
+static double least_copies(const View *v, List levels, int vector) {
+  double product = 1, unrolled = 1, others = 1;
+  int is_copied = 0;
+  for (int i = 0; i < levels.count; i += LEVEL_NUMBERS) {
+    const int32_t *level = v->m->pool + levels.at + i;
+    const Freedom *f = &v->dims[level[0]];
+    if (f->is_unrolled && level[1] && level[0] != vector) unrolled *= f->least, is_copied = 1;
+    else others *= f->most;
+    if (!level[2]) continue;
+    if (is_copied) product *= greater(unrolled, round_up(level[2] / others));
+    unrolled = others = 1, is_copied = 0;
+  }
+  return product;
+}
+
+static int has_room(const View *v, const Unrolled *n, int vector) {
+  for (int c = 0; c < n->counters.count; c++) {
+    const Counter *counter = &v->m->counters[n->counters.at + c];
+    if (least_copies(v, counter->levels, vector) > (double)v->vector[counter->upper_end]) return 0;
+  }
+  return 1;
+}
+
+/* As `UnrolledNest.kinds_left` in unrolling.py. 0 where there is no room, whatever is the vector. */
+static int narrow(View *v, const Unrolled *n) {
+  const int32_t *dims = v->m->pool + n->dims.at;
+  int is_certain = 0, only = -1;
+  for (int i = 0; i < n->dims.count; i++) is_certain |= v->dims[dims[i]].is_vector;
+  int left = !is_certain && has_room(v, n, -1);
+  for (int i = 0; i < n->dims.count; i++) {
+    Freedom *f = &v->dims[dims[i]];
+    if (!f->may_be_vector) continue;
+    if ((f->is_vector || !is_certain) && has_room(v, n, dims[i])) {
+      left++;
+      only = dims[i];
+      continue;
+    }
+    f->may_be_vector = f->is_vector = 0;
+    f->lanes = 1;
+    for (int u = 0; u < USES; u++) f->per_ns[u] = 0;
+  }
+  if (left == 1 && only >= 0) {
+    Freedom *f = &v->dims[only];
+    f->is_vector = 1;
+    f->copies = f->threads = f->speedup = 1;
+  }
+  return left;
 }
 
 /* ---- Reductions ------------------------------------------------------------------------------------- */
@@ -565,6 +629,13 @@ __attribute__((visibility("default"))) void bounds(const Model *m, int32_t count
     for (int d = 0; d < m->dim_count; d++) {
       look(&v, d);
       if (v.dims[d].is_even) v.start_ns = m->start_ns;
+    }
+    int is_possible = 1;
+    for (int c = 0; c < m->unrolled_count; c++) is_possible = is_possible && narrow(&v, &m->unrolled[c]);
+    if (!is_possible) {
+      bounds_ns[i] = INFINITY;
+      for (int t = 0; terms && t < m->term_count; t++) terms[(int64_t)i * m->term_count + t] = INFINITY;
+      continue;
     }
     for (int r = 0; r < m->reduction_count; r++) reduce(&v, &m->reductions[r], &costs.chain[r], &costs.again[r]);
     for (int n = 0; n < m->nest_count; n++) order_ns(&v, &m->nests[n], &costs.loads[n], &costs.bytes[n]);

@@ -7,6 +7,7 @@ Compiled code computes the same where there is a compiler; the reference explain
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from spacedsl.compiler.c.build import NoCompilerError
@@ -47,6 +48,9 @@ class CpuBound:
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         view = self._domains.view(candidate)
+        if view.overfull is not None:
+            reason = f"{view.overfull} has more than are allowed, whichever of its dimensions is the vector"
+            return (BoundTerm("unrolled copies", math.inf, reason),)
         terms = (BoundTerm(r.name, r.time_ns(view), r.describe(view)) for r in self.resources)
         return tuple(sorted(terms, key=lambda term: -term.bound_ns))
 
@@ -56,6 +60,8 @@ class CpuBound:
         return self.reference_ns(candidate)
 
     def reference_ns(self, candidate: Candidate) -> list[float]:
-        """By resource, in their order, as the reference has them."""
+        """By resource, in their order, as the reference has them; infinite for what nothing implements."""
         view = self._domains.view(candidate)
+        if view.overfull is not None:
+            return [math.inf] * len(self.resources)
         return [r.time_ns(view) for r in self.resources]

@@ -1,14 +1,13 @@
 """What the domains of a candidate still allow: lanes, copies and threads of every dimension.
 
 In: an instance, its device's rates, then candidates. Out: a `View` of a candidate. Only `size`, `dim_kind`
-and counters of unrolled copies are read: what the order of statements adds is not used yet. The rules
-of the space are not relied on: a counter counts here only if its definition says that it counts copies.
+and counters of unrolled copies are read: what the order of statements adds is not used yet.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,11 +15,11 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.layout import ABSENT, CERTAIN, INTEGER_WORDS, PRESENT, WORD_BITS
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
-from spacedsl.language.space import Counter, EnumChoice, Is, Visibility
-from spacedsl.language.space import Use as ChoiceUse
+from spacedsl.language.space import EnumChoice
 from spacedsl.search.bounds.arithmetic import UNITS
 from spacedsl.search.bounds.certain import Operation
 from spacedsl.search.bounds.rates import Rates, Use
+from spacedsl.search.bounds.unrolling import UnrolledNest, unroll_counters
 
 USES: tuple[Use, ...] = (*UNITS, "load", "store")
 
@@ -83,6 +82,8 @@ class View:
     order_bits: OrderBits
     has_shared_nests: bool
     """Whether more than one dimension of a nest can be parallel: their iterations are shared out together."""
+    overfull: Instruction | None
+    """Whose body needs more copies than there may be: then there is no implementation."""
 
     def may_be(self, bits: Bits) -> bool:
         """Whether the domains still have any of the values."""
@@ -171,33 +172,55 @@ class Domains:
         kinds = instance.universe("dim_kind", kernel.dimensions[0]) if kernel.dimensions else ()
         self.kind_bits = {str(kind): 1 << position for position, kind in enumerate(kinds)}
         self.places = tuple(Place.of(instance, d) for d in kernel.dimensions)
+        counters = {i: tuple(unroll_counters(instance, i)) for i in kernel.instructions}
         self.counters = {
-            reduction: tuple(_most_copies(instance, reduction)) for reduction in kernel.reductions
+            reduction: tuple(
+                c.upper_end for c in counters[reduction] if c.dims.issuperset(reduction.free_dims)
+            )
+            for reduction in kernel.reductions
         }
         """For each reduction, where numbers lie that its accumulators do not exceed."""
+        vector_bit, unroll_bit = (self.kind_bits.get(kind, 0) for kind in ("VECTOR", "UNROLL"))
+        self.unrolled = tuple(
+            UnrolledNest(instruction, counted, vector_bit, unroll_bit)
+            for instruction, counted in counters.items()
+            if counted and is_always(instance, instruction)
+        )
         self.order_bits = order_bits(instance)
         self.has_shared_nests = _has_shared_nests(instance, kernel)
+        self._places = {place.dimension: place for place in self.places}
         self._known: dict[tuple[Dimension, int, int], Freedom] = {}
 
     def view(self, candidate: Candidate) -> View:
         vector = candidate.vector
-        freedoms: dict[Dimension, Freedom] = {}
-        for d in self.places:
-            kinds, sizes = vector[d.kind_offset], 0
-            for word, offset in enumerate(d.size_offsets):
-                sizes |= vector[offset] << WORD_BITS * word
-            key = d.dimension, kinds, sizes
-            if key not in self._known:
-                self._known[key] = self._freedom(d, kinds, sizes)
-            freedoms[d.dimension] = self._known[key]
+        kinds = {place.dimension: vector[place.kind_offset] for place in self.places}
+        freedoms = {
+            place.dimension: self._freedom(place, kinds[place.dimension], vector) for place in self.places
+        }
+        ranges = {d: (freedom.least, freedom.most) for d, freedom in freedoms.items()}
+        left = {nest: nest.kinds_left(kinds, ranges, vector) for nest in self.unrolled}
+        for found in left.values():
+            for d, kept in (found or {}).items():
+                if kept != kinds[d]:
+                    freedoms[d] = self._freedom(self._places[d], kept, vector)
         most = {
             reduction: float(min(vector[end] for end in ends))
             for reduction, ends in self.counters.items()
             if ends
         }
-        return View(self._rates, freedoms, most, vector, self.order_bits, self.has_shared_nests)
+        overfull = next((nest.instruction for nest, found in left.items() if found is None), None)
+        return View(self._rates, freedoms, most, vector, self.order_bits, self.has_shared_nests, overfull)
 
-    def _freedom(self, d: Place, kinds: int, sizes: int) -> Freedom:
+    def _freedom(self, place: Place, kinds: int, vector: Sequence[int]) -> Freedom:
+        sizes = 0
+        for word, offset in enumerate(place.size_offsets):
+            sizes |= vector[offset] << WORD_BITS * word
+        key = place.dimension, kinds, sizes
+        if key not in self._known:
+            self._known[key] = self._freedom_of(place, kinds, sizes)
+        return self._known[key]
+
+    def _freedom_of(self, d: Place, kinds: int, sizes: int) -> Freedom:
         def may_be(kind: str) -> bool:
             return bool(kinds & self.kind_bits.get(kind, 0))
 
@@ -342,31 +365,3 @@ class Place:
         return cls(
             dimension, instance.offset("dim_kind", dimension), tuple(range(first, first + words)), universe
         )
-
-
-def _most_copies(instance: Instance, reduction: Instruction) -> Iterator[int]:
-    """Where the upper ends of counters lie that are at least the copies of a reduction's accumulators."""
-    objects, dim_kind = instance.objects, instance.space.choices["dim_kind"]
-    number = objects.ids[id(reduction)]
-    for counter in instance.space.choices.values():
-        if not isinstance(counter, Counter) or (number,) not in objects.keys(counter.params):
-            continue
-        is_product = counter.product and isinstance(counter.base, int) and counter.base >= 1
-        if not is_product or counter.visibility is Visibility.HALF or len(counter.foralls) != 1:
-            continue
-        binder, condition = counter.foralls[0], counter.condition
-        here = {counter.params[0].name: number}
-        counted = {
-            objects.objects[member]
-            for member in objects.of(binder.set, here)
-            if objects.passes(binder.where, {**here, binder.name: member})
-        }
-        if (
-            counted.issuperset(reduction.free_dims)
-            and counter.value == ChoiceUse("size", (binder.name,))
-            and isinstance(dim_kind, EnumChoice)
-            and isinstance(condition, Is)
-            and condition.use == ChoiceUse("dim_kind", (binder.name,))
-            and "UNROLL" in dim_kind.names(condition.mask)
-        ):
-            yield instance.offset(counter.name, reduction) + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from ctypes import POINTER, Structure, c_double, c_int32, c_void_p
+from ctypes import POINTER, c_double, c_int32, c_void_p
 from functools import cache, partial
 from pathlib import Path
 
@@ -20,86 +20,19 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alternatives
 from spacedsl.search.bounds.domains import USES, Bits, Domains, folds
+from spacedsl.search.bounds.layouts import TABLES, Model
 from spacedsl.search.bounds.memory import Level, LoopOrder
 from spacedsl.search.bounds.nests import Nest
 from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
 from spacedsl.search.bounds.reductions import WINDOW, Reduction, followers, kept_values, least_steps
 from spacedsl.search.bounds.resources import Chain, LoadInstructions, Resource, Units
+from spacedsl.search.bounds.unrolling import UnrolledNest
 
 SOURCE = Path(__file__).parent / "bound.c"
 
 _UNITS, _CHAIN, _LOADS, _LEVEL, _LOOPS = range(5)
 
 Array = NDArray[np.generic]
-
-
-def _record(*names: str, reals: Sequence[str] = ()) -> np.dtype[np.void]:
-    """The layout of a C struct: 32-bit numbers, a pair for each name that ends in `[]`, then doubles."""
-    fields: list[tuple[str, object]] = [
-        (name.removesuffix("[]"), (np.int32, (2,)) if name.endswith("[]") else np.int32) for name in names
-    ]
-    return np.dtype([*fields, *((name, np.float64) for name in reals)], align=True)
-
-
-_DIM = _record("kind_cell", "size_cell", "sizes[]", "is_reduction", "pad")
-_SIZE = _record("is_even", "folds", reals=("iterations", "threads", "speedup", *USES))
-_INSTR = _record("dims[]", "pad[]", reals=(*(f"one_{use}" for use in USES), *(f"most_{use}" for use in USES)))
-_OP = _record("instr", "pad", reals=("iterations", "sums"))
-_REDUCTION = _record(
-    *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "split[]"),
-    *("table_count", "are_disjoint"),
-    reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
-)
-_OPERAND = _record(
-    "instr", "pad", "made[]", "matters[]", "steps[]", "copies[]", reals=("item_bytes", "element_bytes")
-)
-_BORDER = np.dtype([("kept_bytes", np.float64), ("rates", np.int32), ("pad", np.int32)], align=True)
-_NEST = _record(
-    *("instr", "reduction", "dims[]", "index_of[]", "inner_levels[]", "extents[]", "copied[]", "sharing[]"),
-    *("operands[]", "borders[]", "cuts[]", "order_cells", "ragged"),
-    reals=("kept_loads", "load_rate"),
-)
-_CUT = _record("inner", "ways[]")
-_SWEEP = _record("reduction", "nest", "groups[]")
-_PASSED = _record("fused[]", reals=("loaded", "stored"))
-_LEVELS = _record(
-    *("passed[]", "dims[]", "streams[]", "rates", "mixed_rates", "plain_rates", "pad"),
-    reals=("inner", "loaded", "stored"),
-)
-_TERM = _record("kind", "use", "groups[]", "sweeps[]", "subject", "pad")
-_LIST = _record("at", "count")
-
-_TABLES = {
-    "dims": _DIM,
-    "sizes": _SIZE,
-    "instrs": _INSTR,
-    "ops": _OP,
-    "groups": _LIST,
-    "reductions": _REDUCTION,
-    "operands": _OPERAND,
-    "borders": _BORDER,
-    "nests": _NEST,
-    "cuts": _CUT,
-    "sweeps": _SWEEP,
-    "passed": _PASSED,
-    "levels": _LEVELS,
-    "terms": _TERM,
-}
-
-
-class _Model(Structure):
-    _fields_ = (
-        *((name, c_int32) for name in ("dim_count", "term_count", "reduction_count", "nest_count")),
-        *((name, c_int32) for name in ("vector_bit", "unroll_bit")),
-        *((name, c_int32) for name in ("parallel_bit", "inner_bits", "outer_bits")),
-        *((name, c_int32) for name in ("longest_unrolled", "most_tabled", "line_bytes", "device_threads")),
-        ("has_shared_nests", c_int32),
-        ("window", c_double),
-        ("start_ns", c_double),
-        ("pool", c_void_p),
-        ("reals", c_void_p),
-        *((name, c_void_p) for name in _TABLES),
-    )
 
 
 class NativeBound:
@@ -109,11 +42,12 @@ class NativeBound:
         tables = _Tables(domains, rates, resources)
         self._kept = tables.arrays()
         bits = domains.kind_bits
-        self._model = _Model(
+        self._model = Model(
             dim_count=len(tables.rows["dims"]),
             term_count=len(resources),
             reduction_count=len(tables.rows["reductions"]),
             nest_count=len(tables.rows["nests"]),
+            unrolled_count=len(tables.rows["unrolled"]),
             vector_bit=bits.get("VECTOR", 0),
             unroll_bit=bits.get("UNROLL", 0),
             parallel_bit=bits.get("PARALLEL", 0),
@@ -166,7 +100,7 @@ class NativeBound:
 def _load(path: Path) -> ctypes._NamedFuncPointer:
     function = ctypes.CDLL(str(path)).bounds
     function.restype = None
-    function.argtypes = [POINTER(_Model), c_int32, c_void_p, c_void_p, c_void_p]
+    function.argtypes = [POINTER(Model), c_int32, c_void_p, c_void_p, c_void_p]
     return function
 
 
@@ -178,7 +112,7 @@ class _Tables:
 
     def __init__(self, domains: Domains, rates: Rates, resources: Sequence[Resource]) -> None:
         self.domains, self.rates = domains, rates
-        self.rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in _TABLES}
+        self.rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in TABLES}
         self.pool: list[int] = []
         self.reals: list[float] = []
         self.nests: list[Nest] = []
@@ -199,6 +133,7 @@ class _Tables:
             if isinstance(resource, LoopOrder):
                 self._nest(resource.nest)
         self._append("terms", [self._term(resource) for resource in resources])
+        self._append("unrolled", [self._unrolled(nest) for nest in domains.unrolled])
 
     def arrays(self) -> dict[str, Array]:
         """None of them empty: C takes pointers to all."""
@@ -206,7 +141,7 @@ class _Tables:
             "pool": np.array(self.pool or [0], np.int32),
             "reals": np.array(self.reals or [0.0], np.float64),
         }
-        for name, layout in _TABLES.items():
+        for name, layout in TABLES.items():
             rows = self.rows[name]
             found[name] = np.array(rows, layout) if rows else np.zeros(1, layout)
         return found
@@ -355,6 +290,22 @@ class _Tables:
         )
         self.nests.append(nest)
         self._append("nests", [row])
+
+    def _unrolled(self, nest: UnrolledNest) -> tuple[object, ...]:
+        counters = [
+            (
+                self._ints(
+                    number
+                    for logical in nest.instruction.logical_dims
+                    for d in logical.dims
+                    for number in (self._dims[d], d in c.dims, logical.extent * (d is logical.dims[-1]))
+                ),
+                c.upper_end,
+                0,
+            )
+            for c in nest.counters
+        ]
+        return self._dims_of(nest.instruction.dims), self._append("counters", counters)
 
     def _level(self, resource: Level) -> int:
         rates = self._rates_by_threads(read_rate, resource.level)

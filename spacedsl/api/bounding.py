@@ -5,6 +5,7 @@ In: a posed problem and decisions about it. Out: a `Bounded`, its terms in words
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,4 +37,6 @@ def explain_bound(problem: Problem, decisions: Sequence[Decision] = ()) -> Bound
     except ContradictionError as error:
         raise EmptySpaceError(f"{problem.kernel.path}: {error}") from None
     terms = CpuBound(problem.instance, problem.device).explain(candidate)
+    if terms and math.isinf(terms[0].bound_ns):
+        raise EmptySpaceError(f"{problem.kernel.path}: {terms[0].resource}: {terms[0].detail}")
     return Bounded(max((term.bound_ns for term in terms), default=0.0), terms)
