@@ -1,10 +1,9 @@
 """How a search walks down its tree: given a node, which live child comes next.
 
 In: an expanded node with at least one live child, and the cut. Out: that child. How many iterations go to
-neighbours of good implementations instead of down the tree, and how many are drawn there for each that is
-measured, is part of a policy, too. A policy holds options
-and no state: what it knows lies in the nodes' statistics, so that a resumed run decides as an uninterrupted
-one.
+neighbours of good implementations instead of down the tree, and how many are drawn below a node for each that
+is measured, is part of a policy, too. A policy holds options and no state: what it knows lies in the nodes'
+statistics, so that a resumed run decides as an uninterrupted one.
 """
 
 from __future__ import annotations
