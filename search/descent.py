@@ -214,7 +214,7 @@ class Descent:
         return None
 
     def _children(self, parent: Bounded, branching: Branching) -> list[tuple[int, Bounded]]:
-        """All children that the constraints leave, with their masks; bounded at once."""
+        """All children that constraints and bound leave, with their masks; bounded at once."""
         valid: list[tuple[int, Candidate]] = []
         for mask in branching.masks:
             candidate = self.instance.restrict(parent.candidate, branching.variable, mask)
@@ -224,11 +224,15 @@ class Descent:
         return [
             (mask, Bounded(candidate, max(parent.bound_ns, bound_ns)))
             for (mask, candidate), bound_ns in zip(valid, bounds_ns, strict=True)
+            if not math.isinf(bound_ns)
         ]
 
     def _child(self, parent: Bounded, variable: Variable, mask: int) -> Bounded | None:
-        """The candidate after a decision, propagated and bounded; None where the constraints refuse it."""
+        """The candidate after a decision, propagated and bounded; None where the constraints refuse it, or
+        the bound does: nothing takes forever.
+        """
         candidate = self.instance.restrict(parent.candidate, variable, mask)
         if candidate is None:
             return None
-        return Bounded(candidate, max(parent.bound_ns, self.bound(candidate)))
+        bound_ns = self.bound(candidate)
+        return None if math.isinf(bound_ns) else Bounded(candidate, max(parent.bound_ns, bound_ns))

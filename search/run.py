@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,10 @@ class Search:
             root = decided(self._instance, root, self._decisions)
         except ContradictionError as error:
             return self._nothing(Stop.CONTRADICTION, str(error))
-        tree = Tree(self._instance, root, self._bound(root), self._policy.kept_times)
+        bound_ns = self._bound(root)
+        if math.isinf(bound_ns):
+            return self._nothing(Stop.EMPTY, "the bound leaves no implementation of this kernel")
+        tree = Tree(self._instance, root, bound_ns, self._policy.kept_times)
         state = State(tree, self._options.contenders)
         if self._store is not None:
             self._restore(state, self._store)

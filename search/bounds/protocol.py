@@ -22,7 +22,7 @@ class Bound(Protocol):
     """Never above the time of anything that the candidate can become; never falling as decisions are made."""
 
     def __call__(self, candidate: Candidate) -> float:
-        """The bound in nanoseconds."""
+        """The bound in nanoseconds; infinite where the candidate can become nothing at all."""
         ...
 
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:

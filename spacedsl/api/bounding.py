@@ -37,6 +37,17 @@ def explain_bound(problem: Problem, decisions: Sequence[Decision] = ()) -> Bound
     except ContradictionError as error:
         raise EmptySpaceError(f"{problem.kernel.path}: {error}") from None
     terms = CpuBound(problem.instance, problem.device).explain(candidate)
+    _check_finite(problem, terms)
+    return Bounded(max((term.bound_ns for term in terms), default=0.0), terms)
+
+
+def check_bounded(problem: Problem) -> None:
+    """Raises `EmptySpaceError` where the bound leaves nothing of what the constraints leave."""
+    bound = CpuBound(problem.instance, problem.device)
+    if math.isinf(bound(problem.root)):
+        _check_finite(problem, bound.explain(problem.root))
+
+
+def _check_finite(problem: Problem, terms: Sequence[BoundTerm]) -> None:
     if terms and math.isinf(terms[0].bound_ns):
         raise EmptySpaceError(f"{problem.kernel.path}: {terms[0].resource}: {terms[0].detail}")
-    return Bounded(max((term.bound_ns for term in terms), default=0.0), terms)

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from spacedsl import c_compilers
+from spacedsl.api.bounding import check_bounded
 from spacedsl.api.problem import (
     ChangedError,
     Defect,
@@ -98,6 +99,7 @@ def explore(
     )
     check_memory(kernel, device)
     problem = apply(rules, kernel, device, on_event)
+    check_bounded(problem)
     select_ordering(problem.instance, problem.space, ordering)
     about = About(
         kernel=kernel.name,

@@ -289,6 +289,17 @@ def test_what_only_the_search_finds_wrong_in_a_kernel_file_is_shown_there(
     refused(run("explore", kernel, "--size", "m=8,n=8,k=4", "--runs", tmp_path / "runs"), 1, place, said)
 
 
+def test_decisions_of_which_only_the_bound_sees_that_nothing_is_left_end_the_run_before_it_begins(
+    tmp_path: Path, machine: Path
+) -> None:
+    small = MATMUL.with_name("matmul_small.yaml").read_text(encoding="utf-8").rstrip()
+    kernel = tmp_path / "own.yaml"
+    unrolled = "decisions: [{choice: dim_kind, objects: [load_A.i0], values: [UNROLL]}]"
+    kernel.write_text(f"{small}\n{unrolled}\n", encoding="utf-8")
+    refused(run("explore", kernel, "--runs", tmp_path / "runs"), 3, "unrolled copies: load_A has more than")
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

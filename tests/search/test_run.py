@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.events import Evaluated, Event, Failed, Finished, NewBest, Progress, Violation
@@ -25,6 +25,7 @@ from tests.search.toy import (
     ExactBound,
     InOrder,
     NoBound,
+    ToyCandidate,
     ToyEvaluator,
     ToyInstance,
     cost,
@@ -245,6 +246,35 @@ def test_an_empty_space_is_said_to_be_empty() -> None:
     assert result.stop is Stop.EMPTY
     assert result.message
     assert [type(e) for e in events] == [Finished]
+
+
+class Impossible(NoBound):
+    """No implementation whose first value is one of these."""
+
+    def __init__(self, *values: int) -> None:
+        self.mask = sum(1 << value for value in values)
+
+    def __call__(self, candidate: Candidate) -> float:
+        assert isinstance(candidate, ToyCandidate)
+        return 0.0 if candidate.masks[0] & ~self.mask else math.inf
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_what_the_bound_says_is_impossible_is_never_drawn(policy: str) -> None:
+    evaluator = ToyEvaluator(cost)
+    result = search(ToyInstance([4, 4, 4]), evaluator, Impossible(1, 2), policy)
+    assert result.stop is Stop.EXHAUSTED
+    assert len(evaluator.runs) == 2 * 16
+    assert {values[0] for values in evaluator.runs} == {0, 3}
+    assert result.progress.bound_violations == 0
+
+
+def test_a_space_of_which_the_bound_leaves_nothing_is_empty() -> None:
+    evaluator = ToyEvaluator(cost)
+    result = search(ToyInstance([2, 2]), evaluator, Impossible(0, 1))
+    assert result.stop is Stop.EMPTY
+    assert "the bound leaves no implementation" in result.message
+    assert not evaluator.runs
 
 
 def test_decisions_fixed_by_the_expert_hold_in_everything_that_is_evaluated() -> None:
