@@ -13,12 +13,12 @@ import numpy as np
 
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood
-from spacedsl.search.policies import Policy
+from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
-from spacedsl.search.tree import Node, Tree
+from spacedsl.search.tree import Node
 
 FIRST_ROLLOUTS = 40
-"""Valid implementations from all over the space before any is looked for near another."""
+"""Valid implementations from all over the space before any is looked for near another: of each climb."""
 
 KNOWN = 16
 """Of the fastest implementations have neighbours."""
@@ -48,7 +48,7 @@ class Drawing:
         needs, and orders times less well. What the first rollout refutes is learnt; others follow only where
         it found an implementation.
         """
-        node = self._select(state.tree, rng)
+        node = self._select(state, rng)
         expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
         end = self.descent.rollout(expanded, state.cut, rng)
         if not isinstance(end, Implementation):
@@ -68,7 +68,7 @@ class Drawing:
         """An implementation near the best ones that was not yet met, the node that it lies below, and the
         expansion of that; None: the policy shall choose.
         """
-        if state.valid < FIRST_ROLLOUTS or float(rng.random()) >= self.policy.share_near:
+        if state.climb.valid < FIRST_ROLLOUTS or float(rng.random()) >= self.policy.share_near:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root))
         known = [contender.steps for contender in state.fastest(KNOWN)]
@@ -83,8 +83,11 @@ class Drawing:
                 return Visit(node, expanded, end)
         return None
 
-    def _select(self, tree: Tree, rng: np.random.Generator) -> Node:
-        node = tree.root
+    def _select(self, state: State, rng: np.random.Generator) -> Node:
+        """What a policy has learnt leads to where the climbs before have been: a new one begins anywhere."""
+        is_new = state.climb.first > 1 and state.climb.valid < FIRST_ROLLOUTS
+        policy = Uniform() if is_new and self.policy.share_near else self.policy
+        node = state.tree.root
         while node.is_expanded:
-            node = self.policy.choose(tree, node, rng)
+            node = policy.choose(state.tree, node, rng)
         return node

@@ -11,9 +11,11 @@ import math
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.climbs import Climb
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.descent import Cut
 from spacedsl.search.events import Evaluated, Event, Failed, FailureCount, NewBest, Progress, Violation
@@ -126,6 +128,8 @@ class State:
     trials: list[Trial] = field(default_factory=list)
     pending: list[Pending] = field(default_factory=list)
     """In the order of their iterations; some may have equal code, and some may be cut by now."""
+    climb: Climb = field(default_factory=Climb)
+    """What the search improves on at present."""
     met: set[tuple[Step, ...]] = field(default_factory=set)
     """All implementations that iterations came to, by the steps from the root: there is one way to each."""
     _steps: dict[Step, Step] = field(default_factory=dict)
@@ -140,8 +144,9 @@ class State:
         return self.contenders[0].timing.time_ns if self.contenders else None
 
     def fastest(self, most: int) -> list[Contender]:
-        """The fastest implementations, fastest first, with distinct code."""
-        return (self.contenders + self.reserve[:most])[:most]
+        """The fastest implementations of this climb, fastest first, with distinct code."""
+        found = (c for c in chain(self.contenders, self.reserve) if c.iteration >= self.climb.first)
+        return list(islice(found, most))
 
     @property
     def cut(self) -> Cut:
@@ -237,6 +242,7 @@ class State:
         else:
             self.evaluations += 1
             self.valid += outcome.is_valid
+            self.climb = self.climb.after(iteration, outcome.timing, self.iterations)
         if outcome.timing is not None:
             self.tree.record(node, outcome.timing.time_ns, drawn.digest)
             events += self._violated(drawn.digest, drawn.bound_ns, outcome.timing)
