@@ -74,8 +74,10 @@ class Drawing:
         known = [contender.steps for contender in state.fastest(KNOWN)]
         for _ in range(TRIES):
             target = neighbourhood.draw(known, state.cut, rng)
-            node = None if target is None else state.tree.holder(target)
-            if target is None or node is None or node.closed is not None:
+            if target is None:
+                continue
+            node = state.tree.holder(target)
+            if node.closed is not None:
                 continue
             expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
             end = self.descent.towards(expanded, target)

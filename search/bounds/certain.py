@@ -138,7 +138,7 @@ def read_back(kernel: Kernel) -> tuple[Accesses, ...]:
 
 
 def read_again(
-    kernel: Kernel, size_of: Callable[[Instruction], int]
+    kernel: Kernel, size_of: Callable[[Iterable[Instruction]], int]
 ) -> Iterator[tuple[Instruction, Instruction]]:
     """Pairs of loads of a tensor that the kernel does not write, the second one perhaps after the first.
 
@@ -149,8 +149,8 @@ def read_again(
     for _, stores, loads in _accesses(kernel):
         if stores or not loads or _elements(loads) <= LONGEST_UNROLLED:
             continue
-        most = max(map(size_of, loads))
-        passing = [load for load in loads if size_of(load) == most]
+        most = max(size_of((load,)) for load in loads)
+        passing = [load for load in loads if size_of((load,)) == most]
         yield from pairwise(passing)
         if len(passing) == 2:
             yield passing[1], passing[0]

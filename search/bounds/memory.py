@@ -94,7 +94,7 @@ class Level:
                 fused = tuple(bit for bits in pairs for bit in bits or ())
                 stored = 0 if tensor in kernel.tensors else element_bytes(stores)
                 passed.append(Passed(fused, max(0, size_of(loads) - held), stored))
-        for first, again in read_again(kernel, lambda load: size_of((load,))):
+        for first, again in read_again(kernel, size_of):
             separate = _not_after(instance, again, first)
             if is_always(instance, first) and is_always(instance, again) and separate is not None:
                 passed.append(Passed(separate, max(0, size_of((again,)) - held), 0))

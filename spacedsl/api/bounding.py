@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacedsl.api.problem import EmptySpaceError, Problem, UnknownNameError
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.protocol import BoundTerm
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
@@ -36,18 +36,14 @@ def explain_bound(problem: Problem, decisions: Sequence[Decision] = ()) -> Bound
         raise UnknownNameError(str(error)) from None
     except ContradictionError as error:
         raise EmptySpaceError(f"{problem.kernel.path}: {error}") from None
-    terms = CpuBound(problem.instance, problem.device).explain(candidate)
-    _check_finite(problem, terms)
+    bound = CpuBound(problem.instance, problem.device)
+    check_bounded(problem, bound, candidate)
+    terms = bound.explain(candidate)
     return Bounded(max((term.bound_ns for term in terms), default=0.0), terms)
 
 
-def check_bounded(problem: Problem) -> None:
+def check_bounded(problem: Problem, bound: CpuBound, candidate: Candidate) -> None:
     """Raises `EmptySpaceError` where the bound leaves nothing of what the constraints leave."""
-    bound = CpuBound(problem.instance, problem.device)
-    if math.isinf(bound(problem.root)):
-        _check_finite(problem, bound.explain(problem.root))
-
-
-def _check_finite(problem: Problem, terms: Sequence[BoundTerm]) -> None:
-    if terms and math.isinf(terms[0].bound_ns):
-        raise EmptySpaceError(f"{problem.kernel.path}: {terms[0].resource}: {terms[0].detail}")
+    if math.isinf(bound(candidate)):
+        impossible, *_ = bound.explain(candidate)
+        raise EmptySpaceError(f"{problem.kernel.path}: {impossible.resource}: {impossible.detail}")

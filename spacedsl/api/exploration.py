@@ -99,7 +99,8 @@ def explore(
     )
     check_memory(kernel, device)
     problem = apply(rules, kernel, device, on_event)
-    check_bounded(problem)
+    bound = CpuBound(problem.instance, problem.device)
+    check_bounded(problem, bound, problem.root)
     select_ordering(problem.instance, problem.space, ordering)
     about = About(
         kernel=kernel.name,
@@ -126,7 +127,7 @@ def explore(
     )
     folder = new_folder(runs, kernel.name, datetime.now()).resolve()
     with Store.create(folder, about) as store, _resumable(folder):
-        return _search(problem, about, store, on_event)
+        return _search(problem, bound, about, store, on_event)
 
 
 def resume(
@@ -170,7 +171,8 @@ def resume(
             )
             store.plan(about.seconds, about.evaluations)
         with _resumable(folder):
-            return _search(problem, about, store, on_event)
+            bound = CpuBound(problem.instance, problem.device)
+            return _search(problem, bound, about, store, on_event)
 
 
 @contextmanager
@@ -247,7 +249,7 @@ class _Keeper:
         return follow(self.problem.instance, self.problem.root, steps)
 
 
-def _search(problem: Problem, about: About, store: Store, on_event: Listener) -> Result:
+def _search(problem: Problem, bound: CpuBound, about: About, store: Store, on_event: Listener) -> Result:
     evaluator = CpuEvaluator(
         problem.kernel,
         problem.device,
@@ -256,7 +258,6 @@ def _search(problem: Problem, about: About, store: Store, on_event: Listener) ->
     )
     files = RunFiles(store.folder, about, problem.kernel)
     keeper = _Keeper(problem, evaluator, files, on_event)
-    bound = CpuBound(problem.instance, problem.device)
     if bound.no_native is not None:
         on_event(Warned(f"the reference computes bounds, some hundred times slower: {bound.no_native}"))
     search = Search(

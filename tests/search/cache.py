@@ -11,7 +11,10 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from spacedsl.codegen.implementation import CandidateImplementation
+from spacedsl.codegen.lower import lower
 from spacedsl.codegen.parts import blocks, operands, own_memory, shared_loops
 from spacedsl.codegen.program import (
     Assign,
@@ -29,8 +32,12 @@ from spacedsl.codegen.program import (
     Store,
     type_of,
 )
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds.certain import LINE_BYTES
+from spacedsl.search.bounds.cpu import CpuBound
 from tests.search.executed import positions
+from tests.search.linalg import DEVICE, with_caches
 
 Accesses = Iterator[tuple[int, int, int, bool]]
 """(thread, address, bytes, whether it loads) of each access, in program order of its thread."""
@@ -114,3 +121,22 @@ def bytes_brought_in(program: Program, threads: int, cache_bytes: int) -> int:
             if len(cache) > cache_bytes // LINE_BYTES:
                 cache.popitem(last=False)
     return missed * LINE_BYTES
+
+
+class Simulated(NamedTuple):
+    bound: CpuBound
+    """Of a machine with the cache that is simulated."""
+    kept_bytes: int
+    """By the cache of a core and its registers."""
+    brought_bytes: int
+
+
+def beside_a_cache(leaf: Candidate, cache_bytes: int) -> Simulated:
+    """What an implementation brings into caches of this size, and the bound of such a machine."""
+    kernel = leaf.instance.kernel
+    assert isinstance(kernel, Kernel)
+    program = lower(kernel, CandidateImplementation(leaf))
+    # Two caches inside one border, of which the second adds nothing; registers keep values, too.
+    kept_bytes = cache_bytes + register_lines(program)
+    bound = CpuBound(leaf.instance, with_caches(kept_bytes - LINE_BYTES, LINE_BYTES))
+    return Simulated(bound, kept_bytes, bytes_brought_in(program, DEVICE.threads, cache_bytes))

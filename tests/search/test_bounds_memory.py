@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.lower import lower
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.search.bounds import nests
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.memory import Level
 
-from .cache import bytes_brought_in, register_lines
-from .linalg import DEVICE, any_descent, native, root, with_caches
+from .cache import beside_a_cache
+from .linalg import DEVICE, any_descent, native, root
 
 ROWS = """
 kernel: rows
@@ -90,24 +87,16 @@ def test_two_passes_count_in_whatever_order_they_come(pair: tuple[str, str]) -> 
     assert bytes_loaded(bound, separate, "L2") > 1.9 * bytes_loaded(bound, root(instance), "L2")
 
 
+@pytest.mark.usefixtures("no_window")
 @pytest.mark.parametrize("text", [ROWS, BOTH], ids=["rows", "both"])
-def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_brings_in(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nests, "EARLY_LOADS", 0)
-    monkeypatch.setattr(nests, "kept_values", lambda device: 0)
+def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_brings_in(text: str) -> None:
     instance = native(text)
-    kernel = instance.kernel
-    assert isinstance(kernel, Kernel)
     random, again = np.random.default_rng(3), 0
     for number in range(32):
         *_, leaf = any_descent(instance, random, (None, "order, storage, dim_kind, size")[number % 2])
         if leaf.is_complete:
-            program = lower(kernel, CandidateImplementation(leaf))
-            cache_bytes = (256, 512, 1024, 2048)[number % 4]
-            # Two caches inside one border, of which the second adds nothing; registers keep values, too.
-            bound = CpuBound(instance, with_caches(cache_bytes + register_lines(program) - 64, 64))
-            certain = bytes_loaded(bound, leaf, "DRAM")
-            again += certain > bytes_loaded(bound, root(instance), "DRAM")
-            assert certain <= bytes_brought_in(program, DEVICE.threads, cache_bytes)
+            simulated = beside_a_cache(leaf, (256, 512, 1024, 2048)[number % 4])
+            certain = bytes_loaded(simulated.bound, leaf, "DRAM")
+            again += certain > bytes_loaded(simulated.bound, root(instance), "DRAM")
+            assert certain <= simulated.brought_bytes
     assert again > 4, "some of them pass through a tensor more than once"

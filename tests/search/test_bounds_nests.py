@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.lower import lower
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
@@ -20,7 +18,7 @@ from spacedsl.search.bounds.memory import LoopOrder
 from spacedsl.search.orderings import select_ordering
 from tests.products import product
 
-from .cache import bytes_brought_in, register_lines
+from .cache import beside_a_cache
 from .linalg import (
     AXPY,
     DEVICE,
@@ -86,13 +84,6 @@ def order(bound: CpuBound) -> LoopOrder:
 
 
 # ---- By hand -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A processor that begins no load early and has no registers: every line counts."""
-    monkeypatch.setattr(nests, "EARLY_LOADS", 0)
-    monkeypatch.setattr(nests, "kept_values", lambda device: 0)
 
 
 def matmul_in_order(instance: Instance, *dims: str) -> Candidate:
@@ -200,19 +191,14 @@ tiles have registers of their own, which count as memory."""
 
 def traffic(instance: Instance, leaf: Candidate, cache_bytes: int) -> tuple[float, int]:
     """Bytes that certainly come in by the loops of an implementation, and those of a simulation."""
-    kernel = instance.kernel
-    assert isinstance(kernel, Kernel)
-    program = lower(kernel, CandidateImplementation(leaf))
-    # Two caches inside one border, of which the second adds nothing; registers keep values, too.
-    kept_bytes = cache_bytes + register_lines(program)
-    bound = CpuBound(instance, with_caches(kept_bytes - 64, 64))
-    nest = order(bound).nest
-    behind = loop_orders.NestView(nest, bound._domains.view(leaf))
+    simulated = beside_a_cache(leaf, cache_bytes)
+    nest = order(simulated.bound).nest
+    behind = loop_orders.NestView(nest, simulated.bound._domains.view(leaf))
     certain = max(
-        p.segments * max(0.0, p.amount - kept_bytes)
+        p.segments * max(0.0, p.amount - simulated.kept_bytes)
         for p in (behind._bytes(inner, nest.borders[-1]) for inner in chain(behind))
     )
-    return certain, bytes_brought_in(program, DEVICE.threads, cache_bytes)
+    return certain, simulated.brought_bytes
 
 
 @pytest.mark.usefixtures("no_window")

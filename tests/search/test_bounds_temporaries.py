@@ -17,13 +17,13 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.search.bounds import loop_orders, nests
+from spacedsl.search.bounds import loop_orders
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.memory import LoopOrder
 from spacedsl.search.orderings import Branching, select_ordering
 from tests.products import product
 
-from .cache import bytes_brought_in, register_lines
+from .cache import beside_a_cache
 from .executed import executed_time_ns
 from .linalg import DEVICE, any_descent, compiled, native, root, with_caches
 
@@ -152,27 +152,20 @@ def test_threads_that_load_a_copy_are_those_of_its_users_nest() -> None:
 # ---- Bytes ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_window")
 @pytest.mark.parametrize("text", [SMALL, STRIDED, CENTRED], ids=["small", "strided", "centred"])
-def test_no_more_bytes_are_certain_than_come_in_beside_copies(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nests, "EARLY_LOADS", 0)
-    monkeypatch.setattr(nests, "kept_values", lambda device: 0)
+def test_no_more_bytes_are_certain_than_come_in_beside_copies(text: str) -> None:
     instance = native(text)
-    assert isinstance(instance.kernel, Kernel)
     compared = 0
     for number, leaf in enumerate(leaves(instance, 7, 16)):
-        program = lower(instance.kernel, CandidateImplementation(leaf))
-        cache_bytes = (256, 512, 1024, 2048)[number % 4]
-        kept_bytes = cache_bytes + register_lines(program)
-        bound = CpuBound(instance, with_caches(kept_bytes - 64, 64))
-        brought = bytes_brought_in(program, DEVICE.threads, cache_bytes)
-        for resource in bound.resources:
+        simulated = beside_a_cache(leaf, (256, 512, 1024, 2048)[number % 4])
+        for resource in simulated.bound.resources:
             if isinstance(resource, LoopOrder):
-                view = loop_orders.NestView(resource.nest, bound._domains.view(leaf))
+                view = loop_orders.NestView(resource.nest, simulated.bound._domains.view(leaf))
                 least = view._least(lambda inner, view=view: [view._bytes(inner, view.nest.borders[-1])])
                 compared += 1
-                assert least.segments * max(0.0, least.amount - kept_bytes) <= brought
+                certain = least.segments * max(0.0, least.amount - simulated.kept_bytes)
+                assert certain <= simulated.brought_bytes
     assert compared > 8
 
 
