@@ -41,12 +41,12 @@ from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.linalg.tensors import DType
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.devices import DEVICE
+from tests.codegen.evaluating import lowered
 from tests.codegen.golden import LIBRARY
 from tests.codegen.kernels import axpy, dot, matmul, parse
 from tests.codegen.listings import DOT_PARALLEL, DOT_SPLIT, MATMUL_ANY, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import decide, script
-from tests.codegen.test_evaluator import lowered
 
 LOCK = Path(tempfile.gettempdir(), f"spacedsl-test-{os.getpid()}.lock")
 TILED = "{i: [[2], [8]], j: [[2], [16]], p: []}"
