@@ -7,12 +7,13 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
-from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
 from spacedsl.search.tree import Node
@@ -21,7 +22,7 @@ FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
 
 KNOWN = 16
-"""Of the fastest implementations have neighbours."""
+"""Of the fastest implementations that are unlike each other have neighbours."""
 
 TRIES = 8
 """Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
@@ -71,7 +72,7 @@ class Drawing:
         if state.climb.valid < FIRST_ROLLOUTS or float(rng.random()) >= self.policy.share_near:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root))
-        known = [contender.steps for contender in state.fastest(KNOWN)]
+        known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
         for _ in range(TRIES):
             target = neighbourhood.draw(known, state.cut, rng)
             if target is None:

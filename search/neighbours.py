@@ -9,7 +9,7 @@ touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,6 +21,23 @@ from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.tree import Step, replay
 
 T = TypeVar("T")
+
+UNLIKE = 3
+"""Decisions in which implementations differ that are each worth neighbours of their own."""
+
+
+def unlike(implementations: Iterable[Sequence[Step]]) -> Iterator[Sequence[Step]]:
+    """Those that differ from each one before them: of implementations that are alike, the first.
+
+    So niches are cleared in evolutionary search (Pétrowski, ICEC 1996): else, of a good implementation and
+    what hardly differs from it, all are among the fastest, and little else is.
+    """
+    kept: list[frozenset[Step]] = []
+    for steps in implementations:
+        decided = frozenset(steps)
+        if all(len(decided ^ other) >= 2 * UNLIKE for other in kept):
+            kept.append(decided)
+            yield steps
 
 
 @dataclass(frozen=True, slots=True)

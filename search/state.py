@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
@@ -143,10 +143,9 @@ class State:
     def best_ns(self) -> float | None:
         return self.contenders[0].timing.time_ns if self.contenders else None
 
-    def fastest(self, most: int) -> list[Contender]:
-        """The fastest implementations of this climb, fastest first, with distinct code."""
-        found = (c for c in chain(self.contenders, self.reserve) if c.iteration >= self.climb.first)
-        return list(islice(found, most))
+    def fastest(self) -> Iterator[Contender]:
+        """The implementations of this climb, fastest first, with distinct code."""
+        return (c for c in chain(self.contenders, self.reserve) if c.iteration >= self.climb.first)
 
     @property
     def cut(self) -> Cut:

@@ -10,7 +10,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.drawing import FIRST_ROLLOUTS
-from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.policies import near
 from spacedsl.search.run import Options, Search
 from spacedsl.search.tree import Step, replay
@@ -55,6 +55,12 @@ def test_what_is_bound_to_the_changed_decision_goes_along_and_nothing_else_does(
     instance = ToyInstance([4, 4, 4], [Constraint((0, 1), lambda a, b: a == b)])
     found = set(toy_neighbours(instance, (1, 1, 3)))
     assert found == {(v, v, 3) for v in (0, 2, 3)} | {(1, 1, v) for v in (0, 1, 2)}
+
+
+def test_of_implementations_that_are_alike_the_fastest_has_neighbours() -> None:
+    fastest_first = [(0, 0, 0, 0), (0, 0, 1, 1), (0, 1, 1, 1), (1, 1, 1, 1), (2, 2, 1, 0), (1, 1, 2, 0)]
+    found = list(unlike(map(toy_steps, fastest_first)))
+    assert found == [toy_steps(values) for values in ((0, 0, 0, 0), (0, 1, 1, 1), (2, 2, 1, 0), (1, 1, 2, 0))]
 
 
 def test_a_neighbour_meets_the_constraints_and_is_not_the_known_one() -> None:
