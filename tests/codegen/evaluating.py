@@ -13,7 +13,7 @@ from spacedsl.codegen.measurement import Options
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import KernelFile
-from tests.codegen.kernels import matmul
+from tests.codegen.kernels import AXPY, matmul
 from tests.codegen.listings import MATMUL_TILED
 from tests.codegen.scripts import script
 
@@ -29,21 +29,7 @@ def lowered(kernel: KernelFile, text: str) -> Lowered:
 
 
 RIGHT = lowered(KERNEL, MATMUL_TILED.format(i0=2, i1=2, j0=2, k=9))
-COLD_AXPY = """
-kernel: axpy
-backbone: linalg
-sizes: {n: 480}
-cache: cold
-tensors:
-  x: {dtype: f32, shape: [n]}
-  y: {dtype: f32, shape: [n]}
-  z: {dtype: f32, shape: [n], output: true}
-params: {alpha: f32}
-compute:
-  - z[i] = alpha * x[i] + y[i]
-tiling: {i: [[10], [16]]}
-"""
-
+COLD_AXPY = AXPY.format(n=480, tiling="{i: [[10], [16]]}") + "cache: cold\n"
 ENTRY = "void matmul(const float *restrict A, const float *restrict B, float *restrict C) {\n"
 
 

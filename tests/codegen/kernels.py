@@ -8,7 +8,7 @@ from spacedsl.diagnostics import Source
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
 from tests.products import product
 
-_AXPY = """
+AXPY = """
 kernel: axpy
 backbone: linalg
 sizes: {{n: {n}}}
@@ -46,7 +46,7 @@ def matmul(m: int, n: int, k: int, tiling: str = "{i: [], j: [], p: []}", dtype:
 
 
 def axpy(n: int, tiling: str = "{i: []}") -> KernelFile:
-    return parse(_AXPY.format(n=n, tiling=tiling))
+    return parse(AXPY.format(n=n, tiling=tiling))
 
 
 def dot(n: int, tiling: str = "{p: []}", dtype: str = "f32") -> KernelFile:
