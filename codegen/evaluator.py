@@ -152,7 +152,9 @@ class CpuEvaluator:
         return Measurement(worker, server.cases, library, self._symbol, self.options, best_ns).timing()
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-        """Times all contenders in turn, a round each, until all are settled or their time is spent."""
+        """Times all contenders in turn, a round each, until each is settled, clearly slower than the fastest,
+        or has had its time.
+        """
         outcomes: dict[int, Outcome] = {}
         with self._machine_lock(), scratch_folder() as folder:
             libraries: dict[int, Path] = {}
@@ -188,10 +190,12 @@ class CpuEvaluator:
             timed = {n: m for n, m in measurements.items() if not m.is_hopeless(best_ns)}
             for turn in measurements.keys() - timed.keys():
                 measurements[turn].end()
-            deadline = time.monotonic() + self.options.budget_s * len(timed)
-            while time.monotonic() < deadline and not all(m.is_settled for m in timed.values()):
-                for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
+            going = timed
+            while going:
+                for turn, measurement in going.items():  # noqa: B007 (names the culprit)
                     measurement.round()
+                best_ns = min(summarise(m.samples_ns).time_ns for m in timed.values())
+                going = {n: m for n, m in going.items() if not m.is_decided(best_ns)}
             for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
                 measurement.finish()
         except WorkerFailure as failure:

@@ -91,9 +91,11 @@ class Measurement:
     """Calls in one sample; 0 before that is known."""
     first_ns: list[float] = field(default_factory=list)
     """The checked calls, before anything was warm."""
+    spent_s: float = 0.0
+    """By all rounds, with whatever makes caches cold before a sample."""
 
     def timing(self) -> Timing:
-        """Until the median is known, the budget is spent, or the code is clearly slower than the best.
+        """Of as many samples as it takes.
 
         What would be the best is checked on the adversarial cases too: rare enough that they cost little.
         """
@@ -101,11 +103,8 @@ class Measurement:
         if self.best_ns is not None and self.is_hopeless(self.best_ns):
             self.samples_ns = self.first_ns
         else:
-            deadline = time.monotonic() + self.options.budget_s
-            while True:
+            while not self.is_decided(self.best_ns):
                 self.round()
-                if self.is_settled or self._is_clearly_slower() or time.monotonic() >= deadline:
-                    break
             self._check(TIMED_CASE)
         timing = summarise(self.samples_ns)
         if self.best_ns is None or timing.time_ns < self.best_ns:
@@ -130,10 +129,12 @@ class Measurement:
 
     def round(self) -> None:
         """A few more samples."""
+        began = time.monotonic()
         if not self.batch:
             self.batch = self._calibrate()
         answer = self._time(_MOST_SAMPLES, self.batch)
         self.samples_ns += answer["samples_ns"]
+        self.spent_s += time.monotonic() - began
 
     def finish(self) -> None:
         """Checks what timed calls leave behind and what was not yet checked, and unloads.
@@ -172,8 +173,15 @@ class Measurement:
 
     # ---- Judgements ------------------------------------------------------------------------------------
 
+    def is_decided(self, best_ns: float | None) -> bool:
+        """Whether the median is known, the budget is spent, or the code is clearly slower than the best."""
+        if not self.samples_ns:
+            return False
+        is_slower = best_ns is not None and self._is_clearly_slower(best_ns)
+        return self._is_settled or is_slower or self.spent_s >= self.options.budget_s
+
     @property
-    def is_settled(self) -> bool:
+    def _is_settled(self) -> bool:
         if sum(self.samples_ns) < _LEAST_MEASURED_NS and len(self.samples_ns) < _MOST_SAMPLES:
             return False
         return is_settled(summarise(self.samples_ns), self.options.relative_error)
@@ -182,19 +190,17 @@ class Measurement:
         """Judged by calls that pay for page faults and the start of a pool: only what takes long is."""
         return min(self.first_ns) > self.options.hopeless_factor * best_ns + _COLD_NS
 
-    def _is_clearly_slower(self) -> bool:
+    def _is_clearly_slower(self, best_ns: float) -> bool:
         """The fewer the samples, the slower it has to be: most losers are told by one.
 
         The lower end of the interval counts, of few samples the fastest: other work on the machine makes
         calls slower, never faster.
         """
-        if self.best_ns is None:
-            return False
         options, count = self.options, len(self.samples_ns)
         factors = [factor for least, factor in options.slower_factors if count >= least]
         if sum(self.samples_ns) * self.batch >= options.settled_slower_s * 1e9:
             factors.append(options.settled_slower_factor)
-        return bool(factors) and summarise(self.samples_ns).low_ns > min(factors) * self.best_ns
+        return bool(factors) and summarise(self.samples_ns).low_ns > min(factors) * best_ns
 
     # ---- Requests --------------------------------------------------------------------------------------
 

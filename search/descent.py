@@ -103,6 +103,13 @@ class Descent:
     repairs: int = 64
     """Dead ends that a rollout repairs before it gives up."""
 
+    def needed_ns(self, candidate: Candidate) -> float:
+        """What all resources need, one after the other.
+
+        A bound is what the scarcest needs; of implementations, their sum orders times better.
+        """
+        return sum(self.bound.terms_ns(candidate))
+
     def expand(self, start: Bounded) -> Expanded:
         """Branches on the next decision that leaves a choice; those with one valid group are forced."""
         forced: list[Step] = []

@@ -6,6 +6,7 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
+from spacedsl.search.partitions import Partition
 from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
 from spacedsl.search.tree import Node
@@ -38,6 +40,8 @@ class Visit(NamedTuple):
 class Drawing:
     descent: Descent
     policy: Policy
+    partitions: Sequence[Partition] = ()
+    """What neighbours may relax."""
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
         return self._near(state, rng) or self._down(state, rng)
@@ -45,9 +49,8 @@ class Drawing:
     def _down(self, state: State, rng: np.random.Generator) -> Visit:
         """The node that the policy comes to, its expansion, and how rollouts from there ended.
 
-        Of several implementations, the one whose resources together need least: a bound is what the scarcest
-        needs, and orders times less well. What the first rollout refutes is learnt; others follow only where
-        it found an implementation.
+        Of several implementations, the one whose resources together need least. What the first rollout
+        refutes is learnt; others follow only where it found an implementation.
         """
         node = self._select(state, rng)
         expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
@@ -59,11 +62,9 @@ class Drawing:
             other = self.descent.rollout(expanded, state.cut, rng)
             if isinstance(other, Implementation):
                 found.append(other)
-        return Visit(node, expanded, min(found, key=self._needed_ns) if len(found) > 1 else end)
-
-    def _needed_ns(self, found: Implementation) -> float:
-        """What all resources need, one after the other."""
-        return sum(self.descent.bound.terms_ns(found.end.candidate))
+        if len(found) > 1:
+            end = min(found, key=lambda each: self.descent.needed_ns(each.end.candidate))
+        return Visit(node, expanded, end)
 
     def _near(self, state: State, rng: np.random.Generator) -> Visit | None:
         """An implementation near the best ones that was not yet met, the node that it lies below, and the
@@ -71,7 +72,7 @@ class Drawing:
         """
         if state.climb.valid < FIRST_ROLLOUTS or float(rng.random()) >= self.policy.share_near:
             return None
-        neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root))
+        neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
         for _ in range(TRIES):
             target = neighbourhood.draw(known, state.cut, rng)

@@ -1,7 +1,7 @@
 """Implementations near one that is known: large neighbourhood search, with propagation as the repair.
 
-In: implementations that were measured, fastest first, the cut, a generator. Out: an implementation that
-differs from one of them in a decision and in what goes along with it, or none. One decision changes; all
+In: implementations that were measured, fastest first, the cut, a generator. Out: an implementation near one
+of them, or none. One decision changes, or all choices between some groups of objects are drawn anew; all
 others stay as they were where the constraints allow it, and a rollout decides the rest. So it is propagation
 that says what goes along (Perron, Shaw and Furnon, CP 2004). Nothing is measured here, and the tree is not
 touched.
@@ -9,7 +9,7 @@ touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,12 +18,19 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.partitions import Partition
 from spacedsl.search.tree import Step, replay
 
 T = TypeVar("T")
 
 UNLIKE = 3
 """Decisions in which implementations differ that are each worth neighbours of their own."""
+
+GROUPS = 2
+"""Of objects: so many at most are relaxed at once."""
+
+REDRAWN = 24
+"""How often that is drawn until one needs no more than the known implementation does."""
 
 
 def unlike(implementations: Iterable[Sequence[Step]]) -> Iterator[Sequence[Step]]:
@@ -46,46 +53,68 @@ class Neighbourhood:
 
     descent: Descent
     root: Candidate
+    partitions: Sequence[Partition] = ()
+    """What can be relaxed; where there are none, one decision changes at a time."""
+    share_relaxed: float = 0.5
+    """Of the neighbours: for these, all choices between groups are drawn anew."""
     rank: float = 0.5
     """Each known implementation is passed over for the next slower one with probability 1 - `rank`."""
 
     def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
-        place = min(int(rng.geometric(self.rank)), len(known)) - 1
-        start = self._changed(known[place], rng)
-        if start is None:
-            return None
+        steps = known[min(int(rng.geometric(self.rank)), len(known)) - 1]
+        if self.partitions and float(rng.random()) < self.share_relaxed:
+            return self._relaxed(steps, cut, rng)
+        start = self._changed(steps, rng)
+        return None if start is None else self._completed(start, cut, rng)
+
+    def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))
         if cut.excludes(bounded.bound_ns):
             return None
         end = self.descent.rollout(self.descent.expand(bounded), cut, rng)
         return end.end.candidate if isinstance(end, Implementation) else None
 
+    def _relaxed(self, steps: Sequence[Step], cut: Cut, rng: np.random.Generator) -> Candidate | None:
+        """An implementation as much like the known one as it can be when all choices between one or two
+        groups of objects and the others are drawn anew.
+
+        The first whose resources together need no more than the known one's: of what is drawn so freely, most
+        is slower, and the bound knows it.
+        """
+        instance = self.descent.instance
+        known = replay(instance, self.root, steps)
+        most_ns = self.descent.needed_ns(known)
+        variables = _by_choice(instance, steps)
+        partition = _drawn(self.partitions, rng)
+        for _ in range(REDRAWN):
+            picked = rng.permutation(partition.groups)[: 1 + int(rng.integers(GROUPS))]
+            freed = partition.freed({int(group) for group in picked})
+            kept = [variable for variable in _in_turns(variables, rng) if variable.index not in freed]
+            found = self._completed(_like(instance, self.root, known, kept), cut, rng)
+            if found is None or found.vector == known.vector:
+                continue
+            if self.descent.needed_ns(found) <= most_ns:
+                return found
+        return None
+
     def _changed(self, steps: Sequence[Step], rng: np.random.Generator) -> Candidate | None:
         """A candidate without the implementation, and as much like it as the constraints then allow.
 
         Every choice of the space is as likely to be the one that changes: some have many more instances
-        than others. The others follow choice by choice: what is kept first decides what gives way.
+        than others.
         """
         instance = self.descent.instance
-        by_choice: dict[str, list[Variable]] = {}
-        for index in dict.fromkeys(step.variable for step in steps):
-            by_choice.setdefault(instance.variables[index].choice, []).append(instance.variables[index])
+        by_choice = _by_choice(instance, steps)
         if not by_choice:
             return None
-        choices = list(by_choice)
-        changed = _drawn(by_choice[_drawn(choices, rng)], rng)
+        changed = _drawn(by_choice[_drawn(list(by_choice), rng)], rng)
         known = replay(instance, self.root, steps)
         before = self._where_present(changed, steps)
         others = before.mask(changed) & ~known.mask(changed)
         values = [1 << bit for bit in range(others.bit_length()) if others >> bit & 1]
         candidate = instance.restrict(before, changed, _drawn(values, rng)) if values else None
-        if candidate is None:
-            return None
-        kept = [
-            v for place in rng.permutation(len(choices)) for v in _shuffled(by_choice[choices[place]], rng)
-        ]
-        return _like(instance, candidate, known, kept)
+        return None if candidate is None else _like(instance, candidate, known, _in_turns(by_choice, rng))
 
     def _where_present(self, variable: Variable, steps: Sequence[Step]) -> Candidate:
         """The root, or the candidate on the way to an implementation that decides the variable next."""
@@ -93,6 +122,24 @@ class Neighbourhood:
             return self.root
         place = next(place for place, step in enumerate(steps) if step.variable == variable.index)
         return replay(self.descent.instance, self.root, steps[:place])
+
+
+def _by_choice(instance: Instance, steps: Sequence[Step]) -> dict[str, list[Variable]]:
+    """The variables that the steps decide."""
+    found: dict[str, list[Variable]] = {}
+    for index in dict.fromkeys(step.variable for step in steps):
+        variable = instance.variables[index]
+        found.setdefault(variable.choice, []).append(variable)
+    return found
+
+
+def _in_turns(by_choice: Mapping[str, Sequence[Variable]], rng: np.random.Generator) -> list[Variable]:
+    """Choice by choice in random order: what is kept first decides what gives way."""
+    return [
+        variable
+        for choice in _shuffled(list(by_choice), rng)
+        for variable in _shuffled(by_choice[choice], rng)
+    ]
 
 
 def _like(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import arguments, bound_usefulness, search_speed, spread
+from benchmarks import arguments, bound_usefulness, neighbours, search_speed, spread
 
 MATMUL = str(Path(__file__).resolve().parents[2] / "kernels" / "library" / "matmul.yaml")
 
@@ -27,6 +27,7 @@ def test_a_kernel_file_that_is_not_there_is_a_usage_error(
     [
         (search_speed.main, ["--time", "soon"], "`soon` is not a length of time: write 90s, 3m or 1h30m"),
         (search_speed.main, ["--batch", "0"], "`0` is no whole number of at least 1"),
+        (neighbours.main, ["--count", "0"], "`0` is no whole number of at least 1"),
         (spread.main, ["--seeds", "-1"], "`-1` is no whole number of at least 1"),
         (spread.main, ["--json", "nowhere/found.json"], "nowhere: there is no such folder"),
         (spread.main, ["--json", "."], ".: a folder"),

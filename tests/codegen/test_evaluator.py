@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,24 @@ def test_a_contender_far_slower_than_another_costs_two_calls(evaluator: CpuEvalu
     assert_times(outcomes[0])
     assert_times(outcomes[1])
     assert outcomes[0].timing is not None and outcomes[0].timing.samples == 2
+
+
+def test_a_contender_that_is_clearly_slower_leaves_the_comparison(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its first round, which is too short to settle it; there is one more for the last check."""
+    slow = first("for (volatile int spin = 0; spin < 200000; ++spin);")
+    rounds: Counter[int] = Counter()
+    round_of = Measurement.round
+
+    def counted(self: Measurement) -> None:
+        rounds[self.handle] += 1
+        round_of(self)
+
+    monkeypatch.setattr(Measurement, "round", counted)
+    monkeypatch.setattr(evaluator, "options", replace(OPTIONS, budget_s=0.5))
+    assert all(outcome.is_valid for outcome in evaluator.compare([RIGHT, slow]))
+    assert rounds[max(rounds)] == 2
 
 
 def test_one_evaluation_at_a_time_on_a_machine() -> None:

