@@ -25,6 +25,16 @@ _PAUSE_S = 0.05
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 """What a library allocates is memory that it has used before, as in a program that runs for long."""
 
+_FORCED = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+    "ATEN_CPU_CAPABILITY",
+)
+"""What makes a library take other kernels than those it has for this CPU."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -136,7 +146,7 @@ def _started(entry: Entry) -> Iterator[_Process]:
     threads = str(len(entry.side.cpus))
     pools = ("OMP", "OPENBLAS", "MKL", "NUMBA", "TVM")
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in _FORCED},
         **{f"{pool}_NUM_THREADS": threads for pool in pools},
         "OMP_PROC_BIND": "true",
         "NUMBA_THREADING_LAYER": "omp",
