@@ -88,8 +88,8 @@ class Neighbourhood:
         variables = _by_choice(instance, steps)
         partition = _drawn(self.partitions, rng)
         for _ in range(REDRAWN):
-            picked = rng.permutation(partition.groups)[: 1 + int(rng.integers(GROUPS))]
-            freed = partition.freed({int(group) for group in picked})
+            picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
+            freed = frozenset[int]().union(*(partition.freed[group] for group in picked))
             kept = [variable for variable in _in_turns(variables, rng) if variable.index not in freed]
             found = self._completed(_like(instance, self.root, known, kept), cut, rng)
             if found is None or found.vector == known.vector:

@@ -7,7 +7,7 @@ says what may change together by what it says of its objects anyway. Nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.instance import Instance
@@ -17,20 +17,15 @@ from spacedsl.language.space import SetDef
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The instances of a set. `between`: by variable of a choice whose objects all lie in groups, no two in
-    the same one, the numbers of these groups.
+    """The instances of a set, the groups. `freed`: for each of them, the variables of choices that one of its
+    objects takes part in, of those whose objects all lie in groups, no two in the same one.
 
     A choice on two objects of the same group says how the group hangs together, as fused loops do.
     """
 
     name: str
     """Of the set; of the first one, where several part the same objects in the same way."""
-    groups: int
-    between: Mapping[int, frozenset[int]]
-
-    def freed(self, picked: Collection[int]) -> frozenset[int]:
-        """The variables of choices that an object of a picked group takes part in."""
-        return frozenset(variable for variable, groups in self.between.items() if groups.intersection(picked))
+    freed: Sequence[frozenset[int]]
 
 
 def partitions(instance: Instance) -> tuple[Partition, ...]:
@@ -52,10 +47,11 @@ def _groups(objects: Objects, definition: SetDef) -> frozenset[frozenset[int]]:
 
 def _partition(instance: Instance, name: str, groups: frozenset[frozenset[int]]) -> Partition:
     place = {member: number for number, group in enumerate(sorted(groups, key=min)) for member in group}
-    between = {}
+    freed: list[set[int]] = [set() for _ in groups]
     for variable in instance.variables:
         touched = [place.get(instance.objects.ids[id(each)]) for each in variable.objects]
-        known = frozenset(number for number in touched if number is not None)
+        known = {number for number in touched if number is not None}
         if len(known) == len(touched):
-            between[variable.index] = known
-    return Partition(name, len(groups), between)
+            for number in known:
+                freed[number].add(variable.index)
+    return Partition(name, tuple(map(frozenset, freed)))

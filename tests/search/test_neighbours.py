@@ -69,7 +69,7 @@ def test_choices_between_groups_are_drawn_anew_all_at_once_and_no_others(
     monkeypatch.setattr(neighbours, "GROUPS", 1)
     instance, known = ToyInstance([4, 4, 4, 4]), (3, 3, 3, 3)
     # The first two choices are about the one group, the third about the other, and the last about neither.
-    partition = Partition("Half", 2, {0: frozenset({0}), 1: frozenset({0}), 2: frozenset({1})})
+    partition = Partition("Half", (frozenset({0, 1}), frozenset({2})))
     found = set(toy_neighbours(instance, known, partitions=(partition,)))
     expected = {(a, b, 3, 3) for a in range(4) for b in range(4)} | {(3, 3, c, 3) for c in range(4)}
     assert found == {values for values in expected - {known} if cost(values) <= cost(known)}
@@ -78,7 +78,7 @@ def test_choices_between_groups_are_drawn_anew_all_at_once_and_no_others(
 def test_what_needs_more_than_the_known_one_is_drawn_again() -> None:
     instance, best = ToyInstance([4, 4]), (2, 2)
     assert cost(best) == min(map(cost, instance.solutions()))
-    partition = Partition("Half", 2, {0: frozenset({0}), 1: frozenset({1})})
+    partition = Partition("Half", (frozenset({0}), frozenset({1})))
     assert not toy_neighbours(instance, best, partitions=(partition,))
 
 
