@@ -94,8 +94,8 @@ def _arguments() -> argparse.Namespace:
         metavar="N",
         help="of TVM's tuning, once for each kernel; 0: none",
     )
-    parser.add_argument("--rounds", type=positive, default=15)
-    parser.add_argument("--round-ms", type=positive, default=300)
+    parser.add_argument("--rounds", type=positive, default=45)
+    parser.add_argument("--round-ms", type=positive, default=100)
     parser.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args()
     unknown = [name for name in options.cases if name not in BY_NAME]
