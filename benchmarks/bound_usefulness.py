@@ -1,24 +1,26 @@
 """How much of a space the bound cuts before it is explored: nodes that are left, level by level.
 
-    python -m benchmarks.bound_usefulness [KERNEL.yaml ..] [--cut matmul=6.1ms ..] [--time 60s] [--samples 0]
+    python -m benchmarks.bound_usefulness [KERNEL.yaml ..] [--record best.json ..] [--cut matmul=6.1ms ..]
+                                          [--time 60s] [--samples 0]
 
-The cut is the best time of a kernel: given, or what an exploration of `--time` finds. A level is one decision
-with more than one valid group of values. The table shows the first level with more than --nodes nodes, in the
-default order of the space and in the reverse one: its nodes, and the share that no bound has cut (as in
-sections 5.4 and 5.5 of "On the Representation of Partially Specified Implementations").
+The cut is the best time of a kernel: given, that of a record, or what an exploration of `--time` finds. A
+level is one decision with more than one valid group of values. The table shows the first level with more
+than --nodes nodes, in the default order of the space and in the reverse one: its nodes, and the share that no
+bound has cut (as in sections 5.4 and 5.5 of "On the Representation of Partially Specified Implementations").
 Levels up to --nodes nodes are counted; of a larger one, the children of a random part of the level before,
 and the share is an estimate with a standard error.
 
-`--samples N` asks what a perfect bound would leave: below N random nodes that are left at that level, the
-search looks for a while (--search) for an implementation that is faster than the cut, or as fast within
---tolerance. Such a node no true bound can cut. Their share of all nodes is a least one, since searching ends;
-beside it stands of how many nodes that is so, and for how many the search found no implementation at all.
+`--samples N` asks what a perfect bound would leave: below N random nodes that are left at that level, an
+implementation is looked for (`below.py`) that is as fast as the cut, within --tolerance. Such a node no true
+bound can cut. Their share of all nodes is a least one, since looking ends; beside it stands of how many nodes
+that is so, and what the fastest programs below the others take, over the cut: quartiles.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -29,20 +31,19 @@ import numpy as np
 
 from benchmarks import LIBRARY
 from benchmarks.arguments import duration_s, existing_file, positive, run
-from spacedsl import api
+from benchmarks.below import Below
+from spacedsl import api, record
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Decision
+from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Descent
-from spacedsl.search.events import Event, NewBest
 from spacedsl.search.orderings import select_ordering
-from spacedsl.search.policies import POLICIES
-from spacedsl.search.results import Stop
-from spacedsl.search.run import Options, Search
+from spacedsl.search.run import decided
 
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
 _ORDERS = {"default": None, "reverse": "order, dim_kind, size"}
@@ -127,72 +128,59 @@ def _error(counts: np.ndarray) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Perfect:
-    """What the search found below sampled nodes that are left."""
+class Best:
+    """The best implementation that is known, and its time, which is the cut. It may be all that is known."""
 
-    sampled: int
-    fast: int
-    """Nodes with an implementation as fast as the cut."""
-    empty: int
-    """Nodes without any, as far as the search came."""
+    time_ns: float
+    decisions: tuple[Decision, ...] | None
 
 
-def perfect(
-    walk: Walk, problem: Problem, root: Bounded, level: Level, options: argparse.Namespace
-) -> Perfect:
+def fastest_below(
+    walk: Walk, problem: Problem, best: Best, root: Bounded, level: Level, options: argparse.Namespace
+) -> list[float]:
+    """What is found below sampled nodes that are left, over the cut."""
+    assert best.decisions is not None
     part = min(1.0, 20 * options.samples / max(1.0, level.left))
     families = walk.families(root, level.depth - 1, part)
     left = [child.candidate for family in families for child, is_left in family if is_left]
-    chosen = [left[i] for i in walk.random.permutation(len(left))[: options.samples]]
-    found = [_fastest_ns(walk, problem, node, options.tolerance, options.search) for node in chosen]
-    enough_ns = options.tolerance * walk.cut_ns
-    return Perfect(
-        len(found),
-        sum(ns is not None and ns <= enough_ns for ns in found),
-        sum(ns is None for ns in found),
-    )
+    instance = problem.instance
+    with CpuEvaluator(problem.kernel, problem.device) as evaluator:
+        looking = Below(
+            walk.descent,
+            evaluator,
+            decided(instance, problem.root, best.decisions),
+            [variable(instance, decision) for decision in best.decisions],
+            options.tolerance * walk.cut_ns,
+            options.tries,
+            walk.random,
+        )
+        return [
+            looking.fastest_ns(left[place]) / walk.cut_ns
+            for place in walk.random.permutation(len(left))[: options.samples]
+        ]
 
 
-def _fastest_ns(
-    walk: Walk, problem: Problem, node: Candidate, tolerance: float, seconds: float
-) -> float | None:
-    """The least time that a search below a node meets; it ends where one is low enough."""
-    best: list[float] = []
-
-    def listen(event: Event) -> None:
-        if isinstance(event, NewBest):
-            best.append(event.timing.time_ns)
-            if event.timing.time_ns <= tolerance * walk.cut_ns:
-                search.interrupt()
-
-    decisions = [
-        Decision(variable.choice, variable.names, variable.values(node.mask(variable)))
-        for variable in problem.instance.variables
-        if node.mask(variable) != problem.root.mask(variable)
-    ]
-    search = Search(
-        problem.instance,
-        bound=walk.descent.bound,
-        evaluator=CpuEvaluator(problem.kernel, problem.device),
-        ordering=walk.descent.ordering,
-        policy=POLICIES["near"](),
-        options=Options(seconds=seconds),
-        decisions=decisions,
-        listener=listen,
-    )
-    assert search.run().stop is not Stop.CONTRADICTION
-    return min(best, default=None)
+def variable(instance: Instance, decision: Decision) -> Variable:
+    return next(v for v in instance.variables_of(decision.choice) if v.names == decision.objects)
 
 
-def best_ns(kernel: KernelFile, time_s: float, seed: int) -> float:
+def explored(kernel: KernelFile, time_s: float, seed: int) -> Best:
     with tempfile.TemporaryDirectory() as folder:
         result = api.explore(kernel.path, time_s=time_s, seed=seed, runs=Path(folder))
-    if result.best is None:
-        raise SystemExit(f"{kernel.name}: nothing was found in {time_s:g} s; give its best time by --cut")
-    return result.best.time_ns
+        if result.best is None:
+            raise SystemExit(f"{kernel.name}: nothing was found in {time_s:g} s; give its best time by --cut")
+        return recorded(result.best.decisions)[1]
 
 
-def report(kernel: KernelFile, cut_ns: float, options: argparse.Namespace) -> None:
+def recorded(path: Path) -> tuple[str, Best]:
+    """The kernel of a record, and what it says."""
+    known = record.read(path)
+    if not isinstance(known, record.MeasuredRecord):
+        raise SystemExit(f"{path}: this implementation is wrong, and has no time")
+    return Path(known.kernel.path).stem, Best(known.time_ns, known.as_decisions())
+
+
+def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
     device = local_device(progress=lambda activity: print(activity, file=sys.stderr))
     problem = pose(kernel, kernel.space, device, lambda event: None)
     bound = CpuBound(problem.instance, device)
@@ -200,18 +188,22 @@ def report(kernel: KernelFile, cut_ns: float, options: argparse.Namespace) -> No
     for name, spec in _ORDERS.items():
         ordering = select_ordering(problem.instance, problem.space, spec)
         descent = Descent(problem.instance, ordering, bound)
-        walk = Walk(descent, cut_ns, np.random.default_rng(options.seed))
+        walk = Walk(descent, best.time_ns, np.random.default_rng(options.seed))
         *_, level = walk.levels(root, options.nodes)
         shown = ""
         if options.samples:
-            found = perfect(walk, problem, root, level, options)
-            share = level.share * found.fast / found.sampled
-            shown = f"{share:.1%} ({found.fast}/{found.sampled}, {found.empty})"
+            times = fastest_below(walk, problem, best, root, level, options)
+            slow = [time for time in times if time > options.tolerance]
+            shown = (
+                f"{level.share * (1 - len(slow) / len(times)):.1%} ({len(times) - len(slow)}/{len(times)})"
+            )
+            if len(slow) > 1:
+                shown += " " + " ".join(f"{time:.2f}" for time in statistics.quantiles(slow))
         error = f" +- {level.error:.2%}" if level.error else ""
         print(
-            f"{kernel.name:16} {name:8} {cut_ns / 1e6:10.4f} {root.bound_ns / cut_ns:10.2f} {level.depth:5} "
-            f"{level.nodes:10,.0f} {level.left:10,.0f} {f'{level.share:.2%}{error}':>18} "
-            f"{level.nodes / level.left if level.left else math.inf:7.1f} {shown:>18}",
+            f"{kernel.name:16} {name:8} {best.time_ns / 1e6:10.4f} {root.bound_ns / best.time_ns:10.2f} "
+            f"{level.depth:5} {level.nodes:10,.0f} {level.left:10,.0f} {f'{level.share:.2%}{error}':>18} "
+            f"{level.nodes / level.left if level.left else math.inf:7.1f} {shown}",
             flush=True,
         )
 
@@ -229,23 +221,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time", type=duration_s, default="60s")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--nodes", type=positive, default=100_000)
+    parser.add_argument(
+        "--record", action="append", type=existing_file, default=[], metavar="best.json", help="of a kernel"
+    )
     parser.add_argument("--samples", type=int, default=0)
-    parser.add_argument("--search", type=duration_s, default=20.0, metavar="TIME")
+    parser.add_argument("--tries", type=positive, default=40)
     parser.add_argument("--tolerance", type=float, default=1.05)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    cuts = dict(options.cut)
-    unknown = sorted(cuts.keys() - {path.stem for path in options.kernels})
+    known = {name: Best(time_ns, None) for name, time_ns in options.cut}
+    known |= dict(map(recorded, options.record))
+    unknown = sorted(known.keys() - {path.stem for path in options.kernels})
     if unknown:
-        parser.error(f"--cut is of no kernel here: {', '.join(unknown)}")
+        parser.error(f"there is no kernel here whose time this is: {', '.join(unknown)}")
+    if options.samples and any(best.decisions is None for best in known.values()):
+        parser.error("--samples begins with what is known: instead of --cut, give --record")
     print(
         f"{'kernel':16} {'order':8} {'cut, ms':>10} {'root / cut':>10} {'level':>5} {'nodes':>10} "
-        f"{'left':>10} {'share':>18} {'factor':>7} {'perfect':>18}"
+        f"{'left':>10} {'share':>18} {'factor':>7} perfect"
     )
     for path in options.kernels:
         kernel = load_kernel(path, parse_sizes(options.size))
-        cut_ns = cuts.get(path.stem)
-        report(kernel, cut_ns or best_ns(kernel, options.time, options.seed), options)
+        report(kernel, known.get(path.stem) or explored(kernel, options.time, options.seed), options)
     return 0
 
 

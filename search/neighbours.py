@@ -68,6 +68,15 @@ class Neighbourhood:
         start = self._changed(steps, rng)
         return None if start is None else self._completed(start, cut, rng)
 
+    def like(
+        self, known: Candidate, variables: Iterable[Variable], cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        """An implementation below the root that is like a known one, which need not lie there, in as many of
+        the given variables as can be.
+        """
+        start = _like(self.descent.instance, self.root, known, _in_turns(_by_choice(variables), rng))
+        return self._completed(start, cut, rng)
+
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))
         if cut.excludes(bounded.bound_ns):
@@ -85,7 +94,7 @@ class Neighbourhood:
         instance = self.descent.instance
         known = replay(instance, self.root, steps)
         most_ns = self.descent.needed_ns(known)
-        variables = _by_choice(instance, steps)
+        variables = _by_choice(_decided(instance, steps))
         partition = _drawn(self.partitions, rng)
         for _ in range(REDRAWN):
             picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
@@ -105,7 +114,7 @@ class Neighbourhood:
         than others.
         """
         instance = self.descent.instance
-        by_choice = _by_choice(instance, steps)
+        by_choice = _by_choice(_decided(instance, steps))
         if not by_choice:
             return None
         changed = _drawn(by_choice[_drawn(list(by_choice), rng)], rng)
@@ -124,11 +133,14 @@ class Neighbourhood:
         return replay(self.descent.instance, self.root, steps[:place])
 
 
-def _by_choice(instance: Instance, steps: Sequence[Step]) -> dict[str, list[Variable]]:
+def _decided(instance: Instance, steps: Sequence[Step]) -> list[Variable]:
     """The variables that the steps decide."""
+    return [instance.variables[index] for index in dict.fromkeys(step.variable for step in steps)]
+
+
+def _by_choice(variables: Iterable[Variable]) -> dict[str, list[Variable]]:
     found: dict[str, list[Variable]] = {}
-    for index in dict.fromkeys(step.variable for step in steps):
-        variable = instance.variables[index]
+    for variable in variables:
         found.setdefault(variable.choice, []).append(variable)
     return found
 

@@ -82,6 +82,19 @@ def test_what_needs_more_than_the_known_one_is_drawn_again() -> None:
     assert not toy_neighbours(instance, best, partitions=(partition,))
 
 
+def test_below_a_node_lies_what_differs_from_an_implementation_elsewhere_no_more_than_it_must() -> None:
+    instance = ToyInstance([4, 4, 4], [Constraint((0, 1), lambda a, b: a == b)])
+    start = instance.root()
+    assert start is not None
+    below = instance.restrict(start, instance.variables[0], 1 << 2)
+    assert below is not None
+    near_it = Neighbourhood(Descent(instance, InOrder(instance), NoBound()), below)
+    known, rng = replay(instance, start, toy_steps((1, 1, 3))), np.random.default_rng(0)
+    found = near_it.like(known, instance.variables, NO_CUT, rng)
+    assert found is not None
+    assert values_of(found) == (2, 2, 3)
+
+
 def test_of_implementations_that_are_alike_the_fastest_has_neighbours() -> None:
     fastest_first = [(0, 0, 0, 0), (0, 0, 1, 1), (0, 1, 1, 1), (1, 1, 1, 1), (2, 2, 1, 0), (1, 1, 2, 0)]
     found = list(unlike(map(toy_steps, fastest_first)))
