@@ -21,6 +21,7 @@ import itertools
 import json
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,7 +59,8 @@ class Findings:
     best_ns: float | None = None
     best: str = ""
     """Of the fastest implementation: its ratio and the largest term."""
-    failures: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    """By cause."""
     falls: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
@@ -160,7 +162,7 @@ def examine(kernel: KernelFile, options: argparse.Namespace) -> Findings:
         compare(*known)
     with CpuEvaluator(kernel, device, Options(budget_s=0.3)) as evaluator:
         for number in range(20 * options.leaves):
-            if len(found.ratios) + found.failures >= options.leaves:
+            if len(found.ratios) + found.failures.total() >= options.leaves:
                 break
             end = descend(instance, ordering, bound, random, leans=number % 2 == 0)
             if end is None:
@@ -168,7 +170,7 @@ def examine(kernel: KernelFile, options: argparse.Namespace) -> Findings:
             lowered = evaluator.lower(end[0])
             outcome = lowered if isinstance(lowered, Outcome) else evaluator.run(lowered, found.best_ns)
             if outcome.timing is None:
-                found.failures += 1
+                found.failures[str(outcome.failure)] += 1
                 continue
             recorded.write(end[1], outcome.timing)
             compare(end[1], outcome.timing)
@@ -181,9 +183,8 @@ def _row(name: str, found: Findings) -> str:
         quartiles = statistics.quantiles(found.ratios, n=4, method="inclusive")
         spread = [f"{r:.2f}" for r in (min(found.ratios), *quartiles, max(found.ratios))]
     return (
-        f"{name:21} {len(found.ratios):6} {found.failures:8} {len(found.falls):5} {len(found.violations):10} "
-        + " ".join(f"{s:>7}" for s in spread)
-        + f"  {found.best}"
+        f"{name:21} {len(found.ratios):6} {found.failures.total():8} {len(found.falls):5} "
+        f"{len(found.violations):10} " + " ".join(f"{s:>7}" for s in spread) + f"  {found.best}"
     )
 
 
@@ -204,10 +205,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "measured time / bound: least, quartiles, most; of the fastest"
     )
     wrong: list[str] = []
+    failures: Counter[str] = Counter()
     for path in options.kernels:
         found = examine(load_kernel(path, parse_sizes(options.size)), options)
         print(_row(path.stem, found), flush=True)
         wrong += [f"{path.stem}: {text}" for text in (*found.falls, *found.violations)]
+        failures += found.failures
+    for cause, count in failures.most_common():
+        print(f"{count} failed: {cause}")
     for text in wrong:
         print(text)
     return 1 if wrong else 0
