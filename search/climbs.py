@@ -7,7 +7,7 @@ many of them are valid. It is part of the fold over what happened: nothing is dr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.kernels.evaluation import Timing
 
@@ -16,6 +16,11 @@ PATIENCE = 200
 
 GAIN = 0.01
 """By which share a time has to be less to count as better: what is less than that may be the clock."""
+
+DOUBT = 50
+"""Evaluations without a better one, after which the fastest are measured again: beside a time that was luck,
+nothing counts as better.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +48,7 @@ class Climb:
         if self.idle + 1 == PATIENCE:
             return Climb(iterations + 1)
         return Climb(self.first, valid, self.best_ns, self.idle + 1)
+
+    def remeasured(self, best_ns: float) -> Climb:
+        """The climb once its fastest implementations were measured again, side by side."""
+        return replace(self, best_ns=best_ns)

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from spacedsl.search.tree import Tree, replay
 
 MOST_ITERATIONS = 16
 """Of each program of a batch: where most code is known, what is pending is measured first."""
+
+DOUBTED = 4
+"""Of a climb that does not get on, so many of the fastest are measured again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,8 @@ class Search:
             try:
                 if state.waiting:
                     self._evaluate(state, root, started)
+                elif state.is_doubtful:
+                    self._judge(state, root, list(islice(state.fastest(), DOUBTED)))
                 else:
                     self._draw(state, started)
             except KeyboardInterrupt:
@@ -305,19 +311,23 @@ class Search:
         while state.contenders:
             if not compared.isdisjoint(contender.digest for contender in state.contenders):
                 return
-            finalists = [self._finalist(state, root, contender) for contender in state.contenders]
-            digests = [finalist.digest for finalist in finalists]
-            self._emit(Comparing(len(finalists)))
+            self._emit(Comparing(len(state.contenders)))
+            contenders = list(state.contenders)
             try:
-                outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
+                self._judge(state, root, contenders)
             except KeyboardInterrupt:
                 self._is_interrupted = True
                 return
-            comparison = judged(digests, outcomes)
-            if self._store is not None:
-                self._store.append_comparison(comparison)
-            self._tell(state.compare(comparison))
-            compared.update(digests)
+            compared.update(contender.digest for contender in contenders)
+
+    def _judge(self, state: State, root: Candidate, contenders: Sequence[Contender]) -> None:
+        """Measures some implementations side by side."""
+        finalists = [self._finalist(state, root, contender) for contender in contenders]
+        outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
+        comparison = judged([finalist.digest for finalist in finalists], outcomes)
+        if self._store is not None:
+            self._store.append_comparison(comparison)
+        self._tell(state.compare(comparison))
 
     def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:
         candidate = replay(self._instance, root, contender.steps)

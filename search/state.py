@@ -15,7 +15,7 @@ from itertools import chain
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
-from spacedsl.search.climbs import Climb
+from spacedsl.search.climbs import DOUBT, Climb
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.descent import Cut
 from spacedsl.search.events import Evaluated, Event, Failed, FailureCount, NewBest, Progress, Violation
@@ -130,6 +130,8 @@ class State:
     """In the order of their iterations; some may have equal code, and some may be cut by now."""
     climb: Climb = field(default_factory=Climb)
     """What the search improves on at present."""
+    compared: int = 0
+    """Evaluations before the last comparison."""
     met: set[tuple[Step, ...]] = field(default_factory=set)
     """All implementations that iterations came to, by the steps from the root: there is one way to each."""
     _steps: dict[Step, Step] = field(default_factory=dict)
@@ -146,6 +148,11 @@ class State:
     def fastest(self) -> Iterator[Contender]:
         """The implementations of this climb, fastest first, with distinct code."""
         return (c for c in chain(self.contenders, self.reserve) if c.iteration >= self.climb.first)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether nothing was better for so long that what seems to be the fastest may have been lucky."""
+        return min(self.climb.idle, self.evaluations - self.compared) >= DOUBT
 
     @property
     def cut(self) -> Cut:
@@ -256,31 +263,37 @@ class State:
         return tuple(self._steps.setdefault(step, step) for step in (*self.tree.steps(node), *below))
 
     def compare(self, comparison: Comparison) -> list[Event]:
-        """Takes over what a comparison of the contenders said.
+        """Takes over what a comparison said.
 
         It replaces what was known, so that every evaluation has one outcome, and what is cut is cut by the
-        time that is reported. Where no contender is left, the next ones are promoted.
+        time that is reported. Contenders stay what they are, however slow the machine was: of others, those
+        that are as fast are promoted, and where no contender is left, the next ones.
         """
         new, best = comparison.outcomes, self.best
+        self.compared = self.evaluations
         self.known.update(new)
         self.trials = [replace(t, outcome=new.get(t.digest, t.outcome)) for t in self.trials]
         self.tree.revise({d: None if o.timing is None else o.timing.time_ns for d, o in new.items()})
-        compared, self.contenders = self.contenders, []
+        contenders, self.contenders = self.contenders, []
+        others = [contender for contender in self.reserve if contender.digest in new]
+        self.reserve = [contender for contender in self.reserve if contender.digest not in new]
         events: list[Event] = []
-        for contender in compared:
+        for contender in (*contenders, *others):
             outcome = new.get(contender.digest, Outcome(contender.timing))
             if outcome.timing is None:
                 self.valid -= 1
                 events += self._failed(contender.iteration, contender.digest, outcome, contender.steps)
             else:
-                insort(self.contenders, replace(contender, timing=outcome.timing), key=_time_ns)
+                self._keep(replace(contender, timing=outcome.timing))
                 events += self._violated(contender.digest, contender.bound_ns, outcome.timing)
         if not self.contenders:
             self.contenders = self.reserve[: self.kept_contenders]
             del self.reserve[: self.kept_contenders]
         self.tree.recut(self.best_ns, self.tree.scale)
-        is_lost = best is not None and not any(c.digest == best.digest for c in self.contenders)
-        return [*events, self._new_best(self.best)] if is_lost and self.best is not None else events
+        fastest = next(self.fastest(), None)
+        self.climb = self.climb.remeasured(math.inf if fastest is None else fastest.timing.time_ns)
+        is_other = self.best is not None and (best is None or self.best.digest != best.digest)
+        return [*events, self._new_best(self.best)] if is_other and self.best is not None else events
 
     def _failed(self, iteration: int, digest: str, outcome: Outcome, steps: tuple[Step, ...]) -> list[Event]:
         failure = outcome.failure
@@ -310,17 +323,20 @@ class State:
         contender = Contender(
             pending.iteration, drawn.digest, timing, drawn.bound_ns, self.steps(pending.node, drawn.steps)
         )
-        if self.is_contender(timing):
-            insort(self.contenders, contender, key=_time_ns)
-            for slower in self.contenders[self.kept_contenders :]:
-                insort(self.reserve, slower, key=_time_ns)
-            del self.contenders[self.kept_contenders :]
-        else:
-            insort(self.reserve, contender, key=_time_ns)
+        self._keep(contender)
         if best_ns is not None and timing.time_ns >= best_ns:
             return []
         self.tree.recut(timing.time_ns, self.tree.scale)
         return [self._new_best(contender)]
+
+    def _keep(self, contender: Contender) -> None:
+        if not self.is_contender(contender.timing):
+            insort(self.reserve, contender, key=_time_ns)
+            return
+        insort(self.contenders, contender, key=_time_ns)
+        for slower in self.contenders[self.kept_contenders :]:
+            insort(self.reserve, slower, key=_time_ns)
+        del self.contenders[self.kept_contenders :]
 
     def _new_best(self, best: Contender) -> NewBest:
         bound_ns = best.bound_ns * self.tree.scale

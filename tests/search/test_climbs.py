@@ -36,6 +36,12 @@ def test_what_was_drawn_before_a_climb_belongs_to_the_one_before() -> None:
     assert Climb(8).after(7, timing(1.0), 12) == Climb(8)
 
 
+def test_beside_a_time_that_was_luck_nothing_counts_as_better_until_it_is_measured_again() -> None:
+    climb = climbed(8.0, 9.0)
+    assert climb.after(3, timing(9.0), 3) == Climb(1, 3, 8.0, 2)
+    assert climb.remeasured(10.0).after(3, timing(9.0), 3) == Climb(1, 3, 9.0, 0)
+
+
 def traps(values: tuple[int, ...]) -> float:
     """In each block of three, single changes lead away from the best values, unless two of them are there."""
     blocks = [values[first : first + 3] for first in range(0, len(values), 3)]

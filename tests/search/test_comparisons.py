@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
+from spacedsl.search.climbs import DOUBT
 from spacedsl.search.events import Comparing, Event, Failed, NewBest
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
-from spacedsl.search.run import Options
+from spacedsl.search.run import DOUBTED, Options
 from spacedsl.search.tree import replay
 from tests.search.toy import ExactBound, ToyEvaluator, ToyInstance, cost, search, timing, values_of
 
@@ -67,6 +69,29 @@ def test_a_worker_that_is_lost_with_all_contenders_makes_none_of_them_invalid() 
     assert values_of(result.best.candidate) == (2, 2)
     assert (result.progress.evaluations, result.progress.valid) == (16, 16)
     assert not result.progress.failures
+
+
+def test_what_was_lucky_once_is_found_out_where_nothing_seems_better_for_long() -> None:
+    lucky = (0, 0, 0, 0)
+
+    class Lucky(ToyEvaluator):
+        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+            outcome = super().run(lowered, best_ns)
+            return Outcome(timing(900.0)) if lowered.digest == str(lucky) else outcome
+
+    evaluator, bests = Lucky(cost), list[tuple[int, str]]()
+
+    def listen(event: Event) -> None:
+        if isinstance(event, NewBest):
+            bests.append((len(evaluator.runs), event.digest))
+
+    search(ToyInstance([4] * 4), evaluator, listener=listen)
+    met = evaluator.runs.index(lucky) + 1
+    again, *_ = (contenders for contenders in evaluator.compared if str(lucky) in contenders)
+    assert len(again) == DOUBTED
+    after, found_out = next((at, digest) for at, digest in bests if at > met)
+    assert DOUBT <= after - met < DOUBT + Options().batch
+    assert found_out == min(again, key=lambda digest: cost(ast.literal_eval(digest)))
 
 
 class Turning(ToyEvaluator):

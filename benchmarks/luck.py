@@ -1,0 +1,126 @@
+"""What it is worth to measure the fastest again, where times are partly luck.
+
+    python -m benchmarks.luck [--evaluations 400] [--seeds 6] [--functions 4]
+
+Nothing is built or timed: an implementation is 15 decisions among 4 values, and costs a sum of random tables
+of three of them, so that there are many local optima. What the search sees is the cost times what a clock
+adds: 1 % of noise, and a machine that is at times faster, at times slower. Side by side, all are seen at the
+same moment. Prints the true cost of what searches end with, over what they end with where nothing is measured
+again before the end: geometric means over functions and seeds, with their standard errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from unittest.mock import patch
+
+import numpy as np
+
+from benchmarks.arguments import positive, run
+from benchmarks.tables import console, headed
+from spacedsl.kernels.evaluation import Lowered, Outcome, Timing
+from spacedsl.search import state
+from spacedsl.search.climbs import DOUBT
+from spacedsl.search.run import Options
+from tests.search.toy import NoBound, ToyEvaluator, ToyInstance, search, values_of
+
+_DECISIONS, _VALUES, _TABLES, _TOGETHER = 15, 4, 12, 3
+_NEVER = 1 << 30
+
+Cost = Callable[[tuple[int, ...]], float]
+Pace = Callable[[np.random.Generator, float], float]
+"""How many times as long all takes now, from the logarithm of what it was before."""
+
+
+def tables(seed: int) -> Cost:
+    """Half of the cost is the same for all."""
+    random = np.random.default_rng(seed)
+    places = [random.permutation(_DECISIONS)[:_TOGETHER] for _ in range(_TABLES)]
+    parts = random.random((_TABLES, *[_VALUES] * _TOGETHER)) ** 2
+
+    def cost(values: tuple[int, ...]) -> float:
+        return 300.0 + 75.0 * sum(
+            float(part[tuple(values[place] for place in taken)])
+            for part, taken in zip(parts, places, strict=True)
+        )
+
+    return cost
+
+
+def steady(random: np.random.Generator, before: float) -> float:
+    return 0.0
+
+
+def drifting(random: np.random.Generator, before: float) -> float:
+    """Within a hundred evaluations, by about a tenth in both directions."""
+    return 0.9 * before + 0.05 * float(random.normal())
+
+
+def lucky(random: np.random.Generator, before: float) -> float:
+    """Once in 33 times, all takes three quarters of the time."""
+    return math.log(0.75) if random.random() < 0.03 else 0.02 * float(random.normal())
+
+
+class Clock(ToyEvaluator):
+    """Sees costs as the machine is at the moment."""
+
+    def __init__(self, cost: Cost, pace: Pace, random: np.random.Generator) -> None:
+        super().__init__(cost)
+        self._pace, self._random, self._now = pace, random, 0.0
+
+    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        self._now = self._pace(self._random, self._now)
+        return self._seen(super().run(lowered, best_ns))
+
+    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        self._now = self._pace(self._random, self._now)
+        return [self._seen(outcome) for outcome in super().compare(contenders)]
+
+    def _seen(self, outcome: Outcome) -> Outcome:
+        assert outcome.timing is not None
+        time_ns = outcome.timing.time_ns * math.exp(self._now + 0.01 * float(self._random.normal()))
+        return Outcome(Timing(time_ns, 0.99 * time_ns, 1.01 * time_ns, outcome.timing.samples))
+
+
+def found(cost: Cost, pace: Pace, seed: int, evaluations: int, doubt: int) -> float:
+    """The true cost of what a search reports as the best."""
+    clock = Clock(cost, pace, np.random.default_rng(seed))
+    with patch.object(state, "DOUBT", doubt):
+        options = Options(seed=seed, evaluations=evaluations)
+        result = search(ToyInstance([_VALUES] * _DECISIONS), clock, NoBound(), "near", options)
+    assert result.best is not None
+    return cost(values_of(result.best.candidate))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.luck", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--evaluations", type=positive, default=400)
+    parser.add_argument("--seeds", type=positive, default=6)
+    parser.add_argument("--functions", type=positive, default=4)
+    options = parser.parse_args(arguments)
+    table = headed(
+        "True cost of what is found, over that without measuring again",
+        ("clock", *(f"after {doubt} without gain" for doubt in (DOUBT // 2, DOUBT, 2 * DOUBT))),
+        words=("clock",),
+    )
+    pairs = [(tables(number), seed) for number in range(options.functions) for seed in range(options.seeds)]
+    for pace in (steady, drifting, lucky):
+        never = [found(cost, pace, seed, options.evaluations, _NEVER) for cost, seed in pairs]
+        cells = []
+        for doubt in (DOUBT // 2, DOUBT, 2 * DOUBT):
+            again = [found(cost, pace, seed, options.evaluations, doubt) for cost, seed in pairs]
+            logs = [math.log(a / n) for a, n in zip(again, never, strict=True)]
+            error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
+            cells.append(f"{math.exp(statistics.mean(logs)):.3f} ± {error:.3f}")
+        table.add_row(pace.__name__, *cells)
+    console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
