@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -197,8 +196,9 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
             shown = (
                 f"{level.share * (1 - len(slow) / len(times)):.1%} ({len(times) - len(slow)}/{len(times)})"
             )
-            if len(slow) > 1:
-                shown += " " + " ".join(f"{time:.2f}" for time in statistics.quantiles(slow))
+            if slow:
+                quartiles = np.quantile(slow, (0.25, 0.5, 0.75), method="nearest")
+                shown += " " + " ".join(f"{time:.2f}" for time in quartiles)
         error = f" +- {level.error:.2%}" if level.error else ""
         print(
             f"{kernel.name:16} {name:8} {best.time_ns / 1e6:10.4f} {root.bound_ns / best.time_ns:10.2f} "
