@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search import state
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.run import Options
@@ -109,6 +110,17 @@ def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, parts: tuple[int, ...]
     assert found(result) == found(whole)
     assert replace(result.progress, seconds=0) == replace(whole.progress, seconds=0)
     assert [t.digest for t in result.trials] == [t.digest for t in whole.trials]
+
+
+def test_a_run_goes_on_from_what_was_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "DOUBT", 5)
+    whole = run(tmp_path / "whole")
+    with Store.open(tmp_path / "whole", read_only=True) as store:
+        happened = list(store.history())
+    assert sum(isinstance(each, Comparison) for each in happened[:-1]) > 2
+    run(tmp_path / "parts", evaluations=31)
+    assert found(run(tmp_path / "parts")) == found(whole)
+    assert recorded(tmp_path / "parts") == recorded(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("lines", [1, 23])
