@@ -32,7 +32,8 @@ def test_a_kernel_file_that_is_not_there_is_a_usage_error(
         (spread.main, ["--json", "nowhere/found.json"], "nowhere: there is no such folder"),
         (spread.main, ["--json", "."], ".: a folder"),
         (bound_usefulness.main, ["--cut", "matmul=soon"], "`soon` is not a length of time"),
-        (bound_usefulness.main, ["--cut", "axpy=3ms"], "--cut is of no kernel here: axpy"),
+        (bound_usefulness.main, ["--cut", "axpy=3ms"], "there is no kernel here whose time this is: axpy"),
+        (bound_usefulness.main, ["--cut", "matmul=3ms", "--samples", "1"], "instead of --cut, give --record"),
     ],
 )
 def test_a_wrong_flag_is_a_usage_error_before_anything_is_measured(
