@@ -65,7 +65,8 @@ class Evaluated:
 class NewBest:
     """Measured twice; the slower of both timings. `steps` lead to it from the root.
 
-    It is slower than the one before only where that one has just failed, in the last comparison.
+    It is slower than the one before only where a comparison has just shown that one to fail, or to be slower
+    than it had seemed.
     """
 
     iteration: int

@@ -8,10 +8,11 @@ import re
 import pytest
 import rich.console
 
-from spacedsl.cli.live import Figures
+from spacedsl.cli.console import Console
+from spacedsl.cli.live import Board, Figures, Lines
 from spacedsl.diagnostics import counted
-from spacedsl.kernels.evaluation import Failure
-from spacedsl.search.events import FailureCount, Progress
+from spacedsl.kernels.evaluation import Failure, Timing
+from spacedsl.search.events import FailureCount, NewBest, Progress
 from spacedsl.search.policies import POLICIES
 from tests.cli.running import run
 
@@ -53,3 +54,15 @@ def test_the_help_names_every_policy() -> None:
 @pytest.mark.parametrize(("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files")])
 def test_one_is_not_a_plural(number: int, words: str) -> None:
     assert counted(number, "file") == words
+
+
+def test_a_best_that_is_slower_than_the_one_before_is_not_called_new(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = Lines(Console(), Board())
+    for number, time_ns in enumerate((9e3, 8e3, 8.5e3)):
+        lines.listen(NewBest(number, str(number), 7e3, Timing(time_ns, time_ns, time_ns, 9), ()))
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert "new best 9.000 us" in first
+    assert "new best 8.000 us" in second
+    assert "side by side, another is the best: 8.500 us" in third
