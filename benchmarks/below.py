@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from benchmarks.programs import new_programs
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Variable
-from spacedsl.kernels.evaluation import Lowered
 from spacedsl.search.descent import Bounded, Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.partitions import partitions
@@ -37,7 +37,6 @@ class Below:
     descent: Descent
     evaluator: CpuEvaluator
     known: Candidate
-    decided: Sequence[Variable]
     enough_ns: float
     tries: int
     random: np.random.Generator
@@ -48,7 +47,8 @@ class Below:
         best_ns, steps = math.inf, tuple[Step, ...]()
         met: set[str] = set()
         while len(met) < self.tries and best_ns > self.enough_ns:
-            batch = self._drawn(near_it, steps, met)
+            draw = partial(self._draw, near_it, steps)
+            batch = new_programs(self.evaluator, draw, met, _BATCH, _DRAWS)
             self.evaluator.build([program for _, program in batch])
             for candidate, program in batch:
                 timing = self.evaluator.run(program, min(best_ns, self.enough_ns)).timing
@@ -58,26 +58,13 @@ class Below:
                 break
         return best_ns
 
-    def _drawn(
-        self, near_it: Neighbourhood, steps: Sequence[Step], met: set[str]
-    ) -> list[tuple[Candidate, Lowered]]:
-        """New programs: at first what is like the known one, then also neighbours of the fastest."""
-        batch: list[tuple[Candidate, Lowered]] = []
+    def _draw(self, near_it: Neighbourhood, steps: Sequence[Step]) -> Candidate | None:
+        """At first what is like the known one, then also neighbours of the fastest, which `steps` lead to."""
         # What is slower than this is not drawn; a node is left because its bound is below.
         cut = Cut(_HOPELESS * self.enough_ns, 1.0)
-        for _ in range(_DRAWS):
-            if steps and self.random.random() < _SHARE_NEAR:
-                candidate = near_it.draw([steps], cut, self.random)
-            else:
-                candidate = near_it.like(self.known, self.decided, cut, self.random)
-            program = None if candidate is None else self.evaluator.lower(candidate)
-            if candidate is None or not isinstance(program, Lowered) or program.digest in met:
-                continue
-            met.add(program.digest)
-            batch.append((candidate, program))
-            if len(batch) == _BATCH:
-                break
-        return batch
+        if steps and self.random.random() < _SHARE_NEAR:
+            return near_it.draw([steps], cut, self.random)
+        return near_it.like(self.known, cut, self.random)
 
     def _steps(self, node: Candidate, implementation: Candidate) -> tuple[Step, ...]:
         expanded = self.descent.expand(Bounded(node, 0.0))

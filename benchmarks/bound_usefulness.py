@@ -37,12 +37,11 @@ from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Decision
-from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Descent
 from spacedsl.search.orderings import select_ordering
-from spacedsl.search.run import decided
+from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
 _ORDERS = {"default": None, "reverse": "order, dim_kind, size"}
@@ -142,25 +141,14 @@ def fastest_below(
     part = min(1.0, 20 * options.samples / max(1.0, level.left))
     families = walk.families(root, level.depth - 1, part)
     left = [child.candidate for family in families for child, is_left in family if is_left]
-    instance = problem.instance
+    known = decided(problem.instance, problem.root, best.decisions)
     with CpuEvaluator(problem.kernel, problem.device) as evaluator:
-        looking = Below(
-            walk.descent,
-            evaluator,
-            decided(instance, problem.root, best.decisions),
-            [variable(instance, decision) for decision in best.decisions],
-            options.tolerance * walk.cut_ns,
-            options.tries,
-            walk.random,
-        )
+        enough_ns = options.tolerance * walk.cut_ns
+        looking = Below(walk.descent, evaluator, known, enough_ns, options.tries, walk.random)
         return [
             looking.fastest_ns(left[place]) / walk.cut_ns
             for place in walk.random.permutation(len(left))[: options.samples]
         ]
-
-
-def variable(instance: Instance, decision: Decision) -> Variable:
-    return next(v for v in instance.variables_of(decision.choice) if v.names == decision.objects)
 
 
 def explored(kernel: KernelFile, time_s: float, seed: int) -> Best:
@@ -192,13 +180,7 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
         shown = ""
         if options.samples:
             times = fastest_below(walk, problem, best, root, level, options)
-            slow = [time for time in times if time > options.tolerance]
-            shown = (
-                f"{level.share * (1 - len(slow) / len(times)):.1%} ({len(times) - len(slow)}/{len(times)})"
-            )
-            if slow:
-                quartiles = np.quantile(slow, (0.25, 0.5, 0.75), method="nearest")
-                shown += " " + " ".join(f"{time:.2f}" for time in quartiles)
+            shown = _perfect(level, times, options.tolerance)
         error = f" +- {level.error:.2%}" if level.error else ""
         print(
             f"{kernel.name:16} {name:8} {best.time_ns / 1e6:10.4f} {root.bound_ns / best.time_ns:10.2f} "
@@ -206,6 +188,21 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
             f"{level.nodes / level.left if level.left else math.inf:7.1f} {shown}",
             flush=True,
         )
+
+
+def _perfect(level: Level, times: Sequence[float], tolerance: float) -> str:
+    """The least share that a perfect bound leaves, of how many nodes, and the fastest below the others."""
+    if not times:
+        return "no node is left"
+    slow = [time for time in times if time > tolerance]
+    fast = len(times) - len(slow)
+    quartiles = np.quantile(slow, (0.25, 0.5, 0.75), method="nearest") if slow else ()
+    return " ".join(
+        [
+            f"{level.share * fast / len(times):.1%} ({fast}/{len(times)})",
+            *(f"{time:.2f}" for time in quartiles),
+        ]
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -242,7 +239,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for path in options.kernels:
         kernel = load_kernel(path, parse_sizes(options.size))
-        report(kernel, known.get(path.stem) or explored(kernel, options.time, options.seed), options)
+        best = known.get(path.stem) or explored(kernel, options.time, options.seed)
+        try:
+            report(kernel, best, options)
+        except (UnknownDecisionError, ContradictionError) as error:
+            raise SystemExit(f"{kernel.name}: its record does not fit: {error}") from None
     return 0
 
 

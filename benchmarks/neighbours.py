@@ -22,6 +22,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.arguments import existing_file, positive, run
+from benchmarks.programs import new_programs
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_sizes
@@ -169,16 +170,12 @@ def _drawn(
     """Distinct programs, none of them the known one."""
     rng = np.random.default_rng(options.seed)
     met = {_lowered(evaluator, known.candidate).digest}
-    found: list[Lowered] = []
-    for _ in range(_TRIES * options.count):
-        candidate = near_it.draw([steps], Cut(known.time_ns, 1.0), rng)
-        program = None if candidate is None else evaluator.lower(candidate)
-        if isinstance(program, Lowered) and program.digest not in met:
-            met.add(program.digest)
-            found.append(program)
-            if len(found) == options.count:
-                break
-    return found
+
+    def draw() -> Candidate | None:
+        return near_it.draw([steps], Cut(known.time_ns, 1.0), rng)
+
+    found = new_programs(evaluator, draw, met, options.count, _TRIES * options.count)
+    return [program for _, program in found]
 
 
 def _lowered(evaluator: CpuEvaluator, candidate: Candidate) -> Lowered:

@@ -1,4 +1,4 @@
-"""The last comparison: the fastest implementations of a search, measured side by side.
+"""Comparisons: some of the fastest implementations of a search, measured side by side.
 
 In: finalists, and the outcomes of measuring all of them in turn. Out: what these outcomes say of each, and
 the finalists, fastest first, ties marked. A contender that failed at this late stage does not win.

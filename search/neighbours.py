@@ -68,13 +68,10 @@ class Neighbourhood:
         start = self._changed(steps, rng)
         return None if start is None else self._completed(start, cut, rng)
 
-    def like(
-        self, known: Candidate, variables: Iterable[Variable], cut: Cut, rng: np.random.Generator
-    ) -> Candidate | None:
-        """An implementation below the root that is like a known one, which need not lie there, in as many of
-        the given variables as can be.
-        """
-        start = _like(self.descent.instance, self.root, known, _in_turns(_by_choice(variables), rng))
+    def like(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
+        """An implementation below the root, as like a known one, which need not lie there, as it can be."""
+        instance = self.descent.instance
+        start = _like(instance, self.root, known, _in_turns(_by_choice(instance.variables), rng))
         return self._completed(start, cut, rng)
 
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:

@@ -292,8 +292,9 @@ class State:
         self.tree.recut(self.best_ns, self.tree.scale)
         fastest = next(self.fastest(), None)
         self.climb = self.climb.remeasured(math.inf if fastest is None else fastest.timing.time_ns)
-        is_other = self.best is not None and (best is None or self.best.digest != best.digest)
-        return [*events, self._new_best(self.best)] if is_other and self.best is not None else events
+        if self.best is None or (best is not None and best.digest == self.best.digest):
+            return events
+        return [*events, self._new_best(self.best)]
 
     def _failed(self, iteration: int, digest: str, outcome: Outcome, steps: tuple[Step, ...]) -> list[Event]:
         failure = outcome.failure

@@ -90,7 +90,7 @@ def test_below_a_node_lies_what_differs_from_an_implementation_elsewhere_no_more
     assert below is not None
     near_it = Neighbourhood(Descent(instance, InOrder(instance), NoBound()), below)
     known, rng = replay(instance, start, toy_steps((1, 1, 3))), np.random.default_rng(0)
-    found = near_it.like(known, instance.variables, NO_CUT, rng)
+    found = near_it.like(known, NO_CUT, rng)
     assert found is not None
     assert values_of(found) == (2, 2, 3)
 
