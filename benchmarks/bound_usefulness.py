@@ -1,14 +1,15 @@
 """How much of a space the bound cuts before it is explored: nodes that are left, level by level.
 
     python -m benchmarks.bound_usefulness [KERNEL.yaml ..] [--record best.json ..] [--cut matmul=6.1ms ..]
-                                          [--time 60s] [--samples 0]
+                                          [--time 60s] [--samples 0] [--ordering ORDERING ..]
 
 The cut is the best time of a kernel: given, that of a record, or what an exploration of `--time` finds. A
 level is one decision with more than one valid group of values. The table shows the first level with more
-than --nodes nodes, in the default order of the space and in the reverse one: its nodes, and the share that no
-bound has cut (as in sections 5.4 and 5.5 of "On the Representation of Partially Specified Implementations").
-Levels up to --nodes nodes are counted; of a larger one, the children of a random part of the level before,
-and the share is an estimate with a standard error.
+than --nodes nodes (of a smaller tree, the one with most), in the default order of the space and in the
+reverse one, or in the orders that are given: its nodes, and the share that no bound has cut (as in sections
+5.4 and 5.5 of "On the Representation of Partially Specified Implementations"). Levels up to --nodes nodes are
+counted; of a larger one, the children of a random part of the level before, and the share is an estimate with
+a standard error.
 
 `--samples N` asks what a perfect bound would leave: below N random nodes that are left at that level, an
 implementation is looked for (`below.py`) that is as fast as the cut, within --tolerance. Such a node no true
@@ -22,7 +23,7 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,7 @@ from spacedsl.search.orderings import select_ordering
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
-_ORDERS = {"default": None, "reverse": "order, dim_kind, size"}
+_ORDERS: dict[str, str | None] = {"default": None, "reverse": "order, dim_kind, size"}
 _EXPANDED = 20_000
 """Nodes whose children are looked at where a level is estimated."""
 
@@ -114,6 +115,16 @@ class Walk:
         yield from below(root, root.bound_ns < self.cut_ns, depth)
 
 
+def asked(levels: Iterable[Level], most: int) -> Level:
+    """The first with more than `most` nodes; where there is none, the one with most."""
+    widest = Level(0, 0.0, 0.0, 0.0)
+    for level in levels:
+        if level.nodes > most:
+            return level
+        widest = max(widest, level, key=lambda level: level.nodes)
+    return widest
+
+
 def _error(counts: np.ndarray) -> float:
     """Standard error of the ratio of the sums of two columns, over a random sample of rows."""
     ratio = counts[:, 1].sum() / counts[:, 0].sum()
@@ -172,11 +183,11 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
     problem = pose(kernel, kernel.space, device, lambda event: None)
     bound = CpuBound(problem.instance, device)
     root = Bounded(problem.root, bound(problem.root))
-    for name, spec in _ORDERS.items():
+    for name, spec in _orders(options).items():
         ordering = select_ordering(problem.instance, problem.space, spec)
         descent = Descent(problem.instance, ordering, bound)
         walk = Walk(descent, best.time_ns, np.random.default_rng(options.seed))
-        *_, level = walk.levels(root, options.nodes)
+        level = asked(walk.levels(root, options.nodes), options.nodes)
         shown = ""
         if options.samples:
             times = fastest_below(walk, problem, best, root, level, options)
@@ -188,6 +199,11 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
             f"{level.nodes / level.left if level.left else math.inf:7.1f} {shown}",
             flush=True,
         )
+
+
+def _orders(options: argparse.Namespace) -> dict[str, str | None]:
+    """What `--ordering` takes, by what the table calls it."""
+    return {f"given {n}": spec for n, spec in enumerate(options.ordering, 1)} or _ORDERS
 
 
 def _perfect(level: Level, times: Sequence[float], tolerance: float) -> str:
@@ -220,6 +236,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=positive, default=100_000)
     parser.add_argument(
         "--record", action="append", type=existing_file, default=[], metavar="best.json", help="of a kernel"
+    )
+    parser.add_argument(
+        "--ordering",
+        action="append",
+        default=[],
+        help="a name, or items; repeatable, instead of the default and the reverse one",
     )
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--tries", type=positive, default=40)

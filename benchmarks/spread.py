@@ -1,9 +1,9 @@
 """How evenly a search ends: explorations that differ in their seeds alone, and their bests side by side.
 
     python -m benchmarks.spread KERNEL.yaml .. [--seeds 5] [--time 60s | --evaluations N] [--policy near ..]
-                                [--size m=64 ..] [--runs FOLDER] [--json FILE]
+                                [--ordering NAME ..] [--size m=64 ..] [--runs FOLDER] [--json FILE]
 
-Each kernel is explored from nothing with every seed, and every policy that is named, in turns. Then the
+Each kernel is explored from nothing with every seed, policy and ordering that is named, in turns. Then the
 bests of all of them are measured in turns, in one process: the times that explorations report come from
 different minutes, and a machine drifts. Shown are these times over the best one, when each best was found,
 and what sets the bests apart: the nest of the instruction that lies deepest, outermost first (`p` parallel,
@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -44,6 +46,7 @@ class Explored:
 
     kernel: str
     policy: str
+    ordering: str
     seed: int
     best: str
     """The record, `best.json`."""
@@ -91,6 +94,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--evaluations", type=positive, default=None, help="of each exploration, instead of a time"
     )
     parser.add_argument("--policy", action="append", choices=POLICIES, help="repeatable; default near")
+    parser.add_argument("--ordering", action="append", help="repeatable; default that of the kernel")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--runs", type=Path, default=None, metavar="FOLDER")
     parser.add_argument(
@@ -105,27 +109,38 @@ def _explorations(
 ) -> list[Explored]:
     time_s = options.time if options.evaluations is None else None
     found = []
-    for seed in range(options.seeds):
-        for policy in options.policy or [DEFAULT_POLICY]:
-            runs = folder / kernel.name / f"{policy}-{seed}"
-            kept = runs / "explored.json"
-            if kept.exists():
-                found.append(Explored(**json.loads(kept.read_text())))
-                continue
-            result = api.explore(
-                kernel, time_s=time_s, evaluations=options.evaluations, seed=seed, policy=policy, runs=runs
-            )
-            if result.best is None:
-                err.print(f"{kernel.name} {policy} seed {seed}: nothing was found")
-                continue
-            explored = _explored(kernel, policy, result, result.best)
-            kept.write_text(json.dumps(asdict(explored)))
-            found.append(explored)
-            err.print(f"{kernel.name} {policy} seed {seed}: {explored.reported_ns / 1e3:.4g} us")
+    ways = product(
+        range(options.seeds),
+        options.policy or [DEFAULT_POLICY],
+        options.ordering or [kernel.search.ordering or ""],
+    )
+    for seed, policy, ordering in ways:
+        way = " ".join(filter(None, (policy, ordering)))
+        runs = folder / kernel.name / f"{re.sub(r'[^a-z0-9]+', '-', way.lower())}-{seed}"
+        kept = runs / "explored.json"
+        if kept.exists():
+            found.append(Explored(**json.loads(kept.read_text())))
+            continue
+        result = api.explore(
+            kernel,
+            time_s=time_s,
+            evaluations=options.evaluations,
+            seed=seed,
+            policy=policy,
+            ordering=ordering or None,
+            runs=runs,
+        )
+        if result.best is None:
+            err.print(f"{kernel.name} {way} seed {seed}: nothing was found")
+            continue
+        explored = _explored(kernel, policy, ordering, result, result.best)
+        kept.write_text(json.dumps(asdict(explored)))
+        found.append(explored)
+        err.print(f"{kernel.name} {way} seed {seed}: {explored.reported_ns / 1e3:.4g} us")
     return found
 
 
-def _explored(kernel: KernelFile, policy: str, result: api.Result, best: api.Best) -> Explored:
+def _explored(kernel: KernelFile, policy: str, ordering: str, result: api.Result, best: api.Best) -> Explored:
     decisions = record.read(best.decisions)
     digest = decisions.code.digest
     measured = [trial for trial in result.trials if not trial.is_duplicate]
@@ -133,6 +148,7 @@ def _explored(kernel: KernelFile, policy: str, result: api.Result, best: api.Bes
     return Explored(
         kernel=kernel.name,
         policy=policy,
+        ordering=ordering,
         seed=result.seed,
         best=str(best.decisions),
         reported_ns=best.time_ns,
@@ -185,6 +201,7 @@ def _show(compared: Sequence[Compared]) -> None:
         (
             "kernel",
             "policy",
+            "ordering",
             "seed",
             "time, us",
             "/ best",
@@ -195,29 +212,31 @@ def _show(compared: Sequence[Compared]) -> None:
             "failed",
             "nest",
         ),
-        words=("kernel", "policy", "nest"),
+        words=("kernel", "policy", "ordering", "nest"),
     )
     spreads = headed(
         "Spread over seeds",
-        ("kernel", "policy", "seeds", "best, us", "median", "worst / best"),
-        ("kernel", "policy"),
+        ("kernel", "policy", "ordering", "seeds", "best, us", "median", "worst / best"),
+        ("kernel", "policy", "ordering"),
     )
-    groups: dict[tuple[str, str], list[Compared]] = {}
+    groups: dict[tuple[str, str, str], list[Compared]] = {}
     for each in compared:
-        groups.setdefault((each.explored.kernel, each.explored.policy), []).append(each)
-    for (kernel, policy), group in groups.items():
+        run = each.explored
+        groups.setdefault((run.kernel, run.policy, run.ordering), []).append(each)
+    for (kernel, policy, ordering), group in groups.items():
         best_ns = min(each.time_ns for each in compared if each.explored.kernel == kernel)
         table.add_section()
         for each in sorted(group, key=lambda each: each.time_ns):
             run = each.explored
             table.add_row(
-                kernel, policy, str(run.seed), f"{each.time_ns / 1e3:.4g}", f"{each.time_ns / best_ns:.2f}",
+                kernel, policy, ordering, str(run.seed),
+                f"{each.time_ns / 1e3:.4g}", f"{each.time_ns / best_ns:.2f}",
                 f"{run.found_after_s:.0f} s", str(run.found_after), str(run.evaluations),
                 f"{run.share_cut:.1%}", str(sum(run.failures.values())), run.nest,
             )  # fmt: skip
         times = sorted(each.time_ns for each in group)
         spreads.add_row(
-            kernel, policy, str(len(times)), f"{times[0] / 1e3:.4g}",
+            kernel, policy, ordering, str(len(times)), f"{times[0] / 1e3:.4g}",
             f"{statistics.median(times) / best_ns:.2f}", f"{times[-1] / times[0]:.2f}",
         )  # fmt: skip
     console().print(table)

@@ -37,10 +37,7 @@ Measured here by `spacedsl device characterize`. Rates are the best of many samp
 MOST_RAISED = 2.0
 """A machine that others kept busy while it was measured may be so many times as fast as its description."""
 
-_LEVEL_RATES = (
-    *("bytes_per_ns", "bytes_per_ns_all"),
-    *("mixed_per_ns", "mixed_per_ns_all", "plain_per_ns", "plain_per_ns_all"),
-)
+_BYTE_RATES = ("bytes_per_ns", "bytes_per_ns_all")
 
 
 def _ignore(words: str) -> None:
@@ -160,7 +157,17 @@ def _times(device: CpuDevice, factor: float) -> CpuDevice:
             "latencies": tuple(
                 c.model_copy(update={"latency_ns": c.latency_ns / factor}) for c in device.latencies
             ),
-            "memory": tuple(m.model_copy(update=raised(m, *_LEVEL_RATES)) for m in device.memory),
+            "memory": tuple(
+                level.model_copy(
+                    update={
+                        **raised(level, *_BYTE_RATES),
+                        "mixtures": tuple(
+                            m.model_copy(update=raised(m, *_BYTE_RATES)) for m in level.mixtures
+                        ),
+                    }
+                )
+                for level in device.memory
+            ),
             "start_ns": device.start_ns / factor if device.start_ns else None,
         }
     )
@@ -168,10 +175,21 @@ def _times(device: CpuDevice, factor: float) -> CpuDevice:
 
 def _faster_level(level: MemoryLevel, other: MemoryLevel) -> MemoryLevel:
     """And the larger one: how much of a shared cache others leave changes from one moment to the next."""
-    figures = (*_LEVEL_RATES, "capacity_bytes", "core_bytes")
+    mixtures = {(m.stored, m.is_streamed): m for m in other.mixtures}
     return level.model_copy(
-        update={name: max(getattr(level, name) or 0, getattr(other, name) or 0) or None for name in figures}
+        update={
+            **_greater(level, other, *_BYTE_RATES, "capacity_bytes", "core_bytes"),
+            "mixtures": tuple(
+                m.model_copy(update=_greater(m, mixtures.get((m.stored, m.is_streamed), m), *_BYTE_RATES))
+                for m in level.mixtures
+            ),
+        }
     )
+
+
+def _greater(one: BaseModel, other: BaseModel, *names: str) -> dict[str, float | None]:
+    """The greater of each two figures; None where neither is known."""
+    return {name: max(getattr(one, name) or 0, getattr(other, name) or 0) or None for name in names}
 
 
 def devices_folder() -> Path:

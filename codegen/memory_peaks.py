@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from spacedsl.codegen.build import Compiler
 from spacedsl.codegen.peaks import CORE_MARGIN, RUNTIME, SHARED_MARGIN, output, raised
 from spacedsl.codegen.processor import Cache, Vectors
-from spacedsl.kernels.device import MemoryLevel
+from spacedsl.kernels.device import MemoryLevel, Mixture
 
 MEMORY_SOURCE = RUNTIME / "peaks_memory.c"
 
@@ -36,13 +37,23 @@ _SMALL_SETS = (2, 4, 8)
 """Times the caches inside a level."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bandwidth:
-    """Bytes per ns that threads move: loads alone, loads and stores together, the same through the caches."""
+@dataclass(frozen=True, slots=True, order=True)
+class Traffic:
+    """Loads and stores in one mixture."""
 
-    read: float
-    mixed: float
-    plain: float
+    stored: float
+    """Share of the bytes that are stored."""
+    is_streamed: bool = False
+    """Stores go around the caches."""
+
+
+Bandwidth = Mapping[Traffic, float]
+"""Bytes per ns that threads move, by mixture."""
+
+
+def read_rate(bandwidth: Bandwidth) -> float:
+    """Bytes per ns that are loaded, at best: alone or beside stores."""
+    return max((1 - traffic.stored) * rate for traffic, rate in bandwidth.items())
 
 
 def measure_memory(
@@ -84,7 +95,7 @@ def shared_out(sets: Sequence[Sequence[int]], rates: Sequence[Bandwidth]) -> Sha
     full_bytes: int | None = None
     if len(groups) > 1:
         *_, outermost, memory = groups
-        fit = fitting([of_size[nbytes].read for nbytes in outermost])
+        fit = fitting([read_rate(of_size[nbytes]) for nbytes in outermost])
         if fit < len(outermost):
             full_bytes = outermost[fit]
             memory += outermost[fit + 1 :]  # What is larger is not kept.
@@ -94,11 +105,12 @@ def shared_out(sets: Sequence[Sequence[int]], rates: Sequence[Bandwidth]) -> Sha
 
 
 def fitting(rates: Sequence[float]) -> int:
-    """How many of the rates of growing sets come before the first that is clearly slower."""
-    for position in range(1, len(rates)):
-        if rates[position] < _STEP * max(rates[:position]):
-            return position
-    return len(rates)
+    """How many of the rates of growing sets there are up to the last that is not clearly slower.
+
+    One that is slower than a larger set was disturbed.
+    """
+    pairs = zip(rates, accumulate(rates, max), strict=True)
+    return max(count for count, (rate, best) in enumerate(pairs, 1) if rate >= _STEP * best)
 
 
 def shortened(caches: Sequence[Cache], one: Sharing, every: Sharing) -> tuple[Cache, ...]:
@@ -120,13 +132,13 @@ def better(a: Sequence[Bandwidth], b: Sequence[Bandwidth]) -> list[Bandwidth]:
 
 
 def best_of(x: Bandwidth, y: Bandwidth) -> Bandwidth:
-    return Bandwidth(max(x.read, y.read), max(x.mixed, y.mixed), max(x.plain, y.plain))
+    return {traffic: max(rate, y.get(traffic, rate)) for traffic, rate in x.items()}
 
 
 def has_risen(before: Sequence[Bandwidth], after: Sequence[Bandwidth]) -> bool:
     """Whether some rate is clearly better than it was: then the machine was, or is, disturbed."""
     return not before or any(
-        b.read > _RISE * a.read or b.mixed > _RISE * a.mixed for a, b in zip(before, after, strict=True)
+        rate > _RISE * a[traffic] for a, b in zip(before, after, strict=True) for traffic, rate in b.items()
     )
 
 
@@ -153,28 +165,37 @@ def levels(
 ) -> tuple[MemoryLevel, ...]:
     """The records, with margins; no level is slower than the one outside it."""
     found: list[MemoryLevel] = []
-    outer = [0.0] * 6
+    outer_one: Bandwidth = {}
+    outer_all: Bandwidth = {}
     for position in reversed(range(len(one))):
         is_memory = position == len(caches)
         cache = None if is_memory else caches[position]
         is_shared = cache is None or cache.one_cpu_bytes == cache.all_cpus_bytes
         margin = SHARED_MARGIN if is_shared else CORE_MARGIN
-        threads = one[position], every[position]
-        rates = [raised(rate, margin) for b in threads for rate in (b.read, b.mixed, b.plain)]
+        of_one, of_all = (
+            {traffic: raised(rate, margin) for traffic, rate in rates[position].items()}
+            for rates in (one, every)
+        )
+        outer_one = best_of(of_one, outer_one)
         # All threads can do what one can.
-        rates[3:] = [max(pair) for pair in zip(rates[:3], rates[3:], strict=True)]
-        outer = [max(pair) for pair in zip(rates, outer, strict=True)]
+        outer_all = best_of(best_of(of_all, outer_all), outer_one)
         found.append(
             MemoryLevel(
                 name="DRAM" if cache is None else cache.name,
                 capacity_bytes=None if cache is None else cache.all_cpus_bytes,
                 core_bytes=None if cache is None else cache.one_cpu_bytes,
-                bytes_per_ns=outer[0],
-                mixed_per_ns=outer[1],
-                plain_per_ns=outer[2],
-                bytes_per_ns_all=outer[3],
-                mixed_per_ns_all=outer[4],
-                plain_per_ns_all=outer[5],
+                bytes_per_ns=read_rate(outer_one),
+                bytes_per_ns_all=read_rate(outer_all),
+                mixtures=tuple(
+                    Mixture(
+                        stored=traffic.stored,
+                        is_streamed=traffic.is_streamed,
+                        bytes_per_ns=rate,
+                        bytes_per_ns_all=outer_all[traffic],
+                    )
+                    for traffic, rate in sorted(outer_one.items())
+                    if traffic.stored
+                ),
             )
         )
     return tuple(reversed(found))
@@ -190,15 +211,12 @@ def _bandwidths(
     """For each working set of each group, in order."""
     sizes = [nbytes for group in sets for nbytes in group]
     arguments = [",".join(map(str, cpus)), *map(str, sizes)]
-    measured: dict[tuple[str, int], float] = {}
+    measured: dict[int, dict[Traffic, float]] = {nbytes: {} for nbytes in sizes}
     for line in output(MEMORY_SOURCE, compiler, vectors, folder, arguments):
-        kind, _, nbytes, rate = line.split()
-        measured[kind, int(nbytes)] = float(rate)
-    return [
-        Bandwidth(*(measured[kind, nbytes] for kind in ("read", "mixed", "plain")))
-        for group in sets
-        for nbytes in group
-    ]
+        _, _, nbytes, stored, way, rate = line.split()
+        of_size, traffic = measured[int(nbytes)], Traffic(float(stored), way == "streamed")
+        of_size[traffic] = max(float(rate), of_size.get(traffic, 0.0))
+    return [measured[nbytes] for group in sets for nbytes in group]
 
 
 def probed_caches(
@@ -211,7 +229,7 @@ def probed_caches(
     """
     most = min(_LARGEST_BYTES, _memory_bytes() // 4)
     sizes = [1 << n for n in range(14, most.bit_length())]
-    rates = [b.read for b in _bandwidths(compiler, vectors, cpus[:1], [(n,) for n in sizes], folder)]
+    rates = [read_rate(b) for b in _bandwidths(compiler, vectors, cpus[:1], [(n,) for n in sizes], folder)]
     return steps(sizes, rates, len(cpus))
 
 

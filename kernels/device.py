@@ -27,6 +27,19 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
+class Mixture(_Frozen):
+    """Most bytes that are loaded and stored together, in one mixture of both."""
+
+    stored: float = Field(gt=0, le=1)
+    """Share of the bytes that are stored."""
+    is_streamed: bool = False
+    """Stores go around the caches."""
+    bytes_per_ns: float = Field(gt=0)
+    """Most that one thread can move."""
+    bytes_per_ns_all: float = Field(gt=0)
+    """Most that all threads together can move."""
+
+
 class MemoryLevel(_Frozen):
     """One level of the memory hierarchy and the traffic *into the cores* that it can feed."""
 
@@ -40,14 +53,9 @@ class MemoryLevel(_Frozen):
     """Most that one thread can read from here."""
     bytes_per_ns_all: float = Field(gt=0)
     """Most that all threads together can read from here."""
-    mixed_per_ns: float | None = Field(default=None, gt=0)
-    """Most that one thread can move, loads and stores together, in any mixture; None: not known."""
-    mixed_per_ns_all: float | None = Field(default=None, gt=0)
-    """The same for all threads together."""
-    plain_per_ns: float | None = Field(default=None, gt=0)
-    """As `mixed_per_ns`, where all stores go through the caches; None: not known."""
-    plain_per_ns_all: float | None = Field(default=None, gt=0)
-    """The same for all threads together."""
+    mixtures: tuple[Mixture, ...] = ()
+    """Loads and stores together; none: not known, and stores count as if they were as fast as loads, beside
+    them."""
 
 
 class ArithmeticRate(_Frozen):

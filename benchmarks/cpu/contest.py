@@ -141,20 +141,28 @@ def _name(contender: Contender) -> str:
     return f"{contender.name} {contender.label}".rstrip()
 
 
-@contextmanager
-def _started(entry: Entry) -> Iterator[_Process]:
-    threads = str(len(entry.side.cpus))
+def environment(threads: int) -> dict[str, str]:
+    """Of a side: every library has so many threads, and the kernels that it takes by itself."""
     pools = ("OMP", "OPENBLAS", "MKL", "NUMBA", "TVM")
-    environment = {
+    return {
         **{name: value for name, value in os.environ.items() if name not in _FORCED},
-        **{f"{pool}_NUM_THREADS": threads for pool in pools},
+        **{f"{pool}_NUM_THREADS": str(threads) for pool in pools},
         "OMP_PROC_BIND": "true",
         "NUMBA_THREADING_LAYER": "omp",
         **_MALLOC,
     }
+
+
+@contextmanager
+def _started(entry: Entry) -> Iterator[_Process]:
     command = [entry.python, "-m", "benchmarks.cpu.side", json.dumps(asdict(entry.side))]
     process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=environment(len(entry.side.cpus)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield _Process(entry, process)

@@ -5,11 +5,11 @@
  * pins one thread to each CPU and shares each working set out among them; BYTES is the size of all shares
  * together. Built with the flags of candidates and -DVECTOR_BYTES. Prints, for each size,
  *
- *     read|mixed|plain <threads> <bytes> <bytes per ns>
+ *     moved <threads> <bytes> <share that is stored> plain|streamed <bytes per ns>
  *
- * `read` counts loads, `mixed` loads and stores, each at the best of several mixtures and counting the bytes
- * that the program names. Stores are tried through the caches and around them, loads with and without lines that
- * are asked for before; `plain` is `mixed` without stores around the caches.
+ * for each pattern: loads alone, stores alone, copies, and two loads with a store, counting the bytes that the
+ * program names. Stores go through the caches (`plain`) or around them (`streamed`), loads come with and
+ * without lines that are asked for before.
  *
  * A thread goes through its share piece by piece and times each: its best piece while all threads are at work
  * counts, and rates of threads add up. So a thread that others displace for a while, which no machine that is
@@ -123,12 +123,13 @@ WRITERS(ahead, STREAM, ask)
 
 static const struct {
   Pattern *run;
-  double loaded; /* share of the bytes */
-  int is_plain;
-} PATTERNS[] = {{read_all, 1, 1},           {read_ahead, 1, 1},         {fill_plain, 0, 1},
-                {copy_plain, 1.0 / 2, 1},   {triad_plain, 2.0 / 3, 1},  {fill_stream, 0, 0},
-                {copy_stream, 1.0 / 2, 0},  {triad_stream, 2.0 / 3, 0}, {copy_ahead, 1.0 / 2, 0},
-                {triad_ahead, 2.0 / 3, 0}};
+  double stored; /* share of the bytes */
+  const char *way;
+} PATTERNS[] = {{read_all, 0, "plain"},           {read_ahead, 0, "plain"},
+                {fill_plain, 1, "plain"},         {fill_stream, 1, "streamed"},
+                {copy_plain, 1.0 / 2, "plain"},   {copy_stream, 1.0 / 2, "streamed"},
+                {triad_plain, 1.0 / 3, "plain"},  {triad_stream, 1.0 / 3, "streamed"},
+                {copy_ahead, 1.0 / 2, "streamed"}, {triad_ahead, 1.0 / 3, "streamed"}};
 enum { PATTERN_COUNT = sizeof PATTERNS / sizeof *PATTERNS };
 
 /* A sense-reversing barrier: it spins, because a sleeping thread would wake up too late. */
@@ -266,15 +267,10 @@ int main(int argc, char **argv) {
   for (int a = 2; a < argc; a++) {
     size_t total = strtoull(argv[a], 0, 10), share = total / (size_t)threads;
     if (share < unit) share = unit;
-    double read = 0, mixed = 0, plain = 0;
     for (int p = 0; p < PATTERN_COUNT; p++) {
       double rate = best_rate(PATTERNS[p].run, share);
-      if (rate * PATTERNS[p].loaded > read) read = rate * PATTERNS[p].loaded;
-      if (rate > mixed) mixed = rate;
-      if (PATTERNS[p].is_plain && rate > plain) plain = rate;
+      printf("moved %d %zu %.6f %s %.4f\n", threads, total, PATTERNS[p].stored, PATTERNS[p].way, rate);
     }
-    printf("read %d %zu %.4f\nmixed %d %zu %.4f\n", threads, total, read, threads, total, mixed);
-    printf("plain %d %zu %.4f\n", threads, total, plain);
     fflush(stdout);
   }
   pattern = 0;

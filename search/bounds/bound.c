@@ -53,7 +53,7 @@ typedef struct { List fused /* pairs of a word and bits: it may be read at once 
 typedef struct {
   List passed; /* in a table of its own */
   List dims, streams; /* pairs of a word and bits by which a store may go around the caches */
-  int32_t rates, mixed_rates, plain_rates, pad; /* by threads */
+  int32_t costs, plain_costs; /* by threads: lists of pairs, of what a loaded and a stored byte cost */
   double inner, loaded, stored;
 } Level;
 /* What counts the unrolled copies of a nest: for each level of its indices three numbers, LEVEL_NUMBERS. */
@@ -582,6 +582,27 @@ typedef struct { double chain[MOST_REDUCTIONS], again[MOST_REDUCTIONS], loads[MO
 
 static double started_ns(const View *v, double time_ns) { return time_ns > 0 ? time_ns + v->start_ns : time_ns; }
 
+/* As `least_ns` in traffic.py: the least over what caches save of the greatest of straight lines. */
+static double greatest_ns(const double *costs, int count, double loaded, double stored) {
+  double most = 0;
+  for (int c = 0; c < count; c++) most = greater(most, costs[2 * c] * loaded + costs[2 * c + 1] * stored);
+  return most;
+}
+
+static double least_ns(const double *costs, int count, double loaded, double stored, double kept, double again) {
+  kept = lesser(kept, loaded + stored);
+  const double low = greater(0, kept - loaded), high = lesser(kept, stored), left = loaded - kept + again;
+  double least = lesser(greatest_ns(costs, count, left + low, stored - low),
+                        greatest_ns(costs, count, left + high, stored - high));
+  for (const double *a = costs; a < costs + 2 * count; a += 2)
+    for (const double *b = a + 2; b < costs + 2 * count; b += 2) {
+      const double slope = (a[0] - a[1]) - (b[0] - b[1]);
+      const double x = slope != 0 ? (b[0] * left + b[1] * stored - a[0] * left - a[1] * stored) / slope : INFINITY;
+      if (low < x && x < high) least = lesser(least, greatest_ns(costs, count, left + x, stored - x));
+    }
+  return least;
+}
+
 static double level_ns(const View *v, const Level *l) {
   const Model *m = v->m;
   const int used = threads(v, l->dims);
@@ -592,9 +613,8 @@ static double level_ns(const View *v, const Level *l) {
     again += passed->loaded;
     stored += passed->stored;
   }
-  const double loaded = greater(0, l->loaded - l->inner) + again, moved = greater(0, l->loaded + stored - l->inner) + again;
-  return greater(loaded / m->reals[l->rates + used],
-                 moved / m->reals[(may_be(v, l->streams) ? l->mixed_rates : l->plain_rates) + used]);
+  const int32_t *edges = m->pool + (may_be(v, l->streams) ? l->costs : l->plain_costs) + 2 * used;
+  return least_ns(m->reals + edges[0], edges[1], l->loaded, stored, l->inner, again);
 }
 
 static double term_ns(const View *v, const Term *t, const Costs *costs) {

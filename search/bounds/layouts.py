@@ -43,7 +43,7 @@ _CUT = _record("inner", "ways[]")
 _SWEEP = _record("reduction", "nest", "groups[]")
 _PASSED = _record("fused[]", reals=("loaded", "stored"))
 _LEVELS = _record(
-    *("passed[]", "dims[]", "streams[]", "rates", "mixed_rates", "plain_rates", "pad"),
+    *("passed[]", "dims[]", "streams[]", "costs", "plain_costs"),
     reals=("inner", "loaded", "stored"),
 )
 _TERM = _record("kind", "use", "groups[]", "sweeps[]", "subject", "pad")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, least_lines
 from spacedsl.search.bounds.domains import View
 from spacedsl.search.bounds.nests import Border, Nest, Operand, may_follow, members
-from spacedsl.search.bounds.rates import read_rate
+from spacedsl.search.bounds.rates import byte_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class NestView:
         view, nest = self.view, self.nest
         if inner == nest.all_dims:
             return NOTHING
-        rate = read_rate(border.level, view.threads(nest.sharing), view.rates.device.threads)
+        rate = byte_rate(border.level, view.threads(nest.sharing), view.rates.device.threads)
         lines = [self._lines(operand, inner) for operand in nest.operands]
         element_bytes = [o.item_bytes if view.may_be(o.copies) else o.element_bytes for o in nest.operands]
         least = Pressure(math.inf, inner, border.level.name, 0.0, 0.0)

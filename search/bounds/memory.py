@@ -24,7 +24,7 @@ from spacedsl.search.bounds.certain import (
 from spacedsl.search.bounds.domains import Bits, View, detours, is_always, linalg_kernel, values_of
 from spacedsl.search.bounds.loop_orders import NestView, Pressure
 from spacedsl.search.bounds.nests import Nest, early_bytes
-from spacedsl.search.bounds.rates import mixed_rate, read_rate
+from spacedsl.search.bounds.traffic import costs, least_ns
 
 
 def is_after(instance: Instance, load: Instruction, store: Instruction) -> bool:
@@ -116,36 +116,26 @@ class Level:
         return f"{self.level.name} bandwidth"
 
     def time_ns(self, view: View) -> float:
-        (loaded, moved), (loaded_rate, moved_rate) = self.nbytes(view), self.rates(view)
-        return max(loaded / loaded_rate, moved / moved_rate)
+        loaded, stored, again = self.nbytes(view)
+        is_plain = self.streams is not None and not view.may_be(self.streams)
+        edges = costs(self.level, view.threads(self.dims), self.threads, is_plain=is_plain)
+        return least_ns(edges, loaded, stored, self.inner_bytes, again)
 
-    def nbytes(self, view: View) -> tuple[int, int]:
-        """That are loaded, and loaded or stored."""
+    def nbytes(self, view: View) -> tuple[int, int, int]:
+        """That are loaded, that are stored, and that are loaded again whatever the caches keep."""
         whole = [p for p in self.passed if not view.may_be(p.fused)]
         again, stored = sum(p.loaded_bytes for p in whole), sum(p.stored_bytes for p in whole)
-        moved = self.loaded_bytes + self.stored_bytes + stored
-        return (
-            max(0, self.loaded_bytes - self.inner_bytes) + again,
-            max(0, moved - self.inner_bytes) + again,
-        )
-
-    def rates(self, view: View) -> tuple[float, float]:
-        """Bytes per ns that can be loaded, and loaded or stored."""
-        threads = view.threads(self.dims)
-        is_plain = self.streams is not None and not view.may_be(self.streams)
-        return (
-            read_rate(self.level, threads, self.threads),
-            mixed_rate(self.level, threads, self.threads, is_plain=is_plain),
-        )
+        return self.loaded_bytes, self.stored_bytes + stored, again
 
     def describe(self, view: View) -> str:
-        threads = view.threads(self.dims)
-        (loaded, moved), (loaded_rate, moved_rate) = self.nbytes(view), self.rates(view)
+        (loaded, stored, again), threads = self.nbytes(view), view.threads(self.dims)
+        moved, time_ns = max(0, loaded + stored - self.inner_bytes) + again, self.time_ns(view)
         return (
-            f"at least {loaded:,} bytes are loaded from {self.level.name}, at most "
-            f"{loaded_rate:.4g} a ns, and {moved:,} loaded or "
-            f"stored, at most {moved_rate:.4g} a ns, by "
-            + ("one thread" if threads == 1 else f"{threads} threads")
+            f"{loaded:,} bytes are loaded from {self.level.name} and {stored:,} stored, of which the caches "
+            f"inside keep at most {self.inner_bytes:,}"
+            + (f", and {again:,} loaded again" if again else "")
+            + (f": at most {moved / time_ns:.4g} of them a ns in this mixture" if time_ns else "")
+            + (", by one thread" if threads == 1 else f", by {threads} threads")
         )
 
 

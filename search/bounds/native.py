@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from ctypes import POINTER, c_double, c_int32, c_void_p
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 
 from spacedsl.compiler.c.build import build
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.device import MemoryLevel
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alternatives
 from spacedsl.search.bounds.domains import USES, Bits, Domains, folds
 from spacedsl.search.bounds.layouts import TABLES, Model
 from spacedsl.search.bounds.memory import Level, LoopOrder
 from spacedsl.search.bounds.nests import Nest
-from spacedsl.search.bounds.rates import Rates, mixed_rate, read_rate
+from spacedsl.search.bounds.rates import Rates, byte_rate
 from spacedsl.search.bounds.reductions import WINDOW, Reduction, followers, kept_values, least_steps
 from spacedsl.search.bounds.resources import Chain, LoadInstructions, Resource, Units
+from spacedsl.search.bounds.traffic import costs
 from spacedsl.search.bounds.unrolling import UnrolledNest
 
 SOURCE = Path(__file__).parent / "bound.c"
@@ -190,9 +192,22 @@ class _Tables:
             rows.append(self._append("ops", ops))
         return self._append("groups", rows)
 
-    def _rates_by_threads(self, rate: object, level: object) -> int:
+    def _rates_by_threads(self, level: MemoryLevel) -> int:
         every = self.rates.device.threads
-        return self._doubles([0.0, *(rate(level, n, every) for n in range(1, every + 1))])[0]  # type: ignore[operator]
+        return self._doubles([0.0, *(byte_rate(level, n, every) for n in range(1, every + 1))])[0]
+
+    def _costs_by_threads(self, level: MemoryLevel, *, is_plain: bool) -> int:
+        """For each number of threads, the list of pairs of what a loaded and a stored byte cost."""
+        every = self.rates.device.threads
+        lists = [
+            self._doubles(
+                ns
+                for cost in costs(level, threads, every, is_plain=is_plain)
+                for ns in (cost.loaded_ns, cost.stored_ns)
+            )
+            for threads in range(1, every + 1)
+        ]
+        return self._ints([0, 0, *(number for at, length in lists for number in (at, length // 2))])[0]
 
     def _reduction(self, reduction: Reduction) -> int:
         if reduction in self._reductions:
@@ -267,7 +282,7 @@ class _Tables:
             )
             for operand in nest.operands
         ]
-        borders = [(b.kept_bytes, self._rates_by_threads(read_rate, b.level), 0) for b in nest.borders]
+        borders = [(b.kept_bytes, self._rates_by_threads(b.level), 0) for b in nest.borders]
         cuts = [(cut.inner, self._ints(n for way in cut.outwards for n in way)) for cut in nest.cuts]
         # A list of pairs: C counts the pairs.
         cuts = [(inner, (at, length // 2)) for inner, (at, length) in cuts]
@@ -308,16 +323,16 @@ class _Tables:
         return self._dims_of(nest.instruction.dims), self._append("counters", counters)
 
     def _level(self, resource: Level) -> int:
-        rates = self._rates_by_threads(read_rate, resource.level)
-        mixed = plain = self._rates_by_threads(mixed_rate, resource.level)
-        if resource.streams is not None:
-            plain = self._rates_by_threads(partial(mixed_rate, is_plain=True), resource.level)
+        every = self._costs_by_threads(resource.level, is_plain=False)
+        plain = (
+            self._costs_by_threads(resource.level, is_plain=True) if resource.streams is not None else every
+        )
         passed = [(self._bits(p.fused), p.loaded_bytes, p.stored_bytes) for p in resource.passed]
         row = (
             self._append("passed", passed),
             self._dims_of(resource.dims),
             self._bits(resource.streams or ()),
-            *(rates, mixed, plain, 0),
+            *(every, plain),
             *(resource.inner_bytes, resource.loaded_bytes, resource.stored_bytes),
         )
         return self._append("levels", [row])[0]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.device import CpuDevice, MemoryLevel, Mixture
 from spacedsl.kernels.linalg.backbone import Instruction, Value
 from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.search.bounds.arithmetic import UNITS, Unit
@@ -114,20 +114,8 @@ def _access_table(device: CpuDevice, dtype: DType, kind: Literal["load", "store"
     return table
 
 
-def read_rate(level: MemoryLevel, threads: int, all_threads: int) -> float:
-    """Bytes per ns that so many threads can load from a level."""
+def byte_rate(measured: MemoryLevel | Mixture, threads: int, all_threads: int) -> float:
+    """Bytes per ns that so many threads can load from a level, or move in a mixture."""
     if threads >= all_threads:
-        return level.bytes_per_ns_all
-    return min(threads * level.bytes_per_ns, level.bytes_per_ns_all)
-
-
-def mixed_rate(level: MemoryLevel, threads: int, all_threads: int, *, is_plain: bool = False) -> float:
-    """The same for loads and stores together; where it is not known, stores are as fast as loads.
-
-    `is_plain`: no store goes around the caches.
-    """
-    one = level.mixed_per_ns or 2 * level.bytes_per_ns
-    every = level.mixed_per_ns_all or 2 * level.bytes_per_ns_all
-    if is_plain:
-        one, every = level.plain_per_ns or one, level.plain_per_ns_all or every
-    return every if threads >= all_threads else min(threads * one, every)
+        return measured.bytes_per_ns_all
+    return min(threads * measured.bytes_per_ns, measured.bytes_per_ns_all)

@@ -15,7 +15,7 @@ from spacedsl.cli.options import Json, Quiet, Verbose
 from spacedsl.commands import command
 
 if TYPE_CHECKING:
-    from spacedsl.kernels.device import CpuDevice
+    from spacedsl.kernels.device import CpuDevice, MemoryLevel, Mixture
 
 
 def list_devices(json: Json = False, verbose: Verbose = False, quiet: Quiet = False) -> ExitCode:
@@ -101,13 +101,16 @@ def _figures(device: CpuDevice) -> Iterator[tuple[str, float | None]]:
     yield "window of a core, accumulations", device.window
     yield "start of a parallel loop, ns", device.start_ns
     for level in device.memory:
-        for what, one, every in (
-            ("loads", level.bytes_per_ns, level.bytes_per_ns_all),
-            ("loads and stores", level.mixed_per_ns, level.mixed_per_ns_all),
-            ("the same through caches", level.plain_per_ns, level.plain_per_ns_all),
-        ):
-            yield f"{level.name}, {what}, one thread, GB/s", one
-            yield f"{level.name}, {what}, all threads, GB/s", every
+        named: list[tuple[str, MemoryLevel | Mixture]] = [("loads", level)]
+        named += [(_mixture(m), m) for m in level.mixtures]
+        for what, rates in named:
+            yield f"{level.name}, {what}, one thread, GB/s", rates.bytes_per_ns
+            yield f"{level.name}, {what}, all threads, GB/s", rates.bytes_per_ns_all
+
+
+def _mixture(mixture: Mixture) -> str:
+    way = ", streamed" if mixture.is_streamed else ""
+    return f"{100 * mixture.stored:.0f} % stored{way}"
 
 
 def _stability(figures: Sequence[Figure], shown: Sequence[Figure]) -> Iterator[str]:

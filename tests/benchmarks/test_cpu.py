@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Aim, Case
-from benchmarks.cpu.contest import Contender, Contest, Entry, Work, hold
+from benchmarks.cpu.contest import Contender, Contest, Entry, Work, environment, hold
 from benchmarks.cpu.peers import LIMITS, PRODUCT, AbsentError, hand, libraries
 from benchmarks.cpu.problems import make
 from benchmarks.cpu.report import CaseReport, report
@@ -121,6 +121,15 @@ void crashes(const float *A, const float *B, float *C) {
   if (++calls > 1) *(volatile int *)0 = 0;
 }
 """
+
+
+def test_libraries_take_the_kernels_that_they_have_for_this_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "64")
+    monkeypatch.setenv("SOMETHING_ELSE", "kept")
+    found = environment(2)
+    assert "OPENBLAS_CORETYPE" not in found
+    assert (found["OPENBLAS_NUM_THREADS"], found["SOMETHING_ELSE"]) == ("2", "kept")
 
 
 def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: Path) -> None:

@@ -13,9 +13,16 @@ from spacedsl.codegen import characterize, core_peaks, memory_peaks, peaks, proc
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import Characterization
 from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.memory_peaks import Bandwidth
+from spacedsl.codegen.memory_peaks import Bandwidth, Traffic
 from spacedsl.codegen.processor import Cache
 from spacedsl.kernels.device import CpuDevice, load_device
+
+READ = Traffic(0)
+
+
+def bandwidth(read: float, streamed: float, plain: float) -> Bandwidth:
+    """Of loads, of copies around the caches, and of stores through them."""
+    return {READ: read, Traffic(0.5, True): streamed, Traffic(1): plain}
 
 
 @pytest.fixture
@@ -151,42 +158,48 @@ def test_working_sets_do_not_fit_into_the_caches_inside() -> None:
 
 def test_no_level_is_slower_than_the_one_outside_it_and_all_threads_do_what_one_does() -> None:
     caches = (Cache("L1", 1 << 15, 1 << 16), Cache("L2", 1 << 20, 1 << 20))
-    one = [Bandwidth(100, 90, 90), Bandwidth(50, 50, 50), Bandwidth(60, 70, 65)]
-    every = [Bandwidth(90, 200, 200), Bandwidth(80, 80, 80), Bandwidth(60, 60, 60)]
+    one = [bandwidth(100, 90, 90), bandwidth(50, 50, 50), bandwidth(60, 70, 65)]
+    every = [bandwidth(90, 200, 200), bandwidth(80, 80, 80), bandwidth(60, 60, 60)]
     l1, l2, dram = memory_peaks.levels(caches, one, every)
     assert l1.capacity_bytes == 1 << 16
     assert dram.capacity_bytes is None
     assert l1.bytes_per_ns == pytest.approx(100 * peaks.CORE_MARGIN)
     assert l1.bytes_per_ns_all >= l1.bytes_per_ns
     assert l2.bytes_per_ns == dram.bytes_per_ns == pytest.approx(60 * peaks.SHARED_MARGIN)
-    assert dram.mixed_per_ns_all == pytest.approx(70 * peaks.SHARED_MARGIN)
-    assert dram.plain_per_ns_all == pytest.approx(65 * peaks.SHARED_MARGIN)
+    streamed, plain = dram.mixtures
+    assert (streamed.stored, streamed.is_streamed, plain.stored, plain.is_streamed) == (0.5, True, 1, False)
+    assert streamed.bytes_per_ns_all == pytest.approx(70 * peaks.SHARED_MARGIN)
+    assert plain.bytes_per_ns_all == pytest.approx(65 * peaks.SHARED_MARGIN)
+    assert [m.bytes_per_ns for m in l2.mixtures] == [m.bytes_per_ns for m in dram.mixtures]
     assert (l1.core_bytes, l2.core_bytes, dram.core_bytes) == (1 << 15, 1 << 20, None)
 
 
 def test_a_shared_cache_is_as_large_as_others_leave_it() -> None:
     cache = Cache("L3", 480 << 20, 480 << 20)
     sets = ((1 << 14,), (4 << 20, 16 << 20, 120 << 20, 360 << 20), (1 << 30,))
-    rates = [Bandwidth(r, r, r) for r in (400, 40, 38, 25, 21, 19)]
+    rates = [bandwidth(r, r, r) for r in (400, 40, 38, 25, 21, 19)]
     one = memory_peaks.shared_out(sets, rates)
-    assert [b.read for b in one.best] == [400, 40, 21], "larger sets come from memory"
-    every = memory_peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (800, 80, 78, 60, 40, 39)])
+    assert [b[READ] for b in one.best] == [400, 40, 21], "larger sets come from memory"
+    every = memory_peaks.shared_out(sets, [bandwidth(r, r, r) for r in (800, 80, 78, 60, 40, 39)])
     assert (one.full_bytes, every.full_bytes) == (120 << 20, 360 << 20)
     inner = Cache("L1", 1 << 15, 1 << 16)
     assert memory_peaks.shortened((inner, cache), one, every) == (inner, Cache("L3", 360 << 20, 360 << 20))
-    as_said = memory_peaks.shared_out(sets, [Bandwidth(r, r, r) for r in (400, 40, 38, 37, 36, 19)])
+    disturbed = memory_peaks.shared_out(sets, [bandwidth(r, r, r) for r in (400, 40, 20, 38, 37, 19)])
+    assert disturbed.full_bytes is None, "a larger set is fast, and does not belong to memory"
+    assert [b[READ] for b in disturbed.best] == [400, 40, 19]
+    as_said = memory_peaks.shared_out(sets, [bandwidth(r, r, r) for r in (400, 40, 38, 37, 36, 19)])
     assert as_said.full_bytes is None
     assert memory_peaks.shortened((inner, cache), as_said, as_said) == (inner, cache)
 
 
 def test_rounds_are_repeated_while_they_get_better() -> None:
-    first = memory_peaks.better([], [Bandwidth(10, 20, 15), Bandwidth(5, 5, 5)])
+    first = memory_peaks.better([], [bandwidth(10, 20, 15), bandwidth(5, 5, 5)])
     assert memory_peaks.has_risen([], first)
-    second = memory_peaks.better(first, [Bandwidth(9, 30, 16), Bandwidth(5.1, 5, 5)])
-    assert second == [Bandwidth(10, 30, 16), Bandwidth(5.1, 5, 5)]
+    second = memory_peaks.better(first, [bandwidth(9, 30, 16), bandwidth(5.1, 5, 5)])
+    assert second == [bandwidth(10, 30, 16), bandwidth(5.1, 5, 5)]
     assert memory_peaks.has_risen(first, second)
     assert not memory_peaks.has_risen(
-        second, memory_peaks.better(second, [Bandwidth(10.1, 30, 16), Bandwidth(1, 1, 1)])
+        second, memory_peaks.better(second, [bandwidth(10.1, 30, 16), bandwidth(1, 1, 1)])
     )
 
 
@@ -230,6 +243,10 @@ def test_this_machine_is_described_completely(measured: tuple[CpuDevice, Path]) 
     capacities = [level.capacity_bytes for level in device.memory]
     assert capacities[-1] is None
     assert None not in capacities[:-1]
+    for level in device.memory:
+        mixtures = {(round(1 / m.stored), m.is_streamed) for m in level.mixtures}
+        assert mixtures == {(n, is_streamed) for n in (1, 2, 3) for is_streamed in (False, True)}
+        assert level.bytes_per_ns >= max((1 - m.stored) * m.bytes_per_ns for m in level.mixtures)
     rates = [level.bytes_per_ns_all for level in device.memory]
     assert rates == sorted(rates, reverse=True)
     assert load_device(path) == device
@@ -279,10 +296,15 @@ def test_measured_again_rates_only_rise(
     device = measured[0]
     first, *others = device.arithmetic
     inner, *outer = device.memory
+    first_mixture = inner.mixtures[0].model_copy(update={"bytes_per_ns": 1e6, "bytes_per_ns_all": 0.001})
+    mixtures = inner.mixtures[1:]
     mixed = device.model_copy(
         update={
             "arithmetic": (first.model_copy(update={"instructions_per_ns": 1000.0}), *others),
-            "memory": (inner.model_copy(update={"bytes_per_ns": 0.001, "mixed_per_ns": 1e6}), *outer),
+            "memory": (
+                inner.model_copy(update={"bytes_per_ns": 0.001, "mixtures": (first_mixture, *mixtures)}),
+                *outer,
+            ),
             "latencies": tuple(c.model_copy(update={"latency_ns": 9.0}) for c in device.latencies),
         }
     )
@@ -294,7 +316,9 @@ def test_measured_again_rates_only_rise(
     assert again.arithmetic[0].instructions_per_ns == 1000.0
     assert again.arithmetic[1:] == device.arithmetic[1:]
     assert again.memory[0].bytes_per_ns == device.memory[0].bytes_per_ns
-    assert again.memory[0].mixed_per_ns == 1e6
+    assert again.memory[0].mixtures[0].bytes_per_ns == 1e6
+    assert again.memory[0].mixtures[0].bytes_per_ns_all == inner.mixtures[0].bytes_per_ns_all
+    assert again.memory[0].mixtures[1:] == mixtures
     assert again.latencies == device.latencies
     assert characterize.local_device() == again
 
@@ -314,6 +338,8 @@ def test_a_time_below_the_bound_raises_the_description_for_good(
     for slower, faster in zip(before.memory, after.memory, strict=True):
         assert faster.bytes_per_ns_all == pytest.approx(1.25 * slower.bytes_per_ns_all)
         assert faster.capacity_bytes == slower.capacity_bytes
+        for few, many in zip(slower.mixtures, faster.mixtures, strict=True):
+            assert many.bytes_per_ns == pytest.approx(1.25 * few.bytes_per_ns)
     # The factor is that of the device of the run: less than what is known already changes nothing.
     assert characterize.raise_peaks(before, 1.1)
     assert characterize.local_device() == after

@@ -12,7 +12,7 @@ from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Engine, Instance, instantiate
-from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel
+from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel, Mixture
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
@@ -79,6 +79,15 @@ tiling: {i: [[2, 4]], j: [[16]], p: [[16]]}
 """
 """A product whose result is kept in memory and read again when all of it is there."""
 
+
+def mixtures(one: float, every: float, *shares: float, is_streamed: bool = False) -> tuple[Mixture, ...]:
+    """The same rates for each share of the bytes that are stored."""
+    return tuple(
+        Mixture(stored=share, is_streamed=is_streamed, bytes_per_ns=one, bytes_per_ns_all=every)
+        for share in shares
+    )
+
+
 DEVICE = CpuDevice(
     name="round",
     threads=2,
@@ -105,24 +114,21 @@ DEVICE = CpuDevice(
             capacity_bytes=1 << 16,
             bytes_per_ns=100,
             bytes_per_ns_all=200,
-            mixed_per_ns=150,
-            mixed_per_ns_all=300,
+            mixtures=mixtures(150, 300, 1 / 3, 1),
         ),
         MemoryLevel(
             name="L2",
             capacity_bytes=1 << 20,
             bytes_per_ns=50,
             bytes_per_ns_all=100,
-            mixed_per_ns=50,
-            mixed_per_ns_all=100,
+            mixtures=mixtures(50, 100, 1),
         ),
         MemoryLevel(
             name="DRAM",
             capacity_bytes=None,
             bytes_per_ns=10,
             bytes_per_ns_all=20,
-            mixed_per_ns=12,
-            mixed_per_ns_all=24,
+            mixtures=mixtures(12, 24, 1 / 6, 1),
         ),
     ),
 )
@@ -187,17 +193,29 @@ def native(text: str) -> Instance:
 def descent(
     instance: Instance, random: np.random.Generator, start: Candidate | None = None
 ) -> Iterator[Candidate]:
-    """The candidates of a random descent, the last one complete; each failing value is passed over."""
+    """The candidates of a random descent, the last one complete; what leads to nothing is passed over."""
     ordering = ordering_of(instance)
-    candidate = start or root(instance)
-    while True:
-        yield candidate
+
+    def children(candidate: Candidate) -> Iterator[Candidate]:
         branching = ordering.next(candidate)
         if branching is None:
             return
-        masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
-        children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
-        candidate = next(child for child in children if child is not None)
+        for i in random.permutation(len(branching.masks)):
+            child = instance.restrict(candidate, branching.variable, branching.masks[i])
+            if child is not None:
+                yield child
+
+    candidate = start or root(instance)
+    path, others = [candidate], [children(candidate)]
+    while ordering.next(path[-1]) is not None:
+        child = next(others[-1], None)
+        if child is not None:
+            path.append(child)
+            others.append(children(child))
+        else:
+            path.pop()
+            others.pop()
+    yield from path
 
 
 def any_descent(

@@ -20,7 +20,7 @@ from spacedsl.search.bounds.certain import LINE_BYTES
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.orderings import select_ordering
 
-from .linalg import AXPY, DEVICE, MATMUL, decide, instance_of, parse, root
+from .linalg import AXPY, DEVICE, MATMUL, decide, instance_of, mixtures, parse, root
 
 RULES = """
 set Passed subsetof Instructions:
@@ -109,8 +109,12 @@ def test_gaps_between_elements_count_in_loops_once_no_copy_can_close_them(space:
     assert terms(instance, copied)["DRAM bandwidth"] == strided["DRAM bandwidth"]
 
 
+STREAMED = (*mixtures(5, 10, 1 / 3, 1), *mixtures(12, 24, 1 / 6, 1, is_streamed=True))
+"""Stores through the caches take more than twice as long as those around them."""
+
+
 def test_a_store_that_may_go_around_the_caches_is_not_held_to_the_rate_of_ordinary_ones() -> None:
-    level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 5.0, "plain_per_ns_all": 10.0})
+    level = DEVICE.memory[-1].model_copy(update={"mixtures": STREAMED})
     device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
     instance = instance_of(AXPY)
     candidate, bound = root(instance), CpuBound(instance, device)
@@ -121,7 +125,7 @@ def test_a_store_that_may_go_around_the_caches_is_not_held_to_the_rate_of_ordina
 
 
 def test_loops_that_only_copy_may_store_around_the_caches(space: Path) -> None:
-    level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 5.0, "plain_per_ns_all": 10.0})
+    level = DEVICE.memory[-1].model_copy(update={"mixtures": STREAMED})
     device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
     instance = copying(space, AXPY)
     candidate = decide(instance, root(instance), "caching", "store_z", "CACHED")

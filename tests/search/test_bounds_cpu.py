@@ -22,7 +22,20 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.reductions import WINDOW
 
 from .executed import executed_time_ns
-from .linalg import AXPY, DEVICE, DOT, FEW, MATMUL, SCALED, decide, descent, instance_of, instance_under, root
+from .linalg import (
+    AXPY,
+    DEVICE,
+    DOT,
+    FEW,
+    MATMUL,
+    SCALED,
+    decide,
+    descent,
+    instance_of,
+    instance_under,
+    mixtures,
+    root,
+)
 
 AXPY_BYTES = 4 * 2**20
 CACHED_BYTES = 2**16 + 2**20
@@ -275,17 +288,19 @@ def test_threads_begin_their_share_when_they_are_awake() -> None:
 
 
 def test_stores_that_go_through_the_caches_share_a_slower_rate(tmp_path: Path) -> None:
-    level = DEVICE.memory[-1].model_copy(update={"plain_per_ns": 6, "plain_per_ns_all": 12})
+    level = DEVICE.memory[-1].model_copy(
+        update={"mixtures": (*mixtures(6, 12, 1), *mixtures(12, 24, 1 / 6, 1, is_streamed=True))}
+    )
     device = DEVICE.model_copy(update={"memory": (*DEVICE.memory[:-1], level)})
-    moved = 3 * AXPY_BYTES - CACHED_BYTES
+    loaded, stored = 2 * AXPY_BYTES, AXPY_BYTES - CACHED_BYTES
     choice = "choice enum route($inst in Singular):\n  value NONE:\n  value NT:\nend\n\nchoice enum dim_kind("
     # Another choice that streams, beside the one that the space has.
     free = instance_under(tmp_path, AXPY, ("choice enum dim_kind(", choice))
     bound = CpuBound(free, device)
     cached = decide(free, root(free), "caching", "store_z", "CACHED")
-    assert terms(bound, cached)["DRAM bandwidth"] == pytest.approx(moved / 24)
+    assert terms(bound, cached)["DRAM bandwidth"] == pytest.approx((loaded + stored) / 24)
     through = decide(free, cached, "route", "store_z", "NONE")
-    assert terms(bound, through)["DRAM bandwidth"] == pytest.approx(moved / 12)
+    assert terms(bound, through)["DRAM bandwidth"] == pytest.approx(loaded / 20 + stored / 12)
 
 
 def test_lanes_that_are_terms_of_one_sum_are_added_up() -> None:

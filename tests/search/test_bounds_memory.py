@@ -48,7 +48,8 @@ tiling: {i: [[2, 4]], j: [[4, 16]]}
 
 def bytes_loaded(bound: CpuBound, candidate: Candidate, level: str) -> int:
     (resource,) = (r for r in bound.resources if isinstance(r, Level) and r.level.name == level)
-    return resource.nbytes(bound._domains.view(candidate))[0]
+    loaded, _, again = resource.nbytes(bound._domains.view(candidate))
+    return max(0, loaded - resource.inner_bytes) + again
 
 
 def one_after_the_other(candidate: Candidate, earlier: str, later: str) -> Candidate | None:
