@@ -37,7 +37,7 @@ def unsound(machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         rules = rules.replace(rule, weaker)
     space = folder / "unsound.space"
     space.write_text(rules, "utf-8")
-    flags = ("--size", "m=1,n=1,k=16", "--space", space, "-n", 40, "--runs", folder / "runs", "--json")
+    flags = ("--size", "m=1,n=1,k=16", "--space", space, "-n", 80, "--runs", folder / "runs", "--json")
     ran = run("explore", MATMUL, *flags)
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)

@@ -57,7 +57,11 @@ def test_a_record_is_explained_by_its_decisions(explored: Run) -> None:
         (("--decide", "size(fma.q0) = 4"), 2, "fma.q0"),
         (("--time", "soon"), 2, "`soon` is not a length of time"),
         (("--decide", "size(fma.i2) = 2", "--decide", "size(load_A.i2) = 4"), 3, "the constraints refuse"),
-        (("--decide", "dim_kind(load_A.i0) = UNROLL"), 3, "unrolled copies: load_A has more than"),
+        (
+            ("--size", "m=64", *(f for d in "ip" for f in ("--decide", f"dim_kind(load_A.{d}0) = UNROLL"))),
+            3,
+            "unrolled copies: load_A has more than",
+        ),
     ],
 )
 def test_mistakes_are_answered(flags: tuple[str, ...], code: int, message: str) -> None:

@@ -294,9 +294,10 @@ def test_decisions_of_which_only_the_bound_sees_that_nothing_is_left_end_the_run
 ) -> None:
     small = MATMUL.with_name("matmul_small.yaml").read_text(encoding="utf-8").rstrip()
     kernel = tmp_path / "own.yaml"
-    unrolled = "decisions: [{choice: dim_kind, objects: [load_A.i0], values: [UNROLL]}]"
-    kernel.write_text(f"{small}\n{unrolled}\n", encoding="utf-8")
-    refused(run("explore", kernel, "--runs", tmp_path / "runs"), 3, "unrolled copies: load_A has more than")
+    unrolled = (f"{{choice: dim_kind, objects: [load_A.{dim}], values: [UNROLL]}}" for dim in ("i0", "p0"))
+    kernel.write_text(f"{small}\ndecisions: [{', '.join(unrolled)}]\n", encoding="utf-8")
+    flags = ("--size", "m=64", "--runs", tmp_path / "runs")
+    refused(run("explore", kernel, *flags), 3, "unrolled copies: load_A has more than")
     assert not (tmp_path / "runs").exists()
 
 
