@@ -67,7 +67,7 @@ def costs(level: MemoryLevel, threads: int, all_threads: int, *, is_plain: bool 
     Where no mixture was measured, stores are as fast as loads, and beside them.
     """
     read = byte_rate(level, threads, all_threads)
-    mixtures = [m for m in level.mixtures if m.stored and not (is_plain and m.is_streamed)]
+    mixtures = [m for m in level.mixtures if not (is_plain and m.is_streamed)]
     points = [(read, 0.0)]
     for mixture in mixtures:
         rate = byte_rate(mixture, threads, all_threads)
