@@ -15,8 +15,8 @@ With --runs the explorations are kept, and those that are already there are only
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import re
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ def _explorations(
     )
     for seed, policy, ordering in ways:
         way = " ".join(filter(None, (policy, ordering)))
-        runs = folder / kernel.name / f"{re.sub(r'[^a-z0-9]+', '-', way.lower())}-{seed}"
+        runs = folder / kernel.name / f"{_slug(policy, ordering)}-{seed}"
         kept = runs / "explored.json"
         if kept.exists():
             found.append(Explored(**json.loads(kept.read_text())))
@@ -138,6 +138,12 @@ def _explorations(
         found.append(explored)
         err.print(f"{kernel.name} {way} seed {seed}: {explored.reported_ns / 1e3:.4g} us")
     return found
+
+
+def _slug(policy: str, ordering: str) -> str:
+    """Of a folder. What is spelled out may be long: then it is a digest."""
+    named = ordering if ordering.isidentifier() else hashlib.sha256(ordering.encode()).hexdigest()[:8]
+    return f"{policy}-{named}" if ordering else policy
 
 
 def _explored(kernel: KernelFile, policy: str, ordering: str, result: api.Result, best: api.Best) -> Explored:
