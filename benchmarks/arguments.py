@@ -7,6 +7,7 @@ an exit code, and words for what stopped a benchmark, as `spacedsl` has them. No
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,12 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least 1")
     return int(text)
+
+
+def short_ordering(ordering: str) -> str:
+    """For tables and folders: its name, or a digest of what spells it out."""
+    is_name = not ordering or ordering.isidentifier()
+    return ordering if is_name else hashlib.sha256(ordering.encode()).hexdigest()[:8]
 
 
 def run(main: Callable[[], int | None]) -> NoReturn:

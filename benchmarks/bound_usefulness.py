@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import duration_s, existing_file, positive, run
+from benchmarks.arguments import duration_s, existing_file, positive, run, short_ordering
 from benchmarks.below import Below
 from spacedsl import api, record
 from spacedsl.api.problem import Problem, pose
@@ -203,7 +203,7 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
 
 def _orders(options: argparse.Namespace) -> dict[str, str | None]:
     """What `--ordering` takes, by what the table calls it."""
-    return {f"given {n}": spec for n, spec in enumerate(options.ordering, 1)} or _ORDERS
+    return {short_ordering(spec): spec for spec in options.ordering} or _ORDERS
 
 
 def _perfect(level: Level, times: Sequence[float], tolerance: float) -> str:

@@ -15,7 +15,6 @@ With --runs the explorations are kept, and those that are already there are only
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import statistics
 import tempfile
@@ -26,7 +25,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import duration_s, existing_file, new_file, positive, run
+from benchmarks.arguments import duration_s, existing_file, new_file, positive, run, short_ordering
 from benchmarks.tables import console, headed
 from spacedsl import api, record
 from spacedsl.api.exploration import DEFAULT_POLICY
@@ -115,8 +114,8 @@ def _explorations(
         options.ordering or [kernel.search.ordering or ""],
     )
     for seed, policy, ordering in ways:
-        way = " ".join(filter(None, (policy, ordering)))
-        runs = folder / kernel.name / f"{_slug(policy, ordering)}-{seed}"
+        way = " ".join(filter(None, (policy, short_ordering(ordering))))
+        runs = folder / kernel.name / f"{way.replace(' ', '-')}-{seed}"
         kept = runs / "explored.json"
         if kept.exists():
             found.append(Explored(**json.loads(kept.read_text())))
@@ -138,12 +137,6 @@ def _explorations(
         found.append(explored)
         err.print(f"{kernel.name} {way} seed {seed}: {explored.reported_ns / 1e3:.4g} us")
     return found
-
-
-def _slug(policy: str, ordering: str) -> str:
-    """Of a folder. What is spelled out may be long: then it is a digest."""
-    named = ordering if ordering.isidentifier() else hashlib.sha256(ordering.encode()).hexdigest()[:8]
-    return f"{policy}-{named}" if ordering else policy
 
 
 def _explored(kernel: KernelFile, policy: str, ordering: str, result: api.Result, best: api.Best) -> Explored:
@@ -235,16 +228,19 @@ def _show(compared: Sequence[Compared]) -> None:
         for each in sorted(group, key=lambda each: each.time_ns):
             run = each.explored
             table.add_row(
-                kernel, policy, ordering, str(run.seed),
+                kernel, policy, short_ordering(ordering), str(run.seed),
                 f"{each.time_ns / 1e3:.4g}", f"{each.time_ns / best_ns:.2f}",
                 f"{run.found_after_s:.0f} s", str(run.found_after), str(run.evaluations),
                 f"{run.share_cut:.1%}", str(sum(run.failures.values())), run.nest,
             )  # fmt: skip
         times = sorted(each.time_ns for each in group)
         spreads.add_row(
-            kernel, policy, ordering, str(len(times)), f"{times[0] / 1e3:.4g}",
+            kernel, policy, short_ordering(ordering), str(len(times)), f"{times[0] / 1e3:.4g}",
             f"{statistics.median(times) / best_ns:.2f}", f"{times[-1] / times[0]:.2f}",
         )  # fmt: skip
+    for ordering in dict.fromkeys(ordering for _, _, ordering in groups):
+        if short_ordering(ordering) != ordering:
+            console().print(f"{short_ordering(ordering)}: {ordering}")
     console().print(table)
     console().print(spreads)
 

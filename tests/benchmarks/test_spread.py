@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.spread import main, nest
 from spacedsl import record
 from spacedsl.kernels.kernel_file import load_kernel
@@ -29,3 +31,18 @@ def test_explorations_are_kept_and_the_nests_of_their_bests_make_up_the_kernel(t
     assert main(arguments) == 0
     assert sorted((tmp_path / "runs").rglob("best.json")) == records
     assert before.count('"seed"') == document.read_text().count('"seed"') == 2
+
+
+def test_orderings_are_compared_and_those_that_are_spelled_out_have_short_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(_KERNEL), "--seeds", "1", "--evaluations", "2", "--rounds", "1", "--size", "m=32"]
+    spelled = "dim_kind, size by 1 | 2"
+    arguments += ["--ordering", "default", "--ordering", spelled, "--runs", str(tmp_path)]
+    assert main(arguments) == 0
+    (digest,) = (
+        folder.name.split("-")[1] for folder in tmp_path.glob("*/near-*-0") if "default" not in folder.name
+    )
+    shown = capsys.readouterr().out
+    assert f"{digest}: {spelled}" in shown
+    assert shown.count(f" {digest} ") == 2, "in both tables"
