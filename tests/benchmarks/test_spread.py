@@ -37,7 +37,7 @@ def test_orderings_are_compared_and_those_that_are_spelled_out_have_short_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(_KERNEL), "--seeds", "1", "--evaluations", "2", "--rounds", "1", "--size", "m=32"]
-    spelled = "dim_kind, size by 1 | 2"
+    spelled = "dim_kind by LOOP | PARALLEL, size"
     arguments += ["--ordering", "default", "--ordering", spelled, "--runs", str(tmp_path)]
     assert main(arguments) == 0
     (digest,) = (
