@@ -30,7 +30,7 @@ from spacedsl.kernels.evaluation import Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
-from spacedsl.search.orderings import select_ordering
+from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.run import decided
 from spacedsl.search.state import is_violation
 
@@ -288,7 +288,9 @@ def examine(case: Case, leaves: int, random: np.random.Generator, folder: Path) 
 def _leaves(
     problem: Problem, bound: CpuBound, start: Bounded, count: int, random: np.random.Generator
 ) -> list[Bounded]:
-    descent = Descent(problem.instance, select_ordering(problem.instance, problem.space), bound)
+    ordering = select_ordering(problem.instance, problem.space)
+    rollouts = select_rollouts(problem.instance, problem.space)
+    descent = Descent(problem.instance, ordering, bound, rollouts=rollouts)
     ends = (descent.rollout(descent.expand(start), Cut(None, 1.0), random) for _ in range(count))
     found = {end.end.candidate.vector.tobytes(): end.end for end in ends if isinstance(end, Implementation)}
     return list(found.values())

@@ -41,7 +41,7 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Descent
-from spacedsl.search.orderings import select_ordering
+from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")
@@ -185,7 +185,8 @@ def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
     root = Bounded(problem.root, bound(problem.root))
     for name, spec in _orders(options).items():
         ordering = select_ordering(problem.instance, problem.space, spec)
-        descent = Descent(problem.instance, ordering, bound)
+        rollouts = select_rollouts(problem.instance, problem.space, spec)
+        descent = Descent(problem.instance, ordering, bound, rollouts=rollouts)
         walk = Walk(descent, best.time_ns, np.random.default_rng(options.seed))
         level = asked(walk.levels(root, options.nodes), options.nodes)
         shown = ""

@@ -37,7 +37,7 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.events import Event, NewBest
 from spacedsl.search.neighbours import Neighbourhood
-from spacedsl.search.orderings import select_ordering
+from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.partitions import partitions
 from spacedsl.search.policies import near
 from spacedsl.search.run import Options, Search, decided
@@ -96,7 +96,10 @@ def _rows(
     """One for each way; all of the same implementation."""
     instance = problem.instance
     descent = Descent(
-        instance, select_ordering(instance, problem.space, None), CpuBound(instance, problem.device)
+        instance,
+        select_ordering(instance, problem.space),
+        CpuBound(instance, problem.device),
+        rollouts=select_rollouts(instance, problem.space),
     )
     last: list[NewBest] = []
 
@@ -109,6 +112,7 @@ def _rows(
         bound=descent.bound,
         evaluator=evaluator,
         ordering=descent.ordering,
+        rollouts=descent.rollouts,
         policy=near(),
         options=Options(seed=options.seed, evaluations=options.after),
         decisions=problem.kernel.decisions,

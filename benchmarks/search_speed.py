@@ -33,7 +33,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.orderings import select_ordering
+from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
 
@@ -98,7 +98,8 @@ def _searched(problem: Problem, batch: int, options: argparse.Namespace) -> tupl
             problem.instance,
             bound=CpuBound(problem.instance, problem.device),
             evaluator=evaluator,
-            ordering=select_ordering(problem.instance, problem.space, None),
+            ordering=select_ordering(problem.instance, problem.space),
+            rollouts=select_rollouts(problem.instance, problem.space),
             policy=POLICIES[options.policy](),
             options=Options(seed=options.seed, seconds=options.time, contenders=1, batch=batch),
             decisions=problem.kernel.decisions,

@@ -102,6 +102,8 @@ class Descent:
     bound: Bound
     repairs: int = 64
     """Dead ends that a rollout repairs before it gives up."""
+    rollouts: Ordering | None = None
+    """In which order a rollout takes what a node leaves open; None: in that of the tree."""
 
     def needed_ns(self, candidate: Candidate) -> float:
         """What all resources need, one after the other.
@@ -159,7 +161,7 @@ class Descent:
                     if dead_ends > self.repairs:
                         return GivenUp(refuted.refused)
                 continue
-            branching = self.ordering.next(child.candidate)
+            branching = (self.rollouts or self.ordering).next(child.candidate)
             if branching is None:
                 steps = tuple(Step(frame.variable.index, frame.taken) for frame in frames)
                 return Implementation(child, steps, refuted.refused)

@@ -157,6 +157,12 @@ def select_ordering(instance: Instance, space: lang.Space, spec: str | None = No
     return StaticOrdering(instance, space, ordering.items if ordering else ())
 
 
+def select_rollouts(instance: Instance, space: lang.Space, spec: str | None = None) -> Ordering | None:
+    """The order of rollouts where the tree has the space's own: its `rollout`. None: that of the tree."""
+    is_own = spec is None or spec.strip() == "default"
+    return select_ordering(instance, space, "rollout") if is_own and "rollout" in space.orderings else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """The ids of the objects that variables stand for, and those that another variable cannot have."""

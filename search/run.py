@@ -107,6 +107,7 @@ class Search:
         bound: Bound,
         evaluator: Evaluator,
         ordering: Ordering,
+        rollouts: Ordering | None = None,
         policy: Policy,
         options: Options,
         decisions: Sequence[Decision] = (),
@@ -123,7 +124,7 @@ class Search:
         self._store = store
         self._emit = listener
         self._clock = clock
-        descent = Descent(instance, ordering, bound, options.repairs)
+        descent = Descent(instance, ordering, bound, options.repairs, rollouts)
         self._drawing = Drawing(descent, policy, partitions(instance))
         self._rng = np.random.default_rng(options.seed)
         self._lowered: dict[str, Lowered | Outcome] = {}

@@ -168,7 +168,7 @@ LARGE_BYTES = 1 << 20
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_matrix_product",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -233,15 +233,6 @@ class Instruction:
         if made is None or made.access is None or len(made.reloads) > 1:
             return False
         return made.is_large and not made.access.tensor.is_output
-
-    @property
-    def is_matrix_product(self) -> bool:
-        """Whether it is a reduction each of whose operands several of its sums use."""
-        operands = [o for o in self.operands if isinstance(o, Value)]
-        free = set(self.free_dims)
-        return bool(self.reduced_dims) and all(
-            not free.issubset(user for _, user in operand.mapping) for operand in operands
-        )
 
     @property
     def combine(self) -> Combine | None:

@@ -52,7 +52,7 @@ from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, Failed, NewBest, Violation
-from spacedsl.search.orderings import select_ordering
+from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.run import Options, Search
 from spacedsl.search.store import About, Store, new_folder
@@ -265,6 +265,7 @@ def _search(problem: Problem, bound: CpuBound, about: About, store: Store, on_ev
         bound=bound,
         evaluator=evaluator,
         ordering=select_ordering(problem.instance, problem.space, about.ordering),
+        rollouts=select_rollouts(problem.instance, problem.space, about.ordering),
         policy=POLICIES[about.policy](),
         options=Options(seed=about.seed, seconds=about.seconds, evaluations=about.evaluations),
         decisions=problem.kernel.decisions,

@@ -11,7 +11,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Variable
 from spacedsl.language import load_space
 from spacedsl.language.space import EnumChoice, Space
-from spacedsl.search.orderings import Ordering, select_ordering
+from spacedsl.search.orderings import Ordering, select_ordering, select_rollouts
 from tests.search.toy import ToyCandidate, ToyInstance, ToyObject
 
 SPACE = """
@@ -183,3 +183,20 @@ def test_all_mistakes_of_an_ordering_are_reported_at_once(space: Space) -> None:
     with pytest.raises(DiagnosticError) as caught:
         select_ordering(Things(space), space, "sise, order by X, colour")
     assert len(caught.value.diagnostics) == 2
+
+
+def test_rollouts_have_an_order_of_their_own_beside_that_of_the_space_alone(
+    space: Space, tmp_path: Path
+) -> None:
+    file = tmp_path / "rollout.space"
+    file.write_text(SPACE + "ordering rollout:\n  order\nend\n")
+    with_rollout = load_space(file)
+    instance, candidate = root(with_rollout)
+    for spec in (None, "default", " default "):
+        rollouts = select_rollouts(instance, with_rollout, spec)
+        assert rollouts is not None
+        first = rollouts.next(candidate)
+        assert first is not None and first.variable.choice == "order"
+    assert select_rollouts(instance, with_rollout, "reverse") is None
+    assert select_rollouts(instance, with_rollout, "size") is None
+    assert select_rollouts(Things(space), space) is None

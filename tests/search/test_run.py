@@ -16,6 +16,7 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.events import Evaluated, Event, Failed, Finished, NewBest, Progress, Violation
+from spacedsl.search.orderings import Branching
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop
 from spacedsl.search.run import Options
@@ -358,6 +359,25 @@ def test_progress_tells_the_truth_at_every_step() -> None:
     shares = [step.share_cut for step in steps]
     assert shares == sorted(shares)
     assert math.isinf(steps[-1].least_bound_ns)
+
+
+def test_rollouts_go_on_from_a_node_in_an_order_of_their_own() -> None:
+    instance = ToyInstance([2, 2, 2, 2])
+    in_order = InOrder(instance)
+
+    class Backwards:
+        def next(self, candidate: Candidate) -> Branching | None:
+            masks = [candidate.mask(variable) for variable in instance.variables]
+            last = max((i for i, mask in enumerate(masks) if mask.bit_count() > 1), default=None)
+            return None if last is None else Branching(instance.variables[last], (1, 2))
+
+    root = instance.root()
+    assert root is not None
+    for rollouts, wanted in ((None, [0, 1, 2, 3]), (Backwards(), [0, 3, 2, 1])):
+        descent = Descent(instance, in_order, NoBound(), rollouts=rollouts)
+        end = descent.rollout(descent.expand(Bounded(root, 0.0)), Cut(None, 1.0), np.random.default_rng(1))
+        assert isinstance(end, Implementation)
+        assert [step.variable for step in end.steps] == wanted
 
 
 def test_rollouts_repair_dead_ends_by_trying_another_value() -> None:
