@@ -39,7 +39,8 @@ def test_half_of_all_random_descents_fuse_such_loops_and_none_is_refuted_later(n
     kernel = load_kernel(LIBRARY / f"{name}.yaml", {}).backbone
     instance = instantiate(compile_space(load_space(LINALG_SPACE)), kernel, DEVICE, Engine.NATIVE)
     dim = next(d for d in kernel.dimensions if d.revisited_by)
-    ordering, random, fused = select_ordering(instance, instance.space), np.random.default_rng(1), 0
+    ordering = select_ordering(instance, instance.space, "rollout")
+    random, fused = np.random.default_rng(1), 0
     for _ in range(24):
         candidate = instance.root()
         while candidate is not None and (branching := ordering.next(candidate)) is not None:

@@ -158,7 +158,9 @@ def instance_of(text: str, device: CpuDevice = DEVICE) -> Instance:
     return instantiate(compiled(), parse(text).backbone, device, Engine.NATIVE)
 
 
-def instance_under(folder: Path, text: str, *changes: tuple[str, str]) -> Instance:
+def instance_under(
+    folder: Path, text: str, *changes: tuple[str, str], device: CpuDevice = DEVICE
+) -> Instance:
     """An instance of a kernel under changed rules: pairs of old and new text of `linalg.space`."""
     rules = LINALG_SPACE.read_text(encoding="utf-8")
     for old, new in changes:
@@ -166,7 +168,7 @@ def instance_under(folder: Path, text: str, *changes: tuple[str, str]) -> Instan
         rules = rules.replace(old, new)
     space = folder / "changed.space"
     space.write_text(rules, encoding="utf-8")
-    return instantiate(compile_space(load_space(space)), parse(text).backbone, DEVICE)
+    return instantiate(compile_space(load_space(space)), parse(text).backbone, device)
 
 
 def root(instance: Instance) -> Candidate:

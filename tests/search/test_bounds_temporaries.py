@@ -121,7 +121,7 @@ def test_elements_may_be_taken_out_of_the_vectors_that_are_copied() -> None:
         assert decided is not None, (choice, names, value)
         candidate = decided
     random = np.random.default_rng(1)
-    chosen = select_ordering(instance, compiled().space)
+    chosen = select_ordering(instance, compiled().space, "rollout")
     while (branching := chosen.next(candidate)) is not None:
         masks = [branching.masks[i] for i in random.permutation(len(branching.masks))]
         children = (instance.restrict(candidate, branching.variable, mask) for mask in masks)
