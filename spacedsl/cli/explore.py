@@ -65,7 +65,8 @@ def explore(
             "--ordering",
             metavar="NAME|ITEMS",
             help="Which decision is taken next: an ordering of the space, `declaration`, or items such as "
-            "`order by MERGED | NESTED, size($d) for $d in Dimensions`. Default: `default`.",
+            "`order by MERGED | NESTED, size($d) for $d in Dimensions`. Default: `default`, and `rollout` "
+            "for what is drawn at random.",
         ),
     ] = None,
     policy: Annotated[
