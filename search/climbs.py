@@ -7,6 +7,7 @@ many of them are valid. It is part of the fold over what happened: nothing is dr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from spacedsl.kernels.evaluation import Timing
@@ -34,6 +35,10 @@ class Climb:
     """The best time that counted as better."""
     idle: int = 0
     """Evaluations since then."""
+    champion: str | None = None
+    """The code that was the fastest when the fastest were measured side by side."""
+    stale: int = 0
+    """Evaluations since it seemed to be."""
 
     def after(self, iteration: int, timing: Timing | None, iterations: int) -> Climb:
         """The climb after an iteration's evaluation, which failed where there is no timing.
@@ -43,12 +48,24 @@ class Climb:
         if iteration < self.first:
             return self
         valid = self.valid + (timing is not None)
+        now = replace(self, valid=valid, stale=self.stale + 1)
         if timing is not None and timing.time_ns < (1 - GAIN) * self.best_ns:
-            return Climb(self.first, valid, timing.time_ns)
+            return replace(now, best_ns=timing.time_ns, idle=0)
         if self.idle + 1 == PATIENCE:
             return Climb(iterations + 1)
-        return Climb(self.first, valid, self.best_ns, self.idle + 1)
+        return replace(now, idle=self.idle + 1)
 
-    def remeasured(self, best_ns: float) -> Climb:
-        """The climb once its fastest implementations were measured again, side by side."""
-        return replace(self, best_ns=best_ns)
+    def remeasured(self, times_ns: Mapping[str, float], iterations: int) -> Climb:
+        """The climb once some of its implementations, the champion among them, were measured side by side.
+
+        `times_ns`: by code; `iterations`: as in `after`. Where the machine is at times faster, there is
+        always something that seems better: it is, if it beats the champion at the same moment.
+        """
+        if not times_ns:
+            return replace(self, best_ns=math.inf)
+        fastest = min(times_ns, key=lambda digest: times_ns[digest])
+        best_ns = times_ns[fastest]
+        before_ns = math.inf if self.champion is None else times_ns.get(self.champion, math.inf)
+        if best_ns < (1 - GAIN) * before_ns:
+            return replace(self, best_ns=best_ns, champion=fastest, stale=min(self.idle, self.stale))
+        return Climb(iterations + 1) if self.stale >= PATIENCE else replace(self, best_ns=best_ns)

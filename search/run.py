@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -219,7 +218,7 @@ class Search:
                 if state.waiting:
                     self._evaluate(state, root, started)
                 elif state.is_doubtful:
-                    self._judge(state, root, list(islice(state.fastest(), DOUBTED)))
+                    self._judge(state, root, state.doubted(DOUBTED))
                 else:
                     self._draw(state, started)
             except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import math
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
@@ -149,6 +149,12 @@ class State:
         """The implementations of this climb, fastest first, with distinct code."""
         return (c for c in chain(self.contenders, self.reserve) if c.iteration >= self.climb.first)
 
+    def doubted(self, count: int) -> list[Contender]:
+        """The fastest of this climb, and the one that was when they were last measured again."""
+        champion = [c for c in self.fastest() if c.digest == self.climb.champion]
+        fastest = list(islice(self.fastest(), count))
+        return [*fastest, *(c for c in champion if c not in fastest)]
+
     @property
     def is_doubtful(self) -> bool:
         """Whether nothing was better for so long that what seems to be the fastest may have been lucky."""
@@ -270,6 +276,7 @@ class State:
         that are as fast are promoted, and where no contender is left, the next ones.
         """
         new, best = comparison.outcomes, self.best
+        is_of_climb = any(contender.digest in new for contender in self.fastest())
         self.compared = self.evaluations
         self.known.update(new)
         self.trials = [replace(t, outcome=new.get(t.digest, t.outcome)) for t in self.trials]
@@ -290,8 +297,10 @@ class State:
             self.contenders = self.reserve[: self.kept_contenders]
             del self.reserve[: self.kept_contenders]
         self.tree.recut(self.best_ns, self.tree.scale)
-        fastest = next(self.fastest(), None)
-        self.climb = self.climb.remeasured(math.inf if fastest is None else fastest.timing.time_ns)
+        if is_of_climb:
+            again = [c for c in self.fastest() if c.digest in new] or list(islice(self.fastest(), 1))
+            times_ns = {c.digest: c.timing.time_ns for c in again}
+            self.climb = self.climb.remeasured(times_ns, self.iterations)
         if self.best is None or (best is not None and best.digest == self.best.digest):
             return events
         return [*events, self._new_best(self.best)]
