@@ -38,6 +38,7 @@ from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Descent
@@ -153,6 +154,7 @@ def fastest_below(
     families = walk.families(root, level.depth - 1, part)
     left = [child.candidate for family in families for child, is_left in family if is_left]
     known = decided(problem.instance, problem.root, best.decisions)
+    assert isinstance(problem.device, CpuDevice)
     with CpuEvaluator(problem.kernel, problem.device) as evaluator:
         enough_ns = options.tolerance * walk.cut_ns
         looking = Below(walk.descent, evaluator, known, enough_ns, options.tries, walk.random)

@@ -80,9 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     err = Console(stderr=True)
     for path in options.kernels:
         kernel = load_kernel(path, parse_sizes(options.size))
-        problem = pose(kernel, kernel.space, local_device(progress=err.print), lambda event: None)
+        device = local_device(progress=err.print)
+        problem = pose(kernel, kernel.space, device, lambda event: None)
         with machine_lock(), tempfile.TemporaryDirectory() as folder:
-            evaluator = CpuEvaluator(kernel, problem.device, Measuring(lock=Path(folder, "lock")))
+            evaluator = CpuEvaluator(kernel, device, Measuring(lock=Path(folder, "lock")))
             for row in _rows(problem, evaluator, options):
                 table.add_row(kernel.name, *row)
                 err.print(kernel.name, *row)
@@ -98,7 +99,7 @@ def _rows(
     descent = Descent(
         instance,
         select_ordering(instance, problem.space),
-        CpuBound(instance, problem.device),
+        CpuBound(instance, evaluator.device),
         rollouts=select_rollouts(instance, problem.space),
     )
     last: list[NewBest] = []

@@ -30,6 +30,7 @@ from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
@@ -92,11 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _searched(problem: Problem, batch: int, options: argparse.Namespace) -> tuple[str, ...]:
+    device = problem.device
+    assert isinstance(device, CpuDevice)
     with machine_lock(), tempfile.TemporaryDirectory() as folder:
-        evaluator = Watched(problem.kernel, problem.device, Measuring(lock=Path(folder, "lock")))
+        evaluator = Watched(problem.kernel, device, Measuring(lock=Path(folder, "lock")))
         result = Search(
             problem.instance,
-            bound=CpuBound(problem.instance, problem.device),
+            bound=CpuBound(problem.instance, device),
             evaluator=evaluator,
             ordering=select_ordering(problem.instance, problem.space),
             rollouts=select_rollouts(problem.instance, problem.space),

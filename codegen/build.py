@@ -119,18 +119,20 @@ def build_library(
     compiler: Compiler | None = None,
     *,
     timeout_s: float = BUILD_TIMEOUT_S,
+    flags: tuple[str, ...] | None = None,
     extra_flags: tuple[str, ...] = (),
 ) -> Path:
     """Compiles `code` to the shared library `library`, and leaves nothing half-made.
 
-    Raises `BuildError`, and `EnvironmentLack` where there is no room for it.
+    `flags`: in place of `FLAGS`. Raises `BuildError`, and `EnvironmentLack` where there is no room for it.
     """
     compiler = compiler or find_compiler()
     with scratch_folder(library.parent) as folder:
         source, result = folder / "code.c", folder / "code.so"
         with writing_to(library.parent):
             source.write_text(code, encoding="utf-8")
-        command = [*compiler.command, *compiler.flags, *extra_flags, "-o", str(result), str(source)]
+        said = compiler.flags if flags is None else flags
+        command = [*compiler.command, *said, *extra_flags, "-o", str(result), str(source)]
         status, messages = _run_group(command, folder, timeout_s)
         if status is None:
             raise BuildError(f"the compiler was killed after {timeout_s:g} s", timed_out=True)

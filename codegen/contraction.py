@@ -15,8 +15,10 @@ from spacedsl.codegen.parts import map_loads, operands, shared_loops
 from spacedsl.codegen.program import (
     Ahead,
     Assign,
+    Barrier,
     Branch,
     Expression,
+    Grid,
     Index,
     Load,
     Loop,
@@ -27,6 +29,7 @@ from spacedsl.codegen.program import (
     Program,
     Statement,
     Store,
+    Where,
     type_of,
 )
 from spacedsl.kernels.linalg.tensors import Tensor
@@ -158,7 +161,7 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                 return Branch(variable, limit, *blocks)
             case Assign():
                 return replace(statement, value=map_loads(statement.value, load))
-            case Prefetch():
+            case Prefetch() | Grid() | Barrier() | Where():
                 return statement
             case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index

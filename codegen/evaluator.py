@@ -20,21 +20,17 @@ from types import TracebackType
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import BuildError, build_library, find_compiler
 from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.cases import NotFiniteError, not_finite
-from spacedsl.codegen.fork_server import Setup
-from spacedsl.codegen.harness import harness_library
 from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
-from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
-from spacedsl.codegen.memory import check_memory, flush_bytes, scratch_bytes
+from spacedsl.codegen.memory import flush_bytes
 from spacedsl.codegen.names import entry_name
-from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
+from spacedsl.codegen.process import WorkerFailure
 from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise
 from spacedsl.codegen.verify import VerificationError, verify
-from spacedsl.diagnostics import DiagnosticError
+from spacedsl.codegen.workers import Workers
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
@@ -59,32 +55,27 @@ class CpuEvaluator:
     waited_s: float = field(default=0.0, init=False)
     """How long other processes have kept this one from building and measuring."""
     _waiting_since_s: float | None = field(default=None, init=False)
-    _server: ForkServer | None = field(default=None, init=False)
-    _worker: WorkerProcess | None = field(default=None, init=False)
+    workers: Workers = field(init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
     _built: dict[Lowered, Path | BuildError] = field(default_factory=dict, init=False)
     """Libraries, or why there are none; in a folder that `_ahead` removes."""
 
-    def open(self) -> None:
-        """Makes the test cases, starts a worker.
+    def __post_init__(self) -> None:
+        self.workers = Workers(self.kernel, flush_bytes(self.kernel, self.device), self.options)
 
-        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory, `DiagnosticError`
-        for a kernel whose results are not finite.
-        """
+    def open(self) -> None:
+        """Makes the test cases, starts a worker; raises what `Workers.ready` does."""
         sweep()
         find_compiler()
         try:
-            self._ready_worker()
+            self.workers.ready()
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         self._forget_built()
-        self._drop_worker()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        self.workers.close()
 
     def __enter__(self) -> CpuEvaluator:
         self.open()
@@ -140,15 +131,15 @@ class CpuEvaluator:
             except BuildError as error:
                 return _not_built(error)
             except WorkerFailure as error:
-                self._drop_worker()
+                self.workers.drop()
                 return Outcome(None, error.failure, error.message)
             except KeyboardInterrupt:
                 # The worker may still answer what nobody waits for.
-                self._drop_worker()
+                self.workers.drop()
                 raise
 
     def _measured(self, library: Path, best_ns: float | None) -> Timing:
-        server, worker = self._ready_worker()
+        server, worker = self.workers.ready()
         return Measurement(worker, server.cases, library, self._symbol, self.options, best_ns).timing()
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
@@ -177,7 +168,7 @@ class CpuEvaluator:
         self, libraries: dict[int, Path]
     ) -> tuple[tuple[int, WorkerFailure] | None, dict[int, Timing]]:
         """Timings of all contenders, or the one that failed and how."""
-        server, worker = self._ready_worker()
+        server, worker = self.workers.ready()
         measurements: dict[int, Measurement] = {}
         turn = -1
         try:
@@ -199,10 +190,10 @@ class CpuEvaluator:
             for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
                 measurement.finish()
         except WorkerFailure as failure:
-            self._drop_worker()
+            self.workers.drop()
             return (turn, failure), {}
         except KeyboardInterrupt:
-            self._drop_worker()
+            self.workers.drop()
             raise
         return None, {n: summarise(m.samples_ns or m.first_ns) for n, m in measurements.items()}
 
@@ -228,44 +219,9 @@ class CpuEvaluator:
         with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
             return list(compilers.map(built, programs))
 
-    def _ready_worker(self) -> tuple[ForkServer, WorkerProcess]:
-        """Both alive; after `close` and after a death they are started again."""
-        try:
-            if self._server is None or not self._server.is_alive:
-                self.close()
-                check_memory(self.kernel, self.device)
-                with scratch_folder() as folder:
-                    self._server = ForkServer(self._setup(folder))
-            if self._worker is not None and not self._worker.is_alive:
-                self._drop_worker()
-            if self._worker is None:
-                self._worker = WorkerProcess(self._server)
-        except WorkerFailure as error:
-            raise EnvironmentLack(f"a worker process cannot be started: {error.message}") from None
-        except NotFiniteError as error:
-            raise DiagnosticError([not_finite(self.kernel, error.line)]) from None
-        return self._server, self._worker
-
     def _forget_built(self) -> None:
         self._built = {}
         self._ahead.close()
-
-    def _drop_worker(self) -> None:
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
-    def _setup(self, folder: Path) -> Setup:
-        """`folder`: for what the server loads when it starts, and nobody reads again."""
-        return Setup(
-            kernel_text=self.kernel.text,
-            kernel_path=self.kernel.path,
-            sizes=dict(self.kernel.sizes),
-            seed=self.options.seed,
-            harness=harness_library(self.kernel.backbone, find_compiler(), folder),
-            flush_bytes=flush_bytes(self.kernel, self.device),
-            memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
-        )
 
 
 def _not_built(error: BuildError) -> Outcome:

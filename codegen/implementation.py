@@ -7,6 +7,7 @@ there is a candidate of it. What program the decisions make is for `nest.py` and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -60,36 +61,71 @@ class Implementation(Protocol):
         ...
 
 
-_VALUES = {
+class GridImplementation(Implementation, Protocol):
+    """The decisions about an implementation for a GPU. Kinds are LOOP, UNROLL, VECTOR, THREAD and BLOCK."""
+
+    def is_shared(self, instruction: Instruction) -> bool:
+        """Whether the value goes through memory that the threads of a block share."""
+        ...
+
+    def thread_stride(self, dim: Dimension) -> int:
+        """Of a THREAD dimension: thread t of a block runs iteration t / stride % size."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What lowering for a target reads of a space."""
+
+    values: Mapping[str, tuple[str, ...]]
+    """Of enums, those for which there is code. A space may do without some of them."""
+    needed: Mapping[str, int]
+    """Choices without which there is no code, and how many objects each is about."""
+    optional: Mapping[str, int]
+    """What a space need not decide."""
+
+
+_SAME: Mapping[str, tuple[str, ...]] = {
     "order": ("BEFORE", "AFTER", "INNER", "OUTER", "MERGED"),
-    "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
     "remainder": ("NONE", "PEELED", "GUARDED"),
     "accumulation": ("CHAINED", "SPLIT"),
-    "caching": ("CACHED", "STREAMED"),
-    "storage": ("REGISTERS", "TEMPORARY"),
-    "prefetch": ("NONE", "AHEAD", "NEXT"),
-    "copying": ("BEFORE", "UNDER"),
 }
-"""Values for which there is code. A space may do without some of them."""
 
-_NEEDED = {"size": 1, "dim_kind": 1, "order": 2}
-"""Choices without which there is no code, and how many objects each is about."""
+FOR_CPU = Vocabulary(
+    values={
+        **_SAME,
+        "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
+        "storage": ("REGISTERS", "TEMPORARY"),
+        "caching": ("CACHED", "STREAMED"),
+        "prefetch": ("NONE", "AHEAD", "NEXT"),
+        "copying": ("BEFORE", "UNDER"),
+    },
+    needed={"size": 1, "dim_kind": 1, "order": 2},
+    optional={"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1, "copying": 1},
+)
 
-_OPTIONAL = {"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1, "copying": 1}
-"""What a space need not decide."""
+FOR_GRIDS = Vocabulary(
+    values={
+        **_SAME,
+        "dim_kind": ("LOOP", "UNROLL", "VECTOR", "THREAD", "BLOCK"),
+        "storage": ("REGISTERS", "SHARED", "GLOBAL"),
+    },
+    needed={"size": 1, "dim_kind": 1, "order": 2, "thread_stride": 1},
+    optional={"storage": 1, "remainder": 1, "accumulation": 1},
+)
 
 
-def check_decisions(space: Space, source: Source) -> None:
-    """Raises `DiagnosticError` unless a space decides what lowering reads, and nothing that it does not know.
+def check_decisions(space: Space, source: Source, read: Vocabulary = FOR_CPU) -> None:
+    """Raises `DiagnosticError` unless a space decides what is read, and nothing that lowering does not know.
 
     `source` is the text of the space: where something is missing.
     """
     report: list[Diagnostic] = []
-    for name, arity in (_NEEDED | _OPTIONAL).items():
+    for name, arity in {**read.needed, **read.optional}.items():
         choice = space.choices.get(name)
-        if choice is None and name in _OPTIONAL:
+        if choice is None and name in read.optional:
             continue
-        kind = EnumChoice if name in _VALUES else IntegerChoice
+        kind = EnumChoice if name in read.values else IntegerChoice
         if not isinstance(choice, kind) or len(choice.params) != arity:
             span = choice.span if choice is not None else Span(source, 0, min(1, len(source.text)))
             wanted = f"{'an enum' if kind is EnumChoice else 'an integer'} choice `{name}` of {arity}"
@@ -97,9 +133,9 @@ def check_decisions(space: Space, source: Source) -> None:
             report.append(Diagnostic("SP420", message, span))
         elif isinstance(choice, EnumChoice):
             for value in choice.values:
-                if value not in _VALUES[name]:
+                if value not in read.values[name]:
                     message = f"there is no code for the value `{value}` of `{name}`"
-                    hint = f"values with code are {', '.join(_VALUES[name])}"
+                    hint = f"values with code are {', '.join(read.values[name])}"
                     report.append(Diagnostic("SP420", message, choice.span, hint))
     if report:
         raise DiagnosticError(report)
@@ -133,7 +169,13 @@ class CandidateImplementation:
         return self._decided("remainder", dim, "NONE") == "GUARDED"
 
     def is_stored(self, instruction: Instruction) -> bool:
-        return self._decided("storage", instruction, "REGISTERS") == "TEMPORARY"
+        return self._decided("storage", instruction, "REGISTERS") != "REGISTERS"
+
+    def is_shared(self, instruction: Instruction) -> bool:
+        return self._decided("storage", instruction, "REGISTERS") == "SHARED"
+
+    def thread_stride(self, dim: Dimension) -> int:
+        return int(self.candidate.value("thread_stride", dim))
 
     def prefetch(self, load: Instruction) -> str:
         return self._decided("prefetch", load, "NONE")

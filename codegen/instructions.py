@@ -27,6 +27,7 @@ from spacedsl.codegen.program import (
     FirstLane,
     Fma,
     Index,
+    Lane,
     LaneReduction,
     Load,
     Max,
@@ -34,6 +35,7 @@ from spacedsl.codegen.program import (
     Mul,
     Neg,
     Number,
+    Pack,
     ParameterValue,
     PartialLoad,
     PartialStore,
@@ -174,16 +176,38 @@ class Instructions:
         mapping: tuple[tuple[Dimension, Dimension], ...],
         place: Place,
     ) -> Expression:
-        unrolled = {m: i for m, u in mapping if isinstance(i := place.get(u), int)}
+        lanes, used = self.registers.lanes(user), self.registers.vector_dim(user)
+        made = next((m for m, u in mapping if u is used), None)
+        if used is not None and made is not None and self.implementation.kind(made) == "UNROLL":
+            # Each lane is a register of its own; those that are not used repeat the last one.
+            part = place.get(used)
+            last = part.count - 1 if isinstance(part, Lanes) else lanes - 1
+            numbers = (min(lane, last) for lane in range(lanes))
+            return Pack(tuple(self.one(user, maker, mapping, {**place, used: n}, 1) for n in numbers))
+        return self.one(user, maker, mapping, place, lanes)
+
+    def one(
+        self,
+        user: Instruction,
+        maker: Instruction,
+        mapping: tuple[tuple[Dimension, Dimension], ...],
+        place: Place,
+        lanes: int,
+    ) -> Expression:
+        """What one instance of `maker` made, as so many lanes."""
+        vector = self.registers.vector_dim(maker)
+        unrolled = {m: i for m, u in mapping if isinstance(i := place.get(u), int) and m is not vector}
         if maker.reduced_dims:
             # Every iteration of the reduced dimensions ends in the same register.
             unrolled |= dict.fromkeys(maker.reduced_dims, 0)
         value, partials = self.result(maker, unrolled)
-        lanes, vector = self.registers.lanes(user), self.registers.vector_dim(maker)
         if partials is not None and partials.lanes > 1:
             return _spread(LaneReduction(value, partials.combine), lanes)
         if type_of(value).lanes == 1:
             return _spread(value, lanes)
+        number = next((place.get(u) for m, u in mapping if m is vector), None)
+        if isinstance(number, int):
+            return _spread(Lane(value, number), lanes)
         if (vector, self.registers.vector_dim(user)) not in mapping or type_of(value).lanes != lanes:
             raise LoweringError(f"the lanes of {maker!r} are not those of {user!r}, which uses its value")
         return value

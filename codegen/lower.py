@@ -1,8 +1,8 @@
-"""Lowering: a kernel's backbone and the decisions about it become a program tree.
+"""Lowering for CPUs: a kernel's backbone and the decisions about it become a program tree.
 
 In: a `Kernel` and an `Implementation` of it. Out: a `Program`, not yet verified. LOOP and PARALLEL
-dimensions become loops, parallel ones inside each other a single one; UNROLL dimensions are expanded, so that
-every instance of an instruction has a register of its own (`registers.py`); VECTOR dimensions become lanes.
+dimensions become loops, parallel ones inside each other a single one; UNROLL dimensions are expanded
+(`expansion.py`), so that every instance of an instruction has a register of its own (`registers.py`).
 Where a tile is not whole (`remainder.py`), registers are all the same. Memory of the program's own is then
 made as small as its loops allow. What an instance does is for `instructions.py`.
 """
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Lanes, Place, Position, loop_variable
+from spacedsl.codegen.addresses import Place, Position, loop_variable
 from spacedsl.codegen.contraction import contract
 from spacedsl.codegen.copying import Copying, asked, copyings, share, turning_loop
+from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Node, nest
@@ -52,7 +53,7 @@ def _is_ahead(maker: Instruction, implementation: Implementation) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lowering:
+class _Lowering(Expansion):
     kernel: Kernel
     implementation: Implementation
     names: UniqueNames
@@ -68,33 +69,12 @@ class _Lowering:
         shared = (t for t in self.temporaries.values() if not t.is_private)
         return (*self.kernel.scratch, *(Scratch(t.tensor, t.has_padding) for t in shared))
 
-    def block(self, nodes: tuple[Node, ...], place: Place) -> tuple[Statement, ...]:
-        statements: list[Statement] = []
-        for node in nodes:
-            if isinstance(node, Instruction):
-                statements += self.instructions.statements(node, place)
-            else:
-                statements += self.fused(node, place)
-        return tuple(statements)
-
-    def fused(self, node: Fused, place: Place) -> tuple[Statement, ...]:
-        if node.kind == "UNROLL":
-            indices = range(node.first, node.first + node.size)
-            copies = [self.block(node.body, _enter(place, node, index)) for index in indices]
-            return tuple(statement for copy in copies for statement in copy)
-        if node.kind == "VECTOR":
-            for inner in node.body:
-                if isinstance(inner, Fused) or not set(node.dims) & set(inner.dims):
-                    raise LoweringError(
-                        f"{inner!r} cannot be nested in the vector dimension {node.dims[0]!r}"
-                    )
-            is_whole = node.size == self.implementation.size(node.dims[0])
-            return self.block(node.body, place if is_whole else _enter(place, node, Lanes(node.size)))
+    def counted(self, node: Fused, place: Place) -> tuple[Statement, ...]:
         if node.kind == "PARALLEL":
             return (self.shared_out(node, place),)
         if node.kind != "LOOP":
             raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
-        variable, first = self.variable(node), self.first(node, _enter(place, node, Position(0)))
+        variable, first = self.variable(node), self.first(node, enter(place, node, Position(0)))
         return (*first, Loop(variable, node.size, self.iteration((node,), (variable,), place)))
 
     def shared_out(self, node: Fused, place: Place) -> ParallelLoop:
@@ -111,7 +91,7 @@ class _Lowering:
             body = (ParallelLoop(variable, each.size, body),)
         if any(each in self.copyings for each in nodes if len(nodes) > 1):
             raise LoweringError(f"{node.dims!r} copy ahead, and are shared out with others")
-        first = self.first(node, _enter(place, node, variables[0]))
+        first = self.first(node, enter(place, node, variables[0]))
         if first and node.last is not None:
             first = (Branch(variables[0], node.size - 1, first, ()),)
         combined = self.registers.combined(node.dims)
@@ -139,7 +119,7 @@ class _Lowering:
         if not variables:
             return self.block(nodes, place)
         node, (variable, *others) = _only(nodes), variables
-        inside = _enter(place, node, variable)
+        inside = enter(place, node, variable)
         requested = self.requests.get(node, ())
         prefetches = (prefetch for request in requested for prefetch in request.statements(inside))
         moved = {n for copying in self.copyings.get(node, ()) for n in copying.nest}
@@ -167,7 +147,3 @@ def _only(nodes: tuple[Node, ...]) -> Fused:
         case (Fused() as node,):
             return node
     raise LoweringError(f"parallel dimensions lie in a parallel one beside something else: {nodes!r}")
-
-
-def _enter(place: Place, node: Fused, at: str | int | Position | Lanes) -> Place:
-    return {**place, **dict.fromkeys(node.dims, at)}

@@ -1,7 +1,7 @@
 """Memory: what the test cases of a kernel take, and what this machine gives.
 
-In: a kernel file, a device; /proc, the control groups and limits of this process. Out: numbers of bytes, and
-a diagnostic where the one is more than the other, before anything is allocated.
+In: a kernel file, what displaces the caches; /proc, the control groups and limits of this process. Out:
+numbers of bytes, and a diagnostic where the one is more than the other, before anything is allocated.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ class Room:
     limit: str
 
 
-def check_memory(kernel: KernelFile, device: CpuDevice) -> None:
-    """Raises `TooLargeError`, at the largest tensor, where the test cases cannot be held."""
-    needed, room = needed_bytes(kernel, device), available_memory()
+def check_memory(kernel: KernelFile, flush: int) -> None:
+    """Raises `TooLargeError`, at the largest tensor, where the test cases cannot be held.
+
+    `flush`: bytes of the array that displaces the caches.
+    """
+    needed, room = needed_bytes(kernel, flush), available_memory()
     if needed <= room.nbytes:
         return
     largest = max(kernel.backbone.tensors, key=lambda t: t.nbytes)
@@ -50,7 +53,7 @@ def check_memory(kernel: KernelFile, device: CpuDevice) -> None:
     raise TooLargeError([Diagnostic("KF046", message, place, "smaller sizes, or more memory")])
 
 
-def needed_bytes(kernel: KernelFile, device: CpuDevice) -> int:
+def needed_bytes(kernel: KernelFile, flush: int) -> int:
     """Of all test cases, the outputs of a worker and the array that flushes caches, guard pages included.
 
     Never too little; too much by the results of test cases that turn out not to be exact.
@@ -58,7 +61,6 @@ def needed_bytes(kernel: KernelFile, device: CpuDevice) -> int:
     tensors = kernel.backbone.tensors
     one_case = sum(mapped_bytes(t.nbytes) for t in tensors)
     outputs = sum(mapped_bytes(t.nbytes) for t in tensors if t.is_output)
-    flush = flush_bytes(kernel, device)
     scratch = scratch_bytes(kernel)
     return most_calls(kernel.backbone) * one_case + outputs + scratch + (mapped_bytes(flush) if flush else 0)
 

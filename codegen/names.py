@@ -26,13 +26,35 @@ _RESERVED = """
     noexcept not not_eq operator or or_eq private protected public reinterpret_cast requires static_cast
     template this throw try typeid typename using virtual wchar_t xor xor_eq
 
+    threadIdx blockIdx blockDim gridDim warpSize shared_memory check LAUNCH CUDA_TWIN dim3
+
     in begin end arguments pool thread partial int32_t int64_t uint32_t kill_dependency NULL CSIGNAL
 """
-"""Of C11; of later ones, and of GNU C; of C++; of the generated file and the headers that it includes."""
+"""Of C11; of later ones, and of GNU C; of C++; of CUDA; of the generated file and its headers."""
 
 _WORDS = frozenset(_RESERVED.split())
 
-_FAMILIES = (_PREFIX, "pool_", "f32", "f64", "i32", "scratch_", "atomic_", "pthread_", "sched_")
+_FAMILIES = (
+    _PREFIX,
+    "pool_",
+    "f32",
+    "f64",
+    "i32",
+    "scratch_",
+    "atomic_",
+    "pthread_",
+    "sched_",
+    "cuda",
+    "twin_",
+    "make_",
+    "float2",
+    "float4",
+    "double2",
+    "uint2",
+    "uint4",
+    "ushort2",
+    "ushort4",
+)
 """Beginnings of names that the generated file and its headers declare."""
 
 _MACRO = re.compile("[A-Z][A-Z0-9]*_")

@@ -23,6 +23,8 @@ from spacedsl.codegen.program import (
     Expression,
     FirstLane,
     Fma,
+    Grid,
+    Lane,
     LaneReduction,
     Load,
     Loop,
@@ -30,6 +32,7 @@ from spacedsl.codegen.program import (
     Min,
     Mul,
     Neg,
+    Pack,
     ParallelLoop,
     PartialLoad,
     PartialStore,
@@ -37,14 +40,16 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Sub,
+    Where,
 )
 from spacedsl.kernels.linalg.tensors import Tensor
 
 
 def own_memory(program: Program) -> tuple[Tensor, ...]:
-    """Arrays that are no arguments: of the program, and of each thread in a parallel loop."""
+    """Arrays that are no arguments: of the program, of each thread in a parallel loop, of each block."""
     private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
-    return (*(s.tensor for s in program.scratch), *private)
+    shared = (t for s in program.body if isinstance(s, Grid) for t in s.shared)
+    return (*(s.tensor for s in program.scratch), *private, *shared)
 
 
 def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
@@ -59,8 +64,10 @@ def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks that a statement consists of."""
     match statement:
-        case Loop(_, _, body) | Ahead(_, _, body):
+        case Loop(_, _, body) | Ahead(_, _, body) | Where(_, body):
             return (body,)
+        case Grid():
+            return (statement.body,)
         case ParallelLoop():
             return (statement.first, statement.body)
         case Branch(_, _, body, otherwise):
@@ -80,8 +87,10 @@ def statements(body: Sequence[Statement]) -> Iterator[Statement]:
 def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
     match expression:
-        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value):
+        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value) | Lane(value):
             return (value,)
+        case Pack(values):
+            return values
         case Neg(value) | Apply(_, value):
             return (value,)
         case Fma(a, b, c):
@@ -113,6 +122,8 @@ def map_loads(
     """The expression with each load in it changed."""
     if isinstance(expression, Load | PartialLoad):
         return change(expression)
+    if isinstance(expression, Pack):
+        return Pack(tuple(map_loads(value, change) for value in expression.values))
     parts: dict[str, Any] = {
         field.name: map_loads(part, change)
         for field in fields(expression)

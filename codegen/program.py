@@ -6,12 +6,14 @@ by `c_printer.py`. Nothing is decided or optimised here.
     Program    = name, tensors, parameters, body, scratch
     Statement  = Loop(variable, extent, body)
                | ParallelLoop(variable, extent, body, combined, private, first)
+               | Grid(name, blocks, threads, coordinates, shared, body) | Barrier | Where(spans, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
                | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, is_near)
     Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
+               | Lane(value, number) | Pack(values)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride) + sum(Share), in elements
     Share      = (of a loop variable + ahead) % modulus / divisor * stride, in elements
@@ -24,6 +26,11 @@ and what they end with is combined with the register outside, in an order of its
 streamed goes around the caches. Vectors are `lanes` neighbours in memory, of which partial accesses touch
 the first `count` and no other. A prefetch changes nothing but the time that later loads take.
 `scratch` is memory that belongs to the program and keeps its values between calls.
+
+A program for a GPU consists of grids, one after the other. Each of its blocks has `shared` arrays of its own
+and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
+others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. What lies
+in a `Where` is done by some of the threads; registers that are assigned there belong to the block around it.
 """
 
 from __future__ import annotations
@@ -152,6 +159,21 @@ class Blend:
 
 
 @dataclass(frozen=True, slots=True)
+class Lane:
+    """One lane of a vector."""
+
+    value: Expression
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A vector of these scalars."""
+
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Fma:
     """a * b + c, rounded once where the machine can."""
 
@@ -216,7 +238,7 @@ class Apply:
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
     Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
-    | Convert | Fma | Binary | Neg | Apply
+    | Lane | Pack | Convert | Fma | Binary | Neg | Apply
 )  # fmt: skip
 
 
@@ -308,7 +330,45 @@ class ParallelLoop:
     """What each thread does before its first iteration, where the variable has the value of that one."""
 
 
-Statement = Loop | ParallelLoop | Branch | Ahead | Assign | Store | PartialStore | Prefetch
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A variable of a grid: the number of a block, or of a thread in its block, / `stride` % `extent`."""
+
+    variable: str
+    is_block: bool
+    stride: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A kernel of a GPU: each of `blocks` blocks runs `body` in `threads` threads."""
+
+    name: str
+    blocks: int
+    threads: int
+    coordinates: tuple[Coordinate, ...]
+    shared: tuple[Tensor, ...]
+    """Arrays of which each block has one of its own. It finds nothing in them."""
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a block are here before any of them goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """`body` in some threads: for all (low, high, period), low <= number % period < high."""
+
+    spans: tuple[tuple[int, int, int], ...]
+    body: tuple[Statement, ...]
+
+
+Statement = (
+    Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | Prefetch
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +391,10 @@ def type_of(expression: Expression) -> Type:
             return Type(type_of(value).dtype, lanes)
         case LaneReduction(value):
             return Type(type_of(value).dtype)
+        case Lane(value):
+            return Type(type_of(value).dtype)
+        case Pack(values):
+            return Type(type_of(values[0]).dtype, len(values))
         case Convert(value, dtype):
             return Type(dtype, type_of(value).lanes)
         case Add(value) | Sub(value) | Mul(value) | Div(value) | Max(value) | Min(value):

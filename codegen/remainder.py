@@ -8,8 +8,8 @@ structure, in which no level goes beyond the extent of its index. With an index 
 
 The tile of 7 is divided in the same way: fewer iterations of its loops, fewer unrolled copies, fewer lanes
 of a vector. All of these numbers are constants. A parallel loop is always guarded, so that threads share the
-last tile, too; a level inside a tile that is not whole is always peeled. What a vector of fewer lanes is in
-registers and in memory is for `instructions.py`.
+last tile, too, and so are blocks and threads of a GPU; another level inside a tile that is not whole is
+always peeled. What a vector of fewer lanes is in registers and in memory is for `instructions.py`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ def divide(tree: tuple[Node, ...], kernel: Kernel, implementation: Implementatio
     return _Division(implementation).block(tree, limits)
 
 
+_AT_ONCE = ("PARALLEL", "BLOCK", "THREAD")
+"""Kinds of dimensions whose iterations run at the same time: the last one has no place behind the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Division:
     implementation: Implementation
@@ -64,9 +68,9 @@ class _Division:
         if not rest:
             return (replace(node, size=whole, body=body),)
         last = self.inside(node, limits, rest)
-        if node.kind == "PARALLEL" and not whole:
+        if node.kind in _AT_ONCE and not whole:
             return (replace(node, size=1, body=last),)
-        is_guarded = node.kind == "PARALLEL" or (
+        is_guarded = node.kind in _AT_ONCE or (
             node.kind == "LOOP" and node.dims[0].level == 0 and self.implementation.is_guarded(node.dims[0])
         )
         if is_guarded and whole:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.parts import operands, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
@@ -19,15 +19,19 @@ from spacedsl.codegen.program import (
     Ahead,
     Apply,
     Assign,
+    Barrier,
     Blend,
     Branch,
     Broadcast,
     Convert,
+    Coordinate,
     Div,
     Expression,
     FirstLane,
     Fma,
+    Grid,
     Index,
+    Lane,
     LaneReduction,
     Load,
     Loop,
@@ -36,6 +40,7 @@ from spacedsl.codegen.program import (
     Mul,
     Neg,
     Number,
+    Pack,
     ParallelLoop,
     ParameterValue,
     PartialLoad,
@@ -47,6 +52,7 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
     Type,
+    Where,
     type_of,
 )
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
@@ -76,7 +82,9 @@ def _check_names(program: Program) -> None:
     taken: set[str] = set()
     arguments = [t.name for t in program.tensors] + [p.name for p in program.parameters]
     arguments += [t.name for t in own_memory(program)]
-    loops = (s.variable for s in statements(program.body) if isinstance(s, Loop | ParallelLoop))
+    loops = [s.variable for s in statements(program.body) if isinstance(s, Loop | ParallelLoop)]
+    grids = [s for s in program.body if isinstance(s, Grid)]
+    loops += [name for g in grids for name in (g.name, *(c.variable for c in g.coordinates))]
     for name in (*arguments, *loops):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")
@@ -94,7 +102,11 @@ class _Scope:
     parallel: tuple[str, ...] = ()
     """The variables of parallel loops around it."""
     private: Mapping[str, Tensor] = field(default_factory=dict)
-    """Arrays that each thread has of its own."""
+    """Arrays that each thread has of its own, or each block."""
+    threads: Mapping[str, Coordinate] = field(default_factory=dict)
+    """Coordinates of the threads of a grid, which are loops, too."""
+    is_for_some: bool = False
+    """Whether only some threads of a block come here."""
 
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
         loops = {**self.loops, loop.variable: range(loop.extent)}
@@ -102,12 +114,20 @@ class _Scope:
             registers = {p.register.name: p.register.type for p in loop.combined}
             own = {**self.private, **{t.name: t for t in loop.private}}
             return _Scope(loops, registers, (*self.parallel, loop.variable), own)
-        return _Scope(loops, dict(self.registers), self.parallel, self.private)
+        return replace(self, loops=loops, registers=dict(self.registers))
 
     def where(self, variable: str, iterations: range) -> _Scope:
         """Some of the iterations of a loop around this place."""
-        loops = {**self.loops, variable: iterations}
-        return _Scope(loops, dict(self.registers), self.parallel, self.private)
+        return replace(self, loops={**self.loops, variable: iterations}, registers=dict(self.registers))
+
+    def within(self, spans: Sequence[tuple[int, int, int]]) -> _Scope:
+        """Some of the threads of a block. What they assign is visible around them."""
+        loops = dict(self.loops)
+        for low, high, period in spans:
+            for name, coordinate in self.threads.items():
+                if coordinate.stride * coordinate.extent == period:
+                    loops[name] = range(low // coordinate.stride, -(-high // coordinate.stride))
+        return replace(self, loops=loops, is_for_some=True)
 
 
 class _Checker:
@@ -131,6 +151,16 @@ class _Checker:
                     self.parallel(statement, scope)
                     self.block(statement.first, scope.inside(statement))
                 self.block(statement.body, scope.inside(statement))
+            case Grid():
+                self.grid(statement, scope)
+            case Barrier():
+                if not scope.threads or scope.is_for_some:
+                    raise VerificationError("a barrier that not all threads of a block come to")
+            case Where(spans, body):
+                for low, high, period in spans:
+                    if not 0 <= low < high <= period or high - low == period:
+                        raise VerificationError(f"threads {low} to {high - 1} of {period}: none, or all")
+                self.block(body, scope.within(spans))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
                 if not around.start < limit < around.stop:
@@ -152,6 +182,21 @@ class _Checker:
                 self.store(tensor, index, value, _part(type_of(value), count), scope)
             case Prefetch(tensor, index):
                 self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
+
+    def grid(self, grid: Grid, scope: _Scope) -> None:
+        """It is outermost; blocks and threads are as many as their coordinates count."""
+        if scope.loops or scope.registers:
+            raise VerificationError(f"grid {grid.name} is not outermost")
+        blocks = math.prod(c.extent for c in grid.coordinates if c.is_block)
+        if blocks != grid.blocks:
+            raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks with {blocks} coordinates")
+        for c in grid.coordinates:
+            if not c.is_block and (c.stride < 1 or c.stride * c.extent > grid.threads):
+                raise VerificationError(f"coordinate {c.variable} takes more threads than there are")
+        loops = {c.variable: range(c.extent) for c in grid.coordinates}
+        own = {t.name: t for t in grid.shared}
+        threads = {c.variable: c for c in grid.coordinates if not c.is_block}
+        self.block(grid.body, _Scope(loops, private=own, threads=threads))
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
@@ -188,7 +233,8 @@ class _Checker:
                 raise VerificationError(
                     f"all iterations of parallel loop {variable} store to the same {name}"
                 )
-        self.writes[name] += len(lanes) * math.prod(map(len, scope.loops.values()))
+        moving = {v: i for v, i in scope.loops.items() if v not in scope.threads or v in strides}
+        self.writes[name] += len(lanes) * math.prod(map(len, moving.values()))
 
     def prefetch(self, name: str, variables: Sequence[str], scope: _Scope) -> None:
         """Any address will do; memory of the program's own is left to the caches."""
@@ -201,7 +247,9 @@ class _Checker:
     def expression(self, expression: Expression, scope: _Scope) -> Type:
         """The expression's type, after checking all of it."""
         types = [self.expression(part, scope) for part in operands(expression)]
-        if not isinstance(expression, Convert | Broadcast) and any(not t.dtype.has_arithmetic for t in types):
+        if not isinstance(expression, Convert | Broadcast | Lane | Pack) and any(
+            not t.dtype.has_arithmetic for t in types
+        ):
             raise VerificationError(f"there is no arithmetic in {types[0]}")
         match expression:
             case Register(name, kind):
@@ -221,6 +269,12 @@ class _Checker:
             case Number(_, kind):
                 if kind.lanes != 1:
                     raise VerificationError("a number is a scalar")
+            case Lane(_, number):
+                if not number < types[0].lanes or types[0].lanes == 1:
+                    raise VerificationError(f"there is no lane {number} in {types[0]}")
+            case Pack():
+                if len(set(types)) != 1 or types[0].lanes != 1 or len(types) < 2:
+                    raise VerificationError(f"no vector: {', '.join(map(str, types))}")
             case Broadcast(_, lanes) | FirstLane(_, lanes):
                 if types[0].lanes != 1 or lanes < 2:
                     raise VerificationError(f"{types[0]} cannot be spread over {lanes} lanes")

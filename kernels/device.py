@@ -1,18 +1,20 @@
 """Descriptions of the machines that kernels run on.
 
 In: a YAML file (shipped in `devices/`, or measured here and kept in the user's data folder), checked against
-the models below. Out: a frozen `CpuDevice`, read by spaces (`$device`), bounds and code generation.
+the models below, or that of `gpu_device.py`. Out: a frozen `CpuDevice` or `GpuDevice`, read by spaces
+(`$device`), bounds and code generation.
 Rates are per nanosecond, so that a time in ns is a count divided by a rate.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, in_order
+from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.validation import closest, read_model
 from spacedsl.language.host import exposed
@@ -111,15 +113,40 @@ class CpuDevice(_Frozen):
     """Version line of the compiler that the rates hold for."""
 
 
-def load_device(path: Path) -> CpuDevice:
-    """Reads and checks a description.
+Device = CpuDevice | GpuDevice
+
+
+def load_any_device(path: Path) -> Device:
+    """Reads and checks a description, of a GPU where its `kind` says so.
 
     Raises `OSError` where the file cannot be read, `DiagnosticError` (DV..) with all that is wrong in it.
     """
     document = parse_document(Source.read(path), "DV")
-    device, report = read_model(CpuDevice, document, "DV")
-    if device is not None:
-        report = (*report, *_inconsistencies(device, document))
+    is_gpu = isinstance(document.data, dict) and document.data.get("kind") == "gpu"
+    return _checked(GpuDevice, document) if is_gpu else _checked(CpuDevice, document)
+
+
+def load_device(path: Path) -> CpuDevice:
+    """The same, of a CPU alone."""
+    return _checked(CpuDevice, parse_document(Source.read(path), "DV"))
+
+
+def load_gpu(path: Path) -> GpuDevice:
+    """The same, of a GPU alone."""
+    return _checked(GpuDevice, parse_document(Source.read(path), "DV"))
+
+
+def gpus() -> dict[str, Path]:
+    """The descriptions of GPUs that are shipped, by what they are called on a command line."""
+    return {path.stem: path for path in sorted(DEVICES.glob("*.yaml")) if path.stem != "generic-x86-64"}
+
+
+D = TypeVar("D", bound=CpuDevice | GpuDevice)
+
+
+def _checked(model: type[D], document: Document) -> D:
+    device, found = read_model(model, document, "DV")
+    report = (*found, *(_inconsistencies(device, document) if isinstance(device, CpuDevice) else ()))
     if device is None or report:
         raise DiagnosticError(in_order(report))
     return device

@@ -1,7 +1,7 @@
 """What editors know of kernel and device files: JSON Schemas, made from the models that read them.
 
-In: the models of `schema.py` and `device.py`. Out: schemas as text. The copies that are stored beside this
-module are written by `python -m spacedsl.kernels.json_schema`.
+In: the models of `schema.py`, `device.py` and `gpu_device.py`. Out: schemas as text. The copies that are
+stored beside this module are written by `python -m spacedsl.kernels.json_schema`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, TypeAdapter
 
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.schema import KernelEntry, PlainEntry
 
 FileKind = Literal["kernel", "device"]
@@ -30,7 +31,7 @@ def json_schema(kind: FileKind) -> str:
     """The JSON Schema of a kind of file."""
     models: Mapping[FileKind, TypeAdapter[Any]] = {
         "kernel": TypeAdapter(Annotated[KernelEntry | PlainEntry, Field(discriminator="backbone")]),
-        "device": TypeAdapter(CpuDevice),
+        "device": TypeAdapter(Annotated[CpuDevice | GpuDevice, Field(discriminator="kind")]),
     }
     return json.dumps({"$schema": _DRAFT, **models[kind].json_schema()}, indent=2) + "\n"
 

@@ -23,14 +23,26 @@ from spacedsl.kernels.expression import Assignment
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.tensors import DType
-from spacedsl.kernels.linalg.tiling import Tiling, in_panels, inferred_factors, of_rows, tiling
+from spacedsl.kernels.linalg.tiling import (
+    Tiling,
+    in_panels,
+    inferred_factors,
+    inferred_grid_factors,
+    of_rows,
+    tiling,
+)
 from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry
 from spacedsl.kernels.validation import closest, read_model
 
-LINALG_SPACE = Path(__file__).resolve().parent / "spaces" / "linalg.space"
+_SPACES = Path(__file__).resolve().parent / "spaces"
+
+LINALG_SPACE = _SPACES / "linalg.space"
+"""The rules of dense linear algebra on CPUs, and on GPUs those of the next one."""
+
+CUDA_SPACE = _SPACES / "linalg_cuda.space"
 
 MOST_LEVELS = 6
 """Of a tiling, inside the outermost."""
@@ -43,11 +55,16 @@ class SizeOverrideError(ValueError):
     """A size from the command line that the file does not have, or that is out of range."""
 
 
+Kind = Literal["cpu", "gpu"]
+"""Of machines: an index has other levels on a GPU, where the file does not name any."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
     """The `search:` block; None where the file says nothing."""
 
     target: str | None = None
+    device: str | None = None
     time_s: float | None = None
     evaluations: int | None = None
     ordering: str | None = None
@@ -72,25 +89,41 @@ class KernelFile:
     decisions: tuple[Decision, ...]
     """Fixed by the file, to be applied to the root."""
     search: SearchOptions
+    kind: Kind = "cpu"
+    """Of machines, that levels are for."""
+
+    def made_for(self, kind: Kind) -> KernelFile:
+        """The same file, with the levels of its indices as they are on a kind of machine."""
+        if kind == self.kind:
+            return self
+        return check_kernel(Source(str(self.path), self.text), self.path, self.sizes, kind)
+
+    def space_for(self, kind: Kind) -> Path:
+        """The rules for a kind of machine: those that the file names, or the usual ones."""
+        return CUDA_SPACE if kind == "gpu" and self.space == LINALG_SPACE else self.space
 
 
-def load_kernel(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> KernelFile:
+def load_kernel(
+    path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+) -> KernelFile:
     """Reads and checks a kernel file; `sizes` replace those of the same name in the file.
 
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
     `DiagnosticError` with all that is wrong in the file.
     """
-    return check_kernel(Source.read(path), path, sizes)
+    return check_kernel(Source.read(path), path, sizes, kind)
 
 
-def check_kernel(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> KernelFile:
+def check_kernel(
+    source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+) -> KernelFile:
     """The same for a text that has been read; `path` is where `space:` starts from."""
     document = parse_document(source, "KF")
     _check_backbone(document)
     entry, shape_report = read_model(KernelEntry, document, "KF")
     if entry is None:
         raise DiagnosticError(in_order(shape_report))
-    return _Loader(document, entry, list(shape_report)).load(path, _override(entry, sizes))
+    return _Loader(document, entry, list(shape_report), kind).load(path, _override(entry, sizes))
 
 
 class Written(Protocol):
@@ -136,7 +169,8 @@ def _override(entry: KernelEntry, sizes: Mapping[str, int]) -> Mapping[str, int]
 class _Loader:
     """The stages of one load and their common list of diagnostics."""
 
-    def __init__(self, document: Document, entry: KernelEntry, report: list[Diagnostic]) -> None:
+    def __init__(self, document: Document, entry: KernelEntry, report: list[Diagnostic], kind: Kind) -> None:
+        self.kind = kind
         self.document = document
         self.entry = entry
         self.report = report
@@ -176,6 +210,7 @@ class _Loader:
             space=space,
             decisions=decisions,
             search=search,
+            kind=self.kind,
         )
 
     def assignments(self) -> tuple[Assignment, ...] | None:
@@ -219,7 +254,10 @@ class _Loader:
                 continue
             factors = self.entry.tiling.get(index)
             if factors is None:
-                inferred = inferred_factors(extent, index not in free, index in panels, index in rows)
+                if self.kind == "gpu":
+                    inferred = inferred_grid_factors(extent, index not in free)
+                else:
+                    inferred = inferred_factors(extent, index not in free, index in panels, index in rows)
                 offered: Tiling | None = tiling(extent, inferred)
             else:
                 offered = self.given_tiling(index, extent, factors)
@@ -258,7 +296,7 @@ class _Loader:
                 hint = "for example `10m`, `90s`, `1h30m`, or a number of seconds"
                 self.error("KF042", "this is no span of time", "search", "time", hint=hint)
         return SearchOptions(
-            entry.target, time_s, entry.evaluations, entry.ordering, entry.policy, entry.seed
+            entry.target, entry.device, time_s, entry.evaluations, entry.ordering, entry.policy, entry.seed
         )
 
     def space(self, path: Path) -> Path:

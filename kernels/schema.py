@@ -59,10 +59,12 @@ class DecisionEntry(_Entry):
 class SearchEntry(_Entry):
     """Defaults of the search; the command line wins."""
 
-    target: Literal["cpu"] | None = None
+    target: Literal["cpu", "cuda"] | None = None
     time: StrictStr | StrictInt | StrictFloat | None = None
     """Budget: `10m`, `90s`, `1h30m`, or a number of seconds."""
     evaluations: StrictInt | None = Field(default=None, ge=1)
+    device: StrictStr | None = None
+    """A GPU: `h100`, or the file of one."""
     ordering: StrictStr | None = None
     policy: StrictStr | None = None
     seed: StrictInt | None = Field(default=None, ge=0)

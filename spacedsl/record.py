@@ -40,7 +40,7 @@ class SpaceRecord(_Frozen):
 
 class CodeRecord(_Frozen):
     digest: str | None
-    """SHA-256 of the C code; None where none could be made."""
+    """SHA-256 of the code; None where none could be made."""
     generator: str
     """SHA-256 of the code generator's sources."""
     compiler: str
@@ -59,7 +59,7 @@ class Record(_Frozen):
     schema_version: Literal[1] = Field(default=1, alias="schema")
     kernel: KernelRecord
     space: SpaceRecord
-    target: Literal["cpu"]
+    target: Literal["cpu", "cuda"]
     device: dict[str, Any]
     """The description that the space was instantiated with."""
     code: CodeRecord
@@ -74,7 +74,8 @@ class MeasuredRecord(Record):
 
     time_ns: float = Field(gt=0)
     time_ci_ns: tuple[float, float]
-    samples: int = Field(ge=1)
+    samples: int = Field(ge=0)
+    """0 where the time is that of a model: no GPU has run it."""
     bound_ns: float = Field(ge=0)
     verified: Literal[True]
     """Code is timed only after its results were compared with the reference."""

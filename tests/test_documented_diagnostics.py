@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from spacedsl import record
-from spacedsl.api import exploration
+from spacedsl.api import targets
 from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
 from spacedsl.codegen import memory
@@ -29,9 +29,10 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, 
 from spacedsl.engine.instance import instantiate
 from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_device
-from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
+from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import check_file
 from spacedsl.language.spelled import spelled_ordering
+from tests.rules import rules_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs/diagnostics.md", ROOT / "docs/kernel-diagnostics.md")
@@ -114,7 +115,7 @@ Check = Callable[[str, str, Path], tuple[Diagnostic, ...]]
 def _check_with(load: Callable[[Path], object], name: str) -> Check:
     def check(text: str, code: str, folder: Path) -> tuple[Diagnostic, ...]:
         (folder / name).write_text(text, encoding="utf-8")
-        (folder / "other.space").write_text(LINALG_SPACE.read_text(encoding="utf-8"), encoding="utf-8")
+        (folder / "other.space").write_text(rules_of(), encoding="utf-8")
         try:
             load(folder / name)
         except DiagnosticError as error:
@@ -130,13 +131,13 @@ def _load(path: Path) -> None:
     with patch.object(
         memory, "available_memory", return_value=memory.Room(16 << 30, "MemAvailable of the system")
     ):
-        memory.check_memory(kernel, device)
+        memory.check_memory(kernel, memory.flush_bytes(kernel, device))
     try:
         next(make_cases(kernel, np.random.default_rng(0)))
     except NotFiniteError as error:
         raise DiagnosticError([not_finite(kernel, error.line)]) from None
     pose(kernel, kernel.space, device, lambda event: None)
-    with patch.object(exploration, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
+    with patch.object(targets, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
         explore(path)
 
 

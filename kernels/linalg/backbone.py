@@ -11,6 +11,7 @@ where the index of a logical dimension with levels d0, d1, .. (outermost first) 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from spacedsl.kernels.linalg.operations import Combine, Op
@@ -49,7 +50,7 @@ class Level:
          "instruction", "logical", "is_reduction", "is_free_outermost", "is_vectorizable", "item_bytes",
          "maker_dim",
          "layout_dim",
-         "revisited_by")  # fmt: skip
+         "revisited_by", "aligned_lanes")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -82,6 +83,19 @@ class Dimension:
     def is_free_outermost(self) -> bool:
         """Whether it is the outermost level of an index that is not summed over."""
         return self.level == 0 and not self.is_reduction
+
+    @property
+    def aligned_lanes(self) -> int:
+        """Of an access: the most neighbours that begin at a multiple of their number, as the tensor does.
+
+        A power of two, and not more than `VECTOR_BYTES` together.
+        """
+        most = min(VECTOR_LANES, VECTOR_BYTES // max(self.instruction.item_bytes, self.item_bytes))
+        access = self.instruction.access
+        if access is None:
+            return most
+        apart = math.gcd(access.offset, *(s for logical, s in access.strides if logical.index != self.index))
+        return math.gcd(most, apart)
 
     @property
     def logical(self) -> LogicalDim:
@@ -165,10 +179,13 @@ class Access:
 LARGE_BYTES = 1 << 20
 """More than a core keeps in caches of its own."""
 
+VECTOR_BYTES, VECTOR_LANES = 16, 4
+"""Most that a thread of a GPU loads or stores with one instruction, if it begins at a multiple of that."""
+
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_access",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -210,6 +227,11 @@ class Instruction:
     def is_storable(self) -> bool:
         """Whether its value may go through memory to its users."""
         return bool(self.reloads)
+
+    @property
+    def is_access(self) -> bool:
+        """Whether it loads or stores."""
+        return self.op in (Op.LOAD, Op.STORE)
 
     @property
     def access_dtype(self) -> DType:

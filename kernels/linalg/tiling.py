@@ -103,6 +103,31 @@ def inferred_factors(
     return ((1, *inner), middle, inner) if is_in_panels else (middle, inner)
 
 
+THREADS = (4, 8, 16, 32, 64)
+COPIES = (1, 2, 4, 8)
+NEIGHBOURS = (2, 4)
+"""Of the levels of a free index on a GPU: for threads of a block, copies of a body, vectors."""
+
+STAGED = (1, 2, 4, 8, 16)
+TERMS = (2, 4, 8)
+"""Of those of an index that is only summed over: for what a block copies at a time, and copies of a body."""
+
+
+def inferred_grid_factors(extent: int, is_only_reduced: bool) -> Levels:
+    """For a GPU: a level for blocks, then for threads, copies and vectors; one less where it is summed over.
+
+    Powers of two, those that divide an extent which many of them do.
+    """
+    if extent < LEAST_EXTENT_TILED:
+        return ()
+    levels: Levels = (STAGED, TERMS) if is_only_reduced else (THREADS, COPIES, NEIGHBOURS)
+    if extent < LEAST_EXTENT_TILED_TWICE:
+        levels = (TERMS,)
+    if extent % WELL_DIVIDED and extent & (extent - 1):
+        return levels
+    return tuple(tuple(f for f in level if extent % f == 0) for level in levels)
+
+
 def in_panels(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:
     """The indices along which neighbours lie of an operand that a sum reads again for other indices.
 

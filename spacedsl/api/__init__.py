@@ -11,6 +11,7 @@ measuring, `explaining.py` says why something is so.
 from pathlib import Path
 
 from spacedsl import kernels
+from spacedsl.api.batching import batch
 from spacedsl.api.explaining import Answer, explain
 from spacedsl.api.exploration import explore, resume
 from spacedsl.api.problem import (
@@ -32,7 +33,7 @@ from spacedsl.api.solving import Solution, Unmeasured, pose_unmeasured, solve
 from spacedsl.codegen.characterize import Characterization, characterize, devices_folder, local_device
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import TooLargeError
-from spacedsl.kernels.device import load_device
+from spacedsl.kernels.device import load_any_device, load_device
 from spacedsl.kernels.kernel_file import SizeOverrideError, load_kernel
 from spacedsl.language import load_space
 from spacedsl.search.results import Stop
@@ -44,8 +45,8 @@ __all__ = [
     "EmptySpaceError",
     "EnvironmentLack", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
-    "UnverifiedError", "Waiting", "Warned", "characterize",
-    "device_files", "emit", "explain", "explore", "load", "load_device",
+    "UnverifiedError", "Waiting", "Warned", "batch", "characterize",
+    "device_files", "emit", "explain", "explore", "load", "load_any_device", "load_device",
     "load_kernel", "load_space", "local_device", "pose_unmeasured", "replay", "resume", "solve",
 ]  # fmt: skip
 

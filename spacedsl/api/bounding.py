@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacedsl.api.problem import EmptySpaceError, Problem, UnknownNameError
+from spacedsl.api.targets import target_of
 from spacedsl.engine.candidate import Candidate, Decision
-from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.bounds.protocol import BoundTerm
+from spacedsl.search.bounds.protocol import Bound, BoundTerm
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 
@@ -36,13 +36,13 @@ def explain_bound(problem: Problem, decisions: Sequence[Decision] = ()) -> Bound
         raise UnknownNameError(str(error)) from None
     except ContradictionError as error:
         raise EmptySpaceError(f"{problem.kernel.path}: {error}") from None
-    bound = CpuBound(problem.instance, problem.device)
+    bound = target_of(problem.device).bound(problem.instance, problem.device)
     check_bounded(problem, bound, candidate)
     terms = bound.explain(candidate)
     return Bounded(max((term.bound_ns for term in terms), default=0.0), terms)
 
 
-def check_bounded(problem: Problem, bound: CpuBound, candidate: Candidate) -> None:
+def check_bounded(problem: Problem, bound: Bound, candidate: Candidate) -> None:
     """Raises `EmptySpaceError` where the bound leaves nothing of what the constraints leave."""
     if math.isinf(bound(candidate)):
         impossible, *_ = bound.explain(candidate)

@@ -25,10 +25,8 @@ from spacedsl.api.problem import (
     Defect,
     Listener,
     Planned,
-    Preparing,
     Problem,
     Stopping,
-    Waiting,
     Warned,
     apply,
     generator_digest,
@@ -37,19 +35,14 @@ from spacedsl.api.problem import (
     unknown,
 )
 from spacedsl.api.results import Result, RunFiles
+from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target
 from spacedsl.codegen import processor
-from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.characterize import local_device, raise_peaks
-from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.memory import check_memory
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
-from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
-from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
@@ -59,7 +52,6 @@ from spacedsl.search.store import About, Store, new_folder
 from spacedsl.search.tree import Step
 from spacedsl.search.tree import replay as follow
 
-TARGETS = ("cpu",)
 DEFAULT_POLICY = "near"
 
 
@@ -69,6 +61,7 @@ def explore(
     sizes: Mapping[str, int] | None = None,
     space: Path | None = None,
     target: str = "cpu",
+    device: str | None = None,
     time_s: float | None = None,
     evaluations: int | None = None,
     seed: int = 0,
@@ -79,8 +72,9 @@ def explore(
 ) -> Result:
     """Searches for the fastest implementation of a kernel until the budget or the space is spent.
 
-    `sizes` replace those of a kernel file that is given by its path. Without `time_s` and `evaluations` the
-    search ends only with the space. Everything is kept in a new folder below `runs`.
+    `sizes` replace those of a kernel file that is given by its path. `device` names a GPU, or the file of
+    one; times on it are predicted. Without `time_s` and `evaluations` the search ends only with the space.
+    Everything is kept in a new folder below `runs`.
 
     Raises `DiagnosticError` for what is wrong in a file, `UnknownNameError`, `EmptySpaceError`,
     `EnvironmentLack`, `TooLargeError` (a `DiagnosticError`) for a kernel that is too large for this machine.
@@ -90,16 +84,15 @@ def explore(
     policy = DEFAULT_POLICY if policy is None else policy
     _known("target", target, TARGETS)
     _known("policy", policy, POLICIES)
-    compiler = find_compiler()
+    made_for = TARGETS[target]
+    kernel = kernel.made_for(made_for.kind)
+    compiler, flags = made_for.compiler()
     # What is wrong in a file is said before this machine is measured.
-    rules = load_rules((space or kernel.space).resolve(), on_event)
-    device = local_device(
-        progress=lambda activity: on_event(Preparing(activity)),
-        warn=lambda message: on_event(Warned(message)),
-    )
-    check_memory(kernel, device)
-    problem = apply(rules, kernel, device, on_event)
-    bound = CpuBound(problem.instance, problem.device)
+    rules = load_rules((space or kernel.space_for(made_for.kind)).resolve(), on_event, made_for.reads)
+    machine = made_for.device(device, on_event)
+    made_for.check(kernel, machine)
+    problem = apply(rules, kernel, machine, on_event)
+    bound = made_for.bound(problem.instance, problem.device)
     check_bounded(problem, bound, problem.root)
     select_ordering(problem.instance, problem.space, ordering)
     about = About(
@@ -109,15 +102,15 @@ def explore(
         sizes=dict(kernel.sizes),
         space_path=str(problem.space_path),
         space_digest=problem.space.digest,
-        space_text=problem.space_path.read_text(encoding="utf-8-sig"),
+        space_text="\n".join(Path(s).read_text(encoding="utf-8-sig") for s in problem.space.sources),
         target=target,
-        device=device.model_dump(mode="json"),
+        device=machine.model_dump(mode="json"),
         processor=processor.model_name(),
         processor_digest=_processor_digest(),
         cpus=processor.usable_cpus(),
-        compiler=compiler.version,
+        compiler=compiler,
         generator_digest=generator_digest(),
-        flags=compiler.flags,
+        flags=flags,
         seed=seed,
         ordering=ordering,
         policy=policy,
@@ -127,7 +120,7 @@ def explore(
     )
     folder = new_folder(runs, kernel.name, datetime.now()).resolve()
     with Store.create(folder, about) as store, _resumable(folder):
-        return _search(problem, bound, about, store, on_event)
+        return _search(problem, made_for, bound, about, store, on_event)
 
 
 def resume(
@@ -146,20 +139,20 @@ def resume(
     folder = Path(run).resolve()
     with Store.open(folder) as store:
         about = store.about()
-        kernel = check_kernel(
-            Source(about.kernel_path, about.kernel_text), Path(about.kernel_path), about.sizes
-        )
-        device = CpuDevice.model_validate(about.device)
+        made_for = TARGETS[about.target]
+        source = Source(about.kernel_path, about.kernel_text)
+        kernel = check_kernel(source, Path(about.kernel_path), about.sizes, made_for.kind)
+        device = made_for.recorded_device(about.device)
         problem = pose(kernel, Path(about.space_path), device, on_event)
         if problem.space.digest != about.space_digest:
             raise ChangedError(f"{about.space_path} has changed since {folder.name} began: explore anew")
         if generator_digest() != about.generator_digest:
             raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
-        compiler = find_compiler()
-        if (compiler.version, compiler.flags) != (about.compiler, about.flags):
+        compiler = made_for.compiler()
+        if compiler != (about.compiler, about.flags):
             raise ChangedError(
-                f"{folder.name} was measured with {about.compiler}, and the C compiler is now "
-                f"{compiler.version}, or has other flags: explore anew"
+                f"{folder.name} was measured with {about.compiler}, and the compiler is now "
+                f"{compiler[0]}, or has other flags: explore anew"
             )
         _check_processor(about, folder.name, on_event)
         if time_s is not None or evaluations is not None:
@@ -171,8 +164,8 @@ def resume(
             )
             store.plan(about.seconds, about.evaluations)
         with _resumable(folder):
-            bound = CpuBound(problem.instance, problem.device)
-            return _search(problem, bound, about, store, on_event)
+            bound = made_for.bound(problem.instance, problem.device)
+            return _search(problem, made_for, bound, about, store, on_event)
 
 
 @contextmanager
@@ -211,7 +204,8 @@ class _Keeper:
     """Keeps the files of a run true while its search goes on, and passes on what happens."""
 
     problem: Problem
-    evaluator: CpuEvaluator
+    target: Target
+    evaluator: PatientEvaluator
     files: RunFiles
     on_event: Listener
     defects: dict[str, Defect] = field(default_factory=dict)
@@ -222,7 +216,7 @@ class _Keeper:
     def listen(self, event: Event) -> None:
         match event:
             case Violation(scale=scale):
-                self.is_device_raised |= raise_peaks(self.problem.device, 1 / scale)
+                self.is_device_raised |= self.target.raise_peaks(self.problem.device, 1 / scale)
             case Failed(digest=digest) if digest == self.best_digest:
                 self.files.remove_best()
             case NewBest():
@@ -249,15 +243,12 @@ class _Keeper:
         return follow(self.problem.instance, self.problem.root, steps)
 
 
-def _search(problem: Problem, bound: CpuBound, about: About, store: Store, on_event: Listener) -> Result:
-    evaluator = CpuEvaluator(
-        problem.kernel,
-        problem.device,
-        warn=lambda message: on_event(Warned(message)),
-        waits=lambda is_waiting: on_event(Waiting(is_over=not is_waiting)),
-    )
-    files = RunFiles(store.folder, about, problem.kernel)
-    keeper = _Keeper(problem, evaluator, files, on_event)
+def _search(
+    problem: Problem, target: Target, bound: SearchBound, about: About, store: Store, on_event: Listener
+) -> Result:
+    evaluator = target.evaluator(problem.kernel, problem.device, on_event)
+    files = RunFiles(store.folder, about, problem.kernel, target.suffix)
+    keeper = _Keeper(problem, target, evaluator, files, on_event)
     if bound.no_native is not None:
         on_event(Warned(f"the reference computes bounds, some hundred times slower: {bound.no_native}"))
     search = Search(

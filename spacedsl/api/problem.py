@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.implementation import check_decisions
+from spacedsl.codegen.implementation import FOR_CPU, FOR_GRIDS, Vocabulary, check_decisions
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel
-from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.device import CpuDevice, Device
 from spacedsl.kernels.kernel_file import KernelFile, locate
 from spacedsl.kernels.validation import closest
 from spacedsl.language import load_space
@@ -106,7 +106,7 @@ class Problem:
     kernel: KernelFile
     space: Space
     space_path: Path
-    device: CpuDevice
+    device: Device
     instance: Instance
     root: Candidate
     """With the decisions that the kernel file fixes."""
@@ -120,20 +120,21 @@ class Rules:
     compiled: CompiledSpace
 
 
-def load_rules(path: Path, on_event: Listener) -> Rules:
+def load_rules(path: Path, on_event: Listener, read: Vocabulary = FOR_CPU) -> Rules:
     """All that is wrong in a space, whatever the kernel: raises `DiagnosticError`, `OSError`."""
     on_event(Preparing(f"compiling {path.name}"))
     space = load_space(path)
-    check_decisions(space, Source.read(path))
+    check_decisions(space, Source.read(path), read)
     return Rules(path, compile_space(space))
 
 
-def pose(kernel: KernelFile, space_path: Path, device: CpuDevice, on_event: Listener) -> Problem:
+def pose(kernel: KernelFile, space_path: Path, device: Device, on_event: Listener) -> Problem:
     """Raises what `load_rules` and `apply` do."""
-    return apply(load_rules(space_path, on_event), kernel, device, on_event)
+    read = FOR_CPU if isinstance(device, CpuDevice) else FOR_GRIDS
+    return apply(load_rules(space_path, on_event, read), kernel, device, on_event)
 
 
-def apply(rules: Rules, kernel: KernelFile, device: CpuDevice, on_event: Listener) -> Problem:
+def apply(rules: Rules, kernel: KernelFile, device: Device, on_event: Listener) -> Problem:
     """The rules on a kernel; raises `EmptySpaceError`, `DiagnosticError` for decisions of the kernel file."""
     space, space_path = rules.compiled.space, rules.path
     on_event(Preparing(f"building the space of {kernel.name}"))

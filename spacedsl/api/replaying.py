@@ -17,17 +17,17 @@ from spacedsl.api.problem import (
     Preparing,
     Problem,
     UnverifiedError,
-    Warned,
     generator_digest,
     pose,
 )
-from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.api.targets import TARGETS
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
-from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.evaluation import Lowered, Outcome
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.device import Device
+from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.kernels.kernel_file import check_kernel
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
@@ -76,9 +76,9 @@ def replay(path: Path | str, *, on_event: Listener = lambda event: None) -> Repl
     recorded = record.read(Path(path))
     problem = _posed(recorded, Path(path), on_event)
     changes = _changes(recorded, problem)
-    evaluator = CpuEvaluator(problem.kernel, problem.device, warn=lambda message: on_event(Warned(message)))
+    evaluator = TARGETS[recorded.target].evaluator(problem.kernel, problem.device, on_event)
     try:
-        lowered = _lowered(recorded, Path(path), problem, evaluator)
+        lowered = evaluator.lower(_recorded_candidate(recorded, Path(path), problem))
     except ChangedError as error:
         if isinstance(recorded, MeasuredRecord):
             raise
@@ -88,8 +88,11 @@ def replay(path: Path | str, *, on_event: Listener = lambda event: None) -> Repl
             raise _no_code(Path(path), lowered)
         return Replay(recorded, None, lowered, changes)
     on_event(Preparing("building, checking and measuring"))
-    with evaluator:
+    evaluator.open()
+    try:
         outcome = evaluator.run(lowered, None)
+    finally:
+        evaluator.close()
     return Replay(recorded, lowered, outcome, changes)
 
 
@@ -105,31 +108,40 @@ def load(path: Path | str) -> Function:
             f"{path}: this implementation failed ({recorded.failure}) and is not to be used; "
             f"`{command('replay', Path(path))}` shows how"
         )
-    problem, lowered = _rebuilt(recorded, Path(path))
+    if recorded.target != "cpu":
+        raise EnvironmentLack(f"{path}: code for a GPU cannot be called from here")
+    problem, _, lowered = rebuilt(recorded, Path(path))
     return build_function(problem.kernel.backbone, lowered.code)
 
 
 def emit(path: Path | str) -> str:
-    """The C code of the implementation of a record, right or wrong."""
-    return _rebuilt(record.read(Path(path)), Path(path))[1].code
+    """The code of the implementation of a record, right or wrong."""
+    return rebuilt(record.read(Path(path)), Path(path))[2].code
 
 
-def _rebuilt(recorded: Record, path: Path) -> tuple[Problem, Lowered]:
+def rebuilt(recorded: Record, path: Path) -> tuple[Problem, Candidate, Lowered]:
+    """The problem of a record, its implementation, and that one's code; raises as `replay` does."""
     problem = _posed(recorded, path, lambda event: None)
-    lowered = _lowered(recorded, path, problem, CpuEvaluator(problem.kernel, problem.device))
+    candidate = _recorded_candidate(recorded, path, problem)
+    lowered = _evaluator(recorded, problem).lower(candidate)
     if isinstance(lowered, Outcome):
         raise _no_code(path, lowered)
-    return problem, lowered
+    return problem, candidate, lowered
+
+
+def _evaluator(recorded: Record, problem: Problem) -> Evaluator:
+    return TARGETS[recorded.target].evaluator(problem.kernel, problem.device, lambda event: None)
 
 
 def _posed(recorded: Record, path: Path, on_event: Listener) -> Problem:
     source = Source(str(path), recorded.kernel.text)
-    kernel = check_kernel(source, Path(recorded.kernel.path), recorded.kernel.sizes)
+    kind = TARGETS[recorded.target].kind
+    kernel = check_kernel(source, Path(recorded.kernel.path), recorded.kernel.sizes, kind)
     return pose(kernel, Path(recorded.space.path), _device(recorded, path), on_event)
 
 
-def _lowered(recorded: Record, path: Path, problem: Problem, evaluator: CpuEvaluator) -> Lowered | Outcome:
-    """The code of the recorded decisions; raises `ChangedError` where the space of today refuses them."""
+def _recorded_candidate(recorded: Record, path: Path, problem: Problem) -> Candidate:
+    """The recorded decisions; raises `ChangedError` where the space of today refuses them."""
     try:
         candidate = decided(problem.instance, problem.root, recorded.as_decisions())
     except (ContradictionError, UnknownDecisionError) as error:
@@ -138,7 +150,7 @@ def _lowered(recorded: Record, path: Path, problem: Problem, evaluator: CpuEvalu
         ) from None
     if not candidate.is_complete:
         raise ChangedError(f"{path}: its decisions leave others open in {recorded.space.path} of today")
-    return evaluator.lower(candidate)
+    return candidate
 
 
 def _no_code(path: Path, outcome: Outcome) -> ChangedError:
@@ -146,19 +158,19 @@ def _no_code(path: Path, outcome: Outcome) -> ChangedError:
 
 
 def _changes(recorded: Record, problem: Problem) -> tuple[str, ...]:
-    compiler = find_compiler()
+    compiler, flags = TARGETS[recorded.target].compiler()
     then_and_now = {
         f"the space {recorded.space.path}": (recorded.space.digest, problem.space.digest),
         "the code generator": (recorded.code.generator, generator_digest()),
-        f"the compiler, then {recorded.code.compiler}": (recorded.code.compiler, compiler.version),
-        "the flags of the compiler": (recorded.code.flags, compiler.flags),
+        f"the compiler, then {recorded.code.compiler}": (recorded.code.compiler, compiler),
+        "the flags of the compiler": (recorded.code.flags, flags),
     }
     return tuple(what for what, (then, now) in then_and_now.items() if then != now)
 
 
-def _device(recorded: Record, path: Path) -> CpuDevice:
+def _device(recorded: Record, path: Path) -> Device:
     try:
-        return CpuDevice.model_validate(recorded.device)
+        return TARGETS[recorded.target].recorded_device(recorded.device)
     except ValidationError as error:
         raise ChangedError(
             f"{path}: its `device` is no description of a machine: {error.errors()[0]['msg']}"

@@ -1,7 +1,8 @@
 """What an exploration hands back and leaves behind: `Result`, and the files of its folder.
 
-In: finalists and defects of a search, and what its run is about. Out: `best.c`, `best.h`, `best.json` for the
-fastest implementation, `wrong-*.json` for those that are wrong, and values that say where these are.
+In: finalists and defects of a search, and what its run is about. Out: `best.c` (or `best.cu`), `best.h`,
+`best.json` for the fastest implementation, `wrong-*.json` for those that are wrong, and values that say where
+these are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from spacedsl import record
 from spacedsl.api.problem import Defect
 from spacedsl.codegen.c_interface import print_header
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Failure
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.operations import Op
@@ -50,6 +51,8 @@ class Best:
     code: Path
     header: Path
     decisions: Path
+    is_predicted: bool
+    """Whether no GPU has run it, and its time is that of a model."""
     is_tied: bool
     """Whether another implementation's time cannot be told from it."""
 
@@ -60,7 +63,7 @@ class Result:
 
     kernel: KernelFile
     target: str
-    device: CpuDevice
+    device: Device
     run: Path
     stop: Stop
     seed: int
@@ -114,6 +117,8 @@ class RunFiles:
     folder: Path
     about: About
     kernel: KernelFile
+    suffix: str
+    """Of files with code."""
 
     def write_best(self, best: Finalist) -> Best:
         name, tensors, parameters = (
@@ -123,7 +128,9 @@ class RunFiles:
         )
         code, header, decisions = self._paths()
         record.replace_text(code, best.code)
-        record.replace_text(header, print_header(name, tensors, parameters))
+        record.replace_text(
+            header, print_header(name, tensors, parameters, is_for_gpu=self.about.target == "cuda")
+        )
         record.write(
             MeasuredRecord(
                 **self._rebuilding(best.digest, best.decisions),
@@ -143,6 +150,7 @@ class RunFiles:
             code=code,
             header=header,
             decisions=decisions,
+            is_predicted=timing.samples == 0,
             is_tied=best.is_tied,
         )
 
@@ -173,7 +181,7 @@ class RunFiles:
                 name=about.kernel, path=about.kernel_path, text=about.kernel_text, sizes=dict(about.sizes)
             ),
             "space": SpaceRecord(path=about.space_path, digest=about.space_digest),
-            "target": "cpu",
+            "target": about.target,
             "device": dict(about.device),
             "code": CodeRecord(
                 digest=digest,
@@ -187,4 +195,4 @@ class RunFiles:
         }
 
     def _paths(self) -> tuple[Path, Path, Path]:
-        return self.folder / "best.c", self.folder / "best.h", self.folder / "best.json"
+        return self.folder / f"best.{self.suffix}", self.folder / "best.h", self.folder / "best.json"

@@ -18,7 +18,7 @@ from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, load_any
-from spacedsl.kernels.device import DEVICES, CpuDevice, load_device
+from spacedsl.kernels.device import DEVICES, Device, load_any_device
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.language import load_space
 from spacedsl.language.space import Counter, Space, Visibility
@@ -37,7 +37,7 @@ class Unmeasured:
     kernel: AnyKernel
     space: Space
     space_path: Path
-    device: CpuDevice | None
+    device: Device | None
     instance: Instance
     root: Candidate | None
     """With the decisions that the kernel file fixes; None where propagation finds a contradiction."""
@@ -68,17 +68,22 @@ def pose_unmeasured(
 ) -> Unmeasured:
     """Raises `DiagnosticError` for what is wrong in a file, `OSError`, `SizeOverrideError`."""
     kernel = load_any(path, sizes or {})
-    space_path = space or kernel.space
+    machine: Device | None = None
+    usual = kernel.space
+    if isinstance(kernel, KernelFile):
+        machine = load_any_device(device or DEVICE)
+        kernel = kernel.made_for(machine.kind)
+        usual = kernel.space_for(machine.kind)
+    space_path = space or usual
     compiled = compile_space(load_space(space_path))
-    cpu = load_device(device or DEVICE) if isinstance(kernel, KernelFile) else None
-    instance = instantiate(compiled, kernel.backbone, cpu, engine)
+    instance = instantiate(compiled, kernel.backbone, machine, engine)
     root = instance.root()
     try:
         root = None if root is None else with_decisions(kernel, root)
     except ContradictionError:
         root = None
     # The space that was compiled, which may have been read before: propagators name its places.
-    return Unmeasured(kernel, instance.space, space_path, cpu, instance, root)
+    return Unmeasured(kernel, instance.space, space_path, machine, instance, root)
 
 
 def solve(

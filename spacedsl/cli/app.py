@@ -85,6 +85,7 @@ for group, name, command in (
     (app, "stats", stats.stats),
     (app, "replay", replay.replay),
     (app, "emit", replay.emit),
+    (app, "batch", replay.batch),
     (app, "doctor", doctor.doctor),
     (devices, "list", device.list_devices),
     (devices, "show", device.show),

@@ -15,7 +15,8 @@ from spacedsl.cli.options import Json, Quiet, Verbose
 from spacedsl.commands import command
 
 if TYPE_CHECKING:
-    from spacedsl.kernels.device import CpuDevice, MemoryLevel, Mixture
+    from spacedsl.kernels.device import CpuDevice, Device, MemoryLevel, Mixture
+    from spacedsl.kernels.gpu_device import GpuDevice
 
 
 def list_devices(json: Json = False, verbose: Verbose = False, quiet: Quiet = False) -> ExitCode:
@@ -27,7 +28,8 @@ def list_devices(json: Json = False, verbose: Verbose = False, quiet: Quiet = Fa
         console.document({"schema": 1, "devices": rows})
         return ExitCode.OK
     for device, path in found:
-        console.data(f"{device.name}  ({device.kind}, {device.threads} threads)  {path}")
+        units = f"{device.threads} threads" if device.kind == "cpu" else f"{device.sms} SMs"
+        console.data(f"{device.name}  ({device.kind}, {units})  {path}")
     if not found:
         console.say(f"no description yet: `{command('device', 'characterize')}` measures this machine")
     return ExitCode.OK
@@ -125,28 +127,30 @@ def _stability(figures: Sequence[Figure], shown: Sequence[Figure]) -> Iterator[s
         yield f"  {f.name:56} {f.first:10.4g} {f.second:10.4g} {100 * f.difference:8.1f} %"
 
 
-def _named(name: str | None, console: Console) -> CpuDevice:
-    from spacedsl.api import load_device, local_device
+def _named(name: str | None, console: Console) -> Device:
+    from spacedsl.api import load_any_device, local_device
 
     if name is None:
         return local_device(progress=console.say, warn=console.warn)
     if Path(name).suffix in {".yaml", ".yml"}:
-        return load_device(Path(name))
-    known = {device.name: device for device, _ in _readable(console)}
+        return load_any_device(Path(name))
+    found = _readable(console)
+    known = {device.name: device for device, _ in found}
+    known |= {path.stem: device for device, path in found if device.kind == "gpu"}
     if name not in known:
         raise CommandError(f"no device is called `{name}`", hint=f"known: {', '.join(known) or 'none'}")
     return known[name]
 
 
-def _readable(console: Console) -> list[tuple[CpuDevice, Path]]:
+def _readable(console: Console) -> list[tuple[Device, Path]]:
     """The descriptions that this program can read; a warning for each of the others."""
-    from spacedsl.api import device_files, load_device
+    from spacedsl.api import device_files, load_any_device
     from spacedsl.diagnostics import DiagnosticError, counted
 
-    found: list[tuple[CpuDevice, Path]] = []
+    found: list[tuple[Device, Path]] = []
     for path in device_files():
         try:
-            found.append((load_device(path), path))
+            found.append((load_any_device(path), path))
         except DiagnosticError as error:
             shown = f"`{command('device', 'show', path)}` says why"
             count = counted(len(error.diagnostics), "diagnostic")
@@ -154,11 +158,38 @@ def _readable(console: Console) -> list[tuple[CpuDevice, Path]]:
     return found
 
 
-def _present(console: Console, device: CpuDevice, *, json: bool) -> None:
+def _present(console: Console, device: Device, *, json: bool) -> None:
     if json:
         console.document({"schema": 1, "device": device.model_dump(mode="json")})
         return
-    console.data("\n".join(described(device)))
+    console.data("\n".join(described(device) if device.kind == "cpu" else described_gpu(device)))
+
+
+def described_gpu(device: GpuDevice) -> Iterator[str]:
+    """The description, a kind of limit or rate a line."""
+    peak = 2 * device.throughput.f32 * device.sms * device.clock_ghz / 1000
+    yield (
+        f"{device.name}: {device.sms} SMs of compute capability {device.compute_capability} at "
+        f"{device.clock_ghz:g} GHz, {peak:.1f} TFLOP/s of f32"
+    )
+    yield (
+        f"a block has up to {device.threads_per_block} threads of {device.registers_per_thread} registers, "
+        f"and {device.shared_bytes_per_block // 1024} KiB of shared memory"
+    )
+    yield (
+        f"an SM has room for {device.threads_per_sm} threads in {device.blocks_per_sm} blocks, "
+        f"{device.registers_per_sm} registers, {device.shared_bytes_per_sm // 1024} KiB of shared memory"
+    )
+    yield f"an SM issues {device.instructions_per_cycle:g} instructions of warps in a cycle; threads a cycle"
+    yield from _rows(("", kind, float(rate)) for kind, rate in device.throughput)
+    yield "cycles from an instruction to the next one that needs its result"
+    yield from _rows(("", kind, float(cycles)) for kind, cycles in device.latency)
+    yield "memory"
+    yield f"  shared          {device.shared_bytes_per_cycle:g} bytes/cycle of an SM"
+    yield f"  L1              {device.l1_bytes_per_cycle:g} bytes/cycle of an SM"
+    yield f"  L2              {device.l2_bytes_per_ns:g} GB/s   {device.l2_bytes / 1024:,.0f} KiB"
+    yield f"  DRAM            {device.dram_bytes_per_ns:g} GB/s   {device.dram_bytes / 2**30:,.0f} GiB"
+    yield f"a kernel that does nothing takes at least {device.launch_ns:g} ns"
 
 
 def described(device: CpuDevice) -> Iterator[str]:

@@ -53,6 +53,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _compiler()
     yield _device()
+    yield _cuda()
     yield _clocks()
     yield _noise()
     yield _temporary()
@@ -88,6 +89,17 @@ def _device() -> Finding:
         return Finding("device", "note", detail, "set XDG_DATA_HOME to a folder that can")
     detail = f"{machine}, not measured yet: the first exploration does it"
     return Finding("device", "note", detail, command("device", "characterize"))
+
+
+def _cuda() -> Finding:
+    from spacedsl.codegen.cuda.nvrtc import version
+    from spacedsl.codegen.lack import EnvironmentLack
+
+    try:
+        found = version()
+    except EnvironmentLack:
+        return Finding("cuda", "note", "no code can be made for GPUs", "pip install 'spacedsl[cuda]'")
+    return Finding("cuda", "ok", f"{found}; code for GPUs is checked on the CPU, its times are predicted")
 
 
 def _is_writable(folder: Path) -> bool:

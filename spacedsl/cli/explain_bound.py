@@ -32,15 +32,16 @@ def explain_bound(
     from spacedsl.api import statements
     from spacedsl.api.bounding import explain_bound as explained
     from spacedsl.api.problem import apply, load_rules
+    from spacedsl.api.targets import TARGETS, target_of
 
     read = api.load_kernel(kernel, parse_sizes(sizes))
-    rules = load_rules((space or read.space).resolve(), lambda event: None)
-    machine = (
-        api.load_device(device)
-        if device is not None
-        else api.local_device(progress=console.say, warn=console.warn)
-    )
-    problem = apply(rules, read, machine, lambda event: None)
+    named = None if device is None else api.load_any_device(device)
+    target = TARGETS["cpu"] if named is None else target_of(named)
+    path = (space or read.space_for(target.kind)).resolve()
+    # What is wrong in a file is said before this machine is measured.
+    rules = load_rules(path, lambda event: None, target.reads)
+    machine = named or api.local_device(progress=console.say, warn=console.warn)
+    problem = apply(rules, read.made_for(machine.kind), machine, lambda event: None)
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []
     taken += [statements.parse_decision(problem.instance, text) for text in decide]
     found = explained(problem, taken)

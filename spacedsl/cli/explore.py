@@ -80,7 +80,15 @@ def explore(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="cpu", help="What to generate code for.")
+        str | None, typer.Option("--target", metavar="cpu|cuda", help="What to generate code for.")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="NAME|FILE",
+            help="The GPU that code is for: `h100`, or the file of one. Its times are predicted by a model.",
+        ),
     ] = None,
     runs: Annotated[
         Path | None, typer.Option("--runs", metavar="FOLDER", help="Where runs are kept. Default: ./runs.")
@@ -100,6 +108,7 @@ def explore(
         raise CommandError(f"{kernel}: a space, not a kernel", hint=hint)
     given = Settings(
         target=target,
+        device=device,
         time_s=None if time is None else parse_duration(time),
         evaluations=evaluations,
         ordering=ordering,
@@ -114,6 +123,7 @@ def explore(
             loaded,
             space=space,
             target="cpu" if settings.target is None else settings.target,
+            device=settings.device if settings.target == "cuda" else device,
             time_s=settings.time_s,
             evaluations=settings.evaluations,
             seed=settings.seed or 0,
@@ -130,6 +140,7 @@ def _settings(given: Settings, kernel: KernelFile, config: Path | None) -> Setti
     in_file = kernel.search
     from_kernel = Settings(
         target=in_file.target,
+        device=in_file.device,
         time_s=in_file.time_s,
         evaluations=in_file.evaluations,
         ordering=in_file.ordering,
@@ -159,7 +170,8 @@ def _blame(kernel: KernelFile, given: Settings, explain_hint: str) -> Iterator[N
         place = locate(kernel, "search", "ordering")
         raise DiagnosticError([replace(d, span=place) for d in error.diagnostics]) from None
     except api.UnknownNameError as error:
-        if given.policy is not None or kernel.search.policy is None:
+        is_policy = str(error).startswith("no policy")
+        if not is_policy or given.policy is not None or kernel.search.policy is None:
             raise
         place = locate(kernel, "search", "policy")
         raise DiagnosticError([Diagnostic("KF044", str(error), place)]) from None

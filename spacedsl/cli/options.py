@@ -44,9 +44,23 @@ SpaceFile = Annotated[
         "--space", metavar="FILE", callback=a_space, help="The rules to use, over the kernel's own."
     ),
 ]
+
+
+def a_device(file: Path | None) -> Path | None:
+    """The path of a description, as a callback of typer: a GPU that is shipped goes by its name."""
+    from spacedsl.kernels.device import gpus
+
+    return file if file is None or file.exists() else gpus().get(str(file), file)
+
+
 DeviceFile = Annotated[
     Path | None,
-    typer.Option("--device", metavar="FILE", help="What a linalg kernel is for. Default: a shipped machine."),
+    typer.Option(
+        "--device",
+        metavar="NAME|FILE",
+        callback=a_device,
+        help="What a linalg kernel is for: a GPU (`h100`), or a file. Default: a shipped CPU.",
+    ),
 ]
 
 DEFAULT_TIME_S = 180.0
@@ -58,6 +72,7 @@ class Settings:
     """What a search is asked to do; None where the default of the search itself holds."""
 
     target: str | None = None
+    device: str | None = None
     time_s: float | None = None
     evaluations: int | None = None
     ordering: str | None = None
@@ -158,11 +173,11 @@ def _settings(file: Path, table: Mapping[str, Any]) -> Settings:
                 if not is_number or value < least:
                     raise wrong(key, f"a whole number of at least {least}")
                 settings[key] = value
-            case "target" | "ordering" | "policy" | "runs":
+            case "target" | "device" | "ordering" | "policy" | "runs":
                 if not isinstance(value, str):
                     raise wrong(key, "text")
                 settings[key] = file.parent / value if key == "runs" else value
             case _:
-                hint = "keys are time, evaluations, seed, target, ordering, policy, runs"
+                hint = "keys are time, evaluations, seed, target, device, ordering, policy, runs"
                 raise CommandError(f"{file}: [tool.spacedsl] has no key `{key}`", hint=hint)
     return Settings(**settings)

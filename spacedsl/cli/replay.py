@@ -59,7 +59,9 @@ def _say(console: Console, event: Activity) -> None:
 
 def emit(
     decisions: Decisions,
-    target: Annotated[str, typer.Option("--target", metavar="c", help="The language of the code.")] = "c",
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="c|cuda", help="The language that is expected.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of to stdout.")
     ] = None,
@@ -68,17 +70,41 @@ def emit(
 ) -> ExitCode:
     """Print the code of one implementation."""
     from spacedsl import api
+    from spacedsl.record import read
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    if target != "c":
-        raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c")
+    if target not in (None, "c", "cuda"):
+        raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c, cuda")
     _no_other(decisions)
+    language = {"cpu": "c"}.get(made_for := read(decisions).target, made_for)
+    if target not in (None, language):
+        raise CommandError(f"{decisions}: an implementation in {language}, and not in {target}")
     code = api.emit(decisions)
     if output is None:
         console.data(code)
     else:
         output.write_text(code, encoding="utf-8")
         console.say(f"{output}: written")
+    return ExitCode.OK
+
+
+def batch(
+    records: Annotated[list[Path], typer.Argument(metavar="best.json...", help="Implementations for a GPU.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the batch is written.")
+    ],
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Put implementations for a GPU in a folder that a machine with one checks and times by itself."""
+    from spacedsl import api
+    from spacedsl.diagnostics import counted
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    for record in records:
+        _no_other(record)
+    count = api.batch(records, output)
+    console.say(f"{output}: {counted(count, 'implementation')}; there, `python run_batch.py` runs them")
     return ExitCode.OK
 
 

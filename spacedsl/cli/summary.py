@@ -42,7 +42,9 @@ def text(result: Result) -> str:
     """The end of a run, for people."""
     sizes = ", ".join(f"{name}={value}" for name, value in result.kernel.sizes.items())
     title = f"{result.kernel.name} ({sizes})" if sizes else result.kernel.name
-    lines = [f"{title} on {result.device.name}, {result.device.threads} threads", ""]
+    device = result.device
+    units = f"{device.threads} threads" if device.kind == "cpu" else f"{device.sms} SMs"
+    lines = [f"{title} on {device.name}, {units}", ""]
     lines += _best(result, result.best) if result.best is not None else _nothing_valid(result)
     if result.stop == "exhausted":
         lines.append("go on      nothing is left to explore")
@@ -67,16 +69,19 @@ def _best(result: Result, best: Best) -> list[str]:
         p.name for p in result.kernel.backbone.parameters
     ]
     tie = " (others cannot be told from it)" if best.is_tied else ""
+    how = f"95 %: {duration(low)} to {duration(high)}"
+    if best.is_predicted:
+        how = "predicted: no GPU has run it"
+    call = f"in Python  spacedsl.load({shown(best.decisions)!r})({', '.join(arguments)})"
     return [
-        f"best       {duration(best.time_ns)}  (95 %: {duration(low)} to {duration(high)}), "
-        f"{rates(result, best.time_ns)}{tie}",
+        f"best       {duration(best.time_ns)}  ({how}), {rates(result, best.time_ns)}{tie}",
         *_bound(result, best),
         *_counts(result),
         "",
         f"code       {path(best.code)}",
         f"decisions  {path(best.decisions)}",
         f"from C     {path(best.header)}",
-        f"in Python  spacedsl.load({shown(best.decisions)!r})({', '.join(arguments)})",
+        *([] if result.target == "cuda" else [call]),
         f"again      {command('replay', best.decisions)}",
     ]
 
@@ -153,6 +158,7 @@ def document(result: Result) -> dict[str, object]:
         else {
             "time_ns": best.time_ns,
             "time_ci_ns": list(best.time_ci_ns),
+            "is_predicted": best.is_predicted,
             "bound_ns": best.bound_ns,
             "code": str(best.code),
             "decisions": str(best.decisions),

@@ -15,6 +15,7 @@ from spacedsl import api
 from spacedsl.search.state import KEPT_DEFECTS
 from tests.cli.conftest import ROOT, Run
 from tests.cli.running import run
+from tests.rules import rules_of
 
 MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 SOUND = ROOT / "kernels" / "spaces" / "linalg.space"
@@ -31,7 +32,7 @@ WEAKENED = {
 def unsound(machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A sum of 16 products, which may be started from anywhere."""
     folder = tmp_path_factory.mktemp("unsound")
-    rules = SOUND.read_text("utf-8")
+    rules = rules_of(SOUND)
     for rule, weaker in WEAKENED.items():
         assert rules.count(rule) == 1
         rules = rules.replace(rule, weaker)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.running import Ran, run
+from tests.rules import rules_of
 
 MATMUL = Path(__file__).parents[2] / "kernels" / "library" / "matmul.yaml"
 
@@ -118,7 +119,7 @@ def test_what_is_no_kernel_file_is_shown_at_its_place(
         (["--policy", "best"], "known here: `near`, `tag`, `bound`, `uniform`"),
         (["--policy", "bond"], "did you mean `bound`?"),
         (["--policy", ""], "known here: `near`, `tag`, `bound`, `uniform`"),
-        (["--target", "cuda"], "known here: `cpu`"),
+        (["--target", "opencl"], "known here: `cpu`, `cuda`"),
         (["--config", "nope.toml"], "nope.toml: there is no such file"),
         (["--bogus"], "No such option"),
         (["-v", "-q"], "exclude each other"),
@@ -245,7 +246,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_space_that_code_generation_cannot_read_is_shown_at_its_place(
     old: str, new: str, said: str, tmp_path: Path, machine: Path
 ) -> None:
-    rules = (MATMUL.parents[1] / "spaces" / "linalg.space").read_text(encoding="utf-8")
+    rules = rules_of()
     assert rules.count(old) == 1
     changed = rules.replace(old, new)
     if "dim_kin(" in changed:

@@ -29,6 +29,7 @@ from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.events import Evaluated, NewBest, Started
 from tests.cli.conftest import ROOT, SMALL, Run
 from tests.cli.running import run
+from tests.rules import rules_of
 
 MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 KEYS = {
@@ -53,7 +54,10 @@ def test_the_document_of_a_run_has_the_agreed_keys(explored: Run) -> None:
     )
     assert document["evaluations"] == document["valid"] + sum(document["failures"].values()) == 3
     best = document["best"]
-    assert set(best) == {"time_ns", "time_ci_ns", "bound_ns", "code", "decisions", "verified"}
+    assert set(best) == {
+        "time_ns", "time_ci_ns", "is_predicted", "bound_ns", "code", "decisions", "verified"
+    }  # fmt: skip
+    assert best["is_predicted"] is False
     assert best["time_ci_ns"][0] <= best["time_ns"] <= best["time_ci_ns"][1]
     assert 0 < document["root_bound_ns"] <= best["bound_ns"]
     assert best["verified"] is True
@@ -138,7 +142,7 @@ def test_a_run_whose_budget_is_spent_says_so(explored: Run, tmp_path: Path) -> N
 
 def test_a_run_whose_space_has_changed_is_not_resumed(machine: Path, tmp_path: Path) -> None:
     space = tmp_path / "own.space"
-    space.write_text((ROOT / "kernels" / "spaces" / "linalg.space").read_text())
+    space.write_text(rules_of())
     ran = run("explore", MATMUL, *SMALL, "--space", space, "-n", 1, "--runs", tmp_path / "runs", "--json")
     folder = json.loads(ran.out)["run"]
     space.write_text(space.read_text() + "// another text\n")
@@ -290,7 +294,7 @@ def test_a_full_disk_is_a_lack_of_the_machine(explored: Run) -> None:
 def test_a_space_without_implementations_is_said_to_be_empty(machine: Path, tmp_path: Path) -> None:
     space = tmp_path / "empty.space"
     rule = "\nrequire forall $dim in Dimensions:\n  size($dim) > 4096\n"
-    space.write_text((ROOT / "kernels" / "spaces" / "linalg.space").read_text() + rule)
+    space.write_text(rules_of() + rule)
     ran = run("explore", MATMUL, *SMALL, "--space", space, "--runs", tmp_path / "runs")
     assert ran.code == 3
     assert "leave no implementation of `matmul`" in ran.err

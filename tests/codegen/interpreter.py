@@ -24,6 +24,7 @@ from spacedsl.codegen.program import (
     FirstLane,
     Fma,
     Index,
+    Lane,
     LaneReduction,
     Load,
     Loop,
@@ -32,6 +33,7 @@ from spacedsl.codegen.program import (
     Mul,
     Neg,
     Number,
+    Pack,
     ParallelLoop,
     ParameterValue,
     PartialLoad,
@@ -185,6 +187,10 @@ class _Interpreter:
                 return value(part) * lanes
             case FirstLane(part, lanes, combine):
                 return value(part) + [_NEUTRAL[combine]] * (lanes - 1)
+            case Lane(part, number):
+                return [value(part)[number]]
+            case Pack(parts):
+                return [value(part)[0] for part in parts]
             case Convert(part, dtype):
                 return [_rounded(x, dtype) for x in value(part)]
             case LaneReduction(part, combine):

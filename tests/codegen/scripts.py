@@ -11,6 +11,9 @@ around the caches, `fma split` a reduction whose unrolled terms have registers o
 and `load_A next` are loads whose lines are asked for before. A line `reload_B` lets the value of `load_B` go
 through memory, `reload_B under` has its tile copied under the arithmetic of the tile before. `#` begins a
 comment.
+
+For a GPU, T and B stand for THREAD and BLOCK; `i1 T 16 @8` are threads that are 8 apart (1 where nothing is
+said). `reload_B shared` and `reload_B global` say through which memory.
 """
 
 from __future__ import annotations
@@ -29,7 +32,15 @@ from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel, LogicalDim
 
-_KINDS = {"L": "LOOP", "U": "UNROLL", "V": "VECTOR", "P": "PARALLEL", "G": "LOOP"}
+_KINDS = {
+    "L": "LOOP",
+    "U": "UNROLL",
+    "V": "VECTOR",
+    "P": "PARALLEL",
+    "G": "LOOP",
+    "T": "THREAD",
+    "B": "BLOCK",
+}
 _REST = "*"
 Path = tuple[int, ...]
 
@@ -62,6 +73,10 @@ class Script:
     stored: set[Instruction] = field(default_factory=set)
     prefetched: dict[Instruction, str] = field(default_factory=dict)
     copied_ahead: set[Instruction] = field(default_factory=set)
+    memory: dict[Instruction, str] = field(default_factory=dict)
+    """SHARED or GLOBAL, by maker."""
+    strides: dict[Dimension, int] = field(default_factory=dict)
+    """Of threads."""
     lines: dict[Statement, str] = field(default_factory=dict)
     """Where each statement stands, for messages."""
 
@@ -99,11 +114,19 @@ class Script:
     def is_copied_ahead(self, reload: Instruction) -> bool:
         return reload in self.copied_ahead
 
+    def is_shared(self, instruction: Instruction) -> bool:
+        return self.memory.get(instruction) == "SHARED"
+
+    def thread_stride(self, dim: Dimension) -> int:
+        return self.strides.get(dim, 1)
+
     def value(self, variable: Variable) -> str | int:
-        """What the script decides about a choice of `linalg.space`."""
+        """What the script decides about a choice of `linalg.space` or `linalg_cuda.space`."""
         match variable.choice, variable.objects:
             case "storage", (Instruction() as maker,):
-                return "TEMPORARY" if self.is_stored(maker) else "REGISTERS"
+                return self.memory.get(maker, "TEMPORARY" if self.is_stored(maker) else "REGISTERS")
+            case "thread_stride", (Dimension() as dim,):
+                return self.thread_stride(dim)
             case "size", (Dimension() as dim,):
                 return self.size(dim)
             case "dim_kind", (Dimension() as dim,):
@@ -113,7 +136,8 @@ class Script:
             case "remainder", (Dimension() as dim,):
                 if math.prod(self.sizes[d] for d in dim.logical.dims) == dim.logical.extent:
                     return "NONE"
-                return "GUARDED" if dim in self.guarded or self.kind(dim) == "PARALLEL" else "PEELED"
+                is_guarded = dim in self.guarded or self.kind(dim) in ("PARALLEL", "BLOCK")
+                return "GUARDED" if is_guarded else "PEELED"
             case "accumulation", (Instruction() as reduction,):
                 return "SPLIT" if self.is_split(reduction) else "CHAINED"
             case "caching", (Instruction() as store,):
@@ -171,6 +195,8 @@ def _block(
                     result.split.add(instruction)
                 case ["under"]:
                     result.copied_ahead.add(instruction)
+                case ["shared" | "global" as word] if instruction.maker is not None:
+                    result.memory[instruction.maker] = word.upper()
                 case ["ahead" | "next" as word]:
                     result.prefetched[instruction] = word.upper()
                 case _:
@@ -183,9 +209,11 @@ def _block(
         nested = _block(lines[start + 1 : end], here, instructions, result, rest)
         dims = [d for i in nested for d in i.dims if f"{d.index}{d.level}" == name]
         assert dims, f"{line}: nothing below has this dimension"
-        kind, size = words
+        kind, size, *stride = words
         for dim in dims:
             result.paths[dim], result.kinds[dim], result.lines[dim] = here, _KINDS[kind], str(line)
+            if stride:
+                result.strides[dim] = int(stride[0].removeprefix("@"))
             if kind == "G":
                 result.guarded.add(dim)
             if size == _REST:
@@ -214,8 +242,9 @@ def _fill(logical: LogicalDim, unsized: list[Dimension], result: Script) -> None
 def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:
     """The complete candidate after all decisions of a script; raises `RefusedError` with the reason."""
     candidate, taken = root, list[Decision]()
-    # What triggers add depends on where values go.
-    for choice in sorted(instance.space.choices, key=lambda name: name != "storage"):
+    # What triggers add depends on where values go; how sums are accumulated, on what loops are.
+    first = ("storage", "size", "dim_kind")
+    for choice in sorted(instance.space.choices, key=lambda name: first.index(name) if name in first else 3):
         for variable in instance.variables_of(choice):
             if any(item not in decided.paths for item in variable.objects):
                 continue

@@ -17,6 +17,7 @@ from tests.codegen.listings import DOT_SPLIT
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import RefusedError, decide, script
 from tests.codegen.zoo import zoo
+from tests.rules import rules_of
 
 ZOO = zoo()
 
@@ -107,7 +108,7 @@ def test_without_a_rule_wrong_candidates_are_caught_and_nothing_else_happens(
 ) -> None:
     name, text = RULES[rule]
     kernel = ZOO[name]
-    whole = kernel.space.read_text(encoding="utf-8")
+    whole = rules_of(kernel.space)
     assert text in whole
     path = tmp_path / "wrong.space"
     # A rule that was alone under its quantifiers leaves them to an empty one.

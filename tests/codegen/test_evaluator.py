@@ -101,7 +101,7 @@ def test_code_that_surely_is_somewhat_slower_is_not_timed_exactly(evaluator: Cpu
 
 def test_a_server_that_died_is_replaced_in_silence(evaluator: CpuEvaluator) -> None:
     assert_times(evaluator.run(RIGHT, None))
-    server, worker = evaluator._server, evaluator._worker
+    server, worker = evaluator.workers._server, evaluator.workers._worker
     assert server is not None and worker is not None
     os.kill(server._process.pid, signal.SIGKILL)
     server._process.wait()
@@ -111,7 +111,7 @@ def test_a_server_that_died_is_replaced_in_silence(evaluator: CpuEvaluator) -> N
 
 def test_a_worker_that_died_between_evaluations_is_replaced_in_silence(evaluator: CpuEvaluator) -> None:
     assert_times(evaluator.run(RIGHT, None))
-    worker = evaluator._worker
+    worker = evaluator.workers._worker
     assert worker is not None
     os.kill(worker.pid, signal.SIGKILL)
     assert_times(evaluator.run(RIGHT, None))

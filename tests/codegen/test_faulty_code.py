@@ -115,10 +115,10 @@ def test_a_timeout_says_how_much_slower_than_the_best_the_code_was(evaluator: Cp
 
 def test_after_a_crash_the_next_worker_comes_from_the_same_server(evaluator: CpuEvaluator) -> None:
     assert_times(evaluator.run(RIGHT, None))
-    server = evaluator._server
+    server = evaluator.workers._server
     assert evaluator.run(first("__builtin_trap();"), None).failure is Failure.CRASH
     assert_times(evaluator.run(RIGHT, None))
-    assert evaluator._server is server
+    assert evaluator.workers._server is server
 
 
 def test_children_of_a_crashed_worker_end_with_it(evaluator: CpuEvaluator, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from tests.codegen.listings import MATMUL_COPIED, MATMUL_TILED
 from tests.codegen.running import compiled_difference, integer_case, interpreted_difference
 from tests.codegen.scripts import RefusedError, Script, decide, script
 from tests.codegen.zoo import zoo
+from tests.rules import rules_of
 
 LINE = 64
 
@@ -233,7 +234,7 @@ def test_an_unknown_value_has_no_code() -> None:
 @cache
 def unlimited(folder: Path) -> Path:
     """The space, in which small tensors can be prefetched as well."""
-    text = LINALG_SPACE.read_text(encoding="utf-8")
+    text = rules_of()
     assert text.count(" if load.is_large]") == 1
     path = folder / "unlimited.space"
     path.write_text(text.replace(" if load.is_large]", "]"), encoding="utf-8")

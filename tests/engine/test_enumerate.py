@@ -14,6 +14,7 @@ from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from spacedsl.oracle.cp_sat import CpSatModel
 from tests.engine.generated_objects import Backbone, Machine, Plain
+from tests.rules import rules_of
 
 ITEMS = 'set Items: iterator = "$kernel.items" end\n'
 REDS = 'set Reds subsetof Items: iterator = "$kernel.reds" end\n'
@@ -124,7 +125,7 @@ def programs(count: int) -> int:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_orders_of_loops_are_as_many_as_loop_nests(tmp_path: Path, count: int) -> None:
-    rules = Path("kernels/spaces/linalg.space").read_text()
+    rules = rules_of()
     choice = rules[rules.index("choice enum order") : rules.index("// Nothing is nested in an instruction")]
     text = ITEMS + choice.replace("in Statements", "in Items")
     assert len(solutions(tmp_path, text, items(count))) == programs(count)

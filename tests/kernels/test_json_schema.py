@@ -67,7 +67,7 @@ def test_every_device_that_is_shipped_is_right(path: Path) -> None:
         ("kernel", {"cache": "hot"}),
         ("kernel", {"search": {"evaluations": 0}}),
         ("device", {"threads": 0}),
-        ("device", {"kind": "gpu"}),
+        ("device", {"kind": "tpu"}),
         ("device", {"memory": []}),
         ("device", {"speed": 1}),
     ],

@@ -431,13 +431,14 @@ def test_all_keys_reach_the_kernel_file(tmp_path: Path) -> None:
     path.write_text(
         MATMUL
         + "tolerance: 0.001\ncache: cold\nspace: own.space\naccumulate: f32\n"
-        + "search: {target: cpu, time: 1h30m, evaluations: 7, ordering: default, policy: tag, seed: 3}\n"
+        + "search: {target: cpu, device: h100, time: 1h30m, evaluations: 7, ordering: default, policy: tag,\n"
+        + "  seed: 3}\n"
         + "decisions:\n  - {choice: dim_kind, objects: [fma.j1], values: [UNROLL, VECTOR]}\n"
         + "  - {choice: size, objects: [fma.j1], values: [8]}\n"
     )
     kernel = load_kernel(path)
     assert (kernel.tolerance, kernel.cache, kernel.space) == (0.001, "cold", tmp_path / "own.space")
-    assert dataclasses.astuple(kernel.search) == ("cpu", 5400.0, 7, "default", "tag", 3)
+    assert dataclasses.astuple(kernel.search) == ("cpu", "h100", 5400.0, 7, "default", "tag", 3)
     assert kernel.decisions == (
         Decision("dim_kind", ("fma.j1",), ("UNROLL", "VECTOR")),
         Decision("size", ("fma.j1",), (8,)),

@@ -20,10 +20,11 @@ from spacedsl.language.parser import grammar, parse
 from tests.engine.generated_spaces import generate_space
 from tests.language import listings
 from tests.language.sources import PREAMBLE
+from tests.rules import rules_of
 
 ROOT = Path(__file__).parents[2]
 FORMATTED = (ROOT / "tests/language/formatted.space").read_text(encoding="utf-8")
-LINALG = (ROOT / "kernels/spaces/linalg.space").read_text(encoding="utf-8")
+LINALG = rules_of()
 REFERENCE = "\n".join(
     re.findall(
         r"^```space\n(.*?)^```", (ROOT / "docs/language.md").read_text(encoding="utf-8"), re.M | re.DOTALL

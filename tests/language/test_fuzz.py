@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spacedsl.diagnostics import Severity, render
 from tests.language import fuzz, listings
 from tests.language.sources import PREAMBLE, check
+from tests.rules import rules_of
 
 LINALG = Path(__file__).parents[2] / "kernels/spaces/linalg.space"
 TEXTS = (
@@ -20,7 +21,7 @@ TEXTS = (
     listings.GPU,
     listings.PIPELINE,
     PREAMBLE,
-    LINALG.read_text(encoding="utf-8"),
+    rules_of(),
 )
 WORDS = sorted({w for text in TEXTS for w in re.findall(r"\$?\w+|\"[^\"\n]*\"|[^\w\s]", text)})
 EXTRA = [

@@ -17,9 +17,10 @@ from spacedsl.lsp.rename import RenameError, applied, references, rename
 from tests.language import listings
 from tests.language.sources import PREAMBLE
 from tests.lsp.editing import SPACE, Editor, cursor, shown
+from tests.rules import rules_of
 
 ROOT = Path(__file__).parents[2]
-LINALG = (ROOT / "kernels/spaces/linalg.space").read_text(encoding="utf-8")
+LINALG = rules_of()
 
 
 def markdown(editor: Editor, text: str) -> str:

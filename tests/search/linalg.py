@@ -18,6 +18,7 @@ from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.language import load_space
 from spacedsl.search.orderings import Branching, Ordering, StaticOrdering, select_ordering
 from tests.products import product
+from tests.rules import rules_of
 
 AXPY = """
 kernel: axpy
@@ -162,7 +163,7 @@ def instance_under(
     folder: Path, text: str, *changes: tuple[str, str], device: CpuDevice = DEVICE
 ) -> Instance:
     """An instance of a kernel under changed rules: pairs of old and new text of `linalg.space`."""
-    rules = LINALG_SPACE.read_text(encoding="utf-8")
+    rules = rules_of()
     for old, new in changes:
         assert rules.count(old) == 1
         rules = rules.replace(old, new)

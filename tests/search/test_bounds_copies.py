@@ -11,7 +11,6 @@ import pytest
 from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance, instantiate
-from spacedsl.kernels.kernel_file import LINALG_SPACE
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language import load_space
@@ -19,6 +18,7 @@ from spacedsl.language.host import Addition, callback
 from spacedsl.search.bounds.certain import LINE_BYTES
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.orderings import select_ordering
+from tests.rules import rules_of
 
 from .linalg import AXPY, DEVICE, MATMUL, decide, instance_of, mixtures, parse, root
 
@@ -59,7 +59,7 @@ class CopyingKernel(Kernel):
 @pytest.fixture
 def space(tmp_path: Path) -> Path:
     path = tmp_path / "copies.space"
-    path.write_text(LINALG_SPACE.read_text(encoding="utf-8") + RULES, encoding="utf-8")
+    path.write_text(rules_of() + RULES, encoding="utf-8")
     return path
 
 

@@ -1,0 +1,98 @@
+"""Barriers: where the threads of a block wait for each other.
+
+In: what a block does, without barriers, and the arrays that it shares. Out: the same with a `Barrier`
+wherever something is read that another thread may have written, or written that another may still have to
+read. A barrier comes before a loop rather than into it, where it serves all of its iterations. What lies in a
+`Where` is done by some threads, so that none may stand there. Two writes are never to one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from spacedsl.codegen.implementation import LoweringError
+from spacedsl.codegen.parts import expressions, statements
+from spacedsl.codegen.program import (
+    Barrier,
+    Branch,
+    Load,
+    Loop,
+    PartialLoad,
+    PartialStore,
+    Statement,
+    Store,
+    Where,
+)
+from spacedsl.kernels.linalg.tensors import Tensor
+
+Access = tuple[str, bool]
+"""Of an array, and whether it is written."""
+
+
+def with_barriers(body: Sequence[Statement], shared: Iterable[Tensor], threads: int) -> tuple[Statement, ...]:
+    """The statements of a block of so many threads; raises `LoweringError` where a barrier has no place.
+
+    Besides `shared` arrays, those of the device that the block both reads and writes have to be waited for;
+    but for what lies in one `Where`: there a thread reads what it has written itself.
+    """
+    if threads == 1:
+        return tuple(body)
+    accesses = _accesses(body)
+    written = {name for name, is_write in accesses if is_write}
+    read = {name for name, is_write in accesses if not is_write}
+    own = {t.name for t in shared}
+    for statement in statements(body):
+        inside = _accesses(statement.body) if isinstance(statement, Where) else frozenset()
+        if any(name in own and (name, True) in inside for name, is_write in inside if not is_write):
+            raise LoweringError("some threads would wait for others inside of what only they do")
+    return _block(body, frozenset(), own | written & read)[0]
+
+
+def _block(
+    body: Sequence[Statement], before: frozenset[Access], watched: set[str]
+) -> tuple[tuple[Statement, ...], frozenset[Access]]:
+    """The statements with barriers, and what threads have accessed since the last one.
+
+    `before`: what they have accessed before the first statement since a barrier.
+    """
+    done: list[Statement] = []
+    for statement in body:
+        accesses = frozenset(a for a in _accesses((statement,)) if a[0] in watched)
+        if _conflict(accesses, before):
+            done.append(Barrier())
+            before = frozenset()
+        match statement:
+            case Loop():
+                loop, before = _loop(statement, before, watched)
+                done.append(loop)
+            case Branch(variable, limit, inner, otherwise):
+                first, after_first = _block(inner, before, watched)
+                second, after_second = _block(otherwise, before, watched)
+                done.append(Branch(variable, limit, first, second))
+                before = after_first | after_second
+            case _:
+                done.append(statement)
+                before |= accesses
+    return tuple(done), before
+
+
+def _loop(loop: Loop, before: frozenset[Access], watched: set[str]) -> tuple[Loop, frozenset[Access]]:
+    """An iteration begins after what was before the loop, or after the iteration before."""
+    while True:
+        body, after = _block(loop.body, before, watched)
+        if after <= before:
+            return replace(loop, body=body), after
+        before |= after
+
+
+def _conflict(accesses: Iterable[Access], before: Iterable[Access]) -> bool:
+    """Whether something is read that has been written, or written that has been read."""
+    return any((name, not is_write) in before for name, is_write in accesses)
+
+
+def _accesses(body: Sequence[Statement]) -> frozenset[Access]:
+    read = {(e.tensor, False) for e in expressions(body) if isinstance(e, Load | PartialLoad)}
+    return frozenset(
+        read | {(s.tensor, True) for s in statements(body) if isinstance(s, Store | PartialStore)}
+    )

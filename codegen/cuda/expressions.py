@@ -1,0 +1,129 @@
+"""Expressions of a program tree as CUDA C++: values of registers, of memory, and of calls.
+
+In: expressions of a verified `Program` of grids. Out: expressions that NVRTC and nvcc take, and the C++ of
+their twin on a CPU. Arithmetic is on scalars; a vector is what one instruction loads or stores, a built-in
+type of CUDA (`float4`). Where a name is declared is for `printer.py`, what a function does for
+`functions.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from spacedsl.codegen.c_expressions import called_function, distance
+from spacedsl.codegen.c_functions import arithmetic_type
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.parts import operands
+from spacedsl.codegen.program import (
+    Add,
+    Broadcast,
+    Div,
+    Expression,
+    Fma,
+    Index,
+    Lane,
+    Load,
+    Mul,
+    Neg,
+    Number,
+    Pack,
+    ParameterValue,
+    PartialLoad,
+    Register,
+    Sub,
+    Type,
+    type_of,
+)
+from spacedsl.kernels.linalg.tensors import DType
+
+_VECTORS = {
+    DType.F32: "float",
+    DType.F64: "double",
+    DType.I32: "uint",
+    DType.BF16: "ushort",
+    DType.F16: "ushort",
+}
+"""Without the number of their lanes."""
+
+
+def cuda_type(kind: Type) -> str:
+    """Of a register."""
+    return arithmetic_type(kind.dtype) if kind.lanes == 1 else f"{_VECTORS[kind.dtype]}{kind.lanes}"
+
+
+def cuda_number(value: float, dtype: DType) -> str:
+    """A literal of the type that arithmetic is done in."""
+    if dtype is DType.I32:
+        return f"{int(value)}u" if value >= 0 else f"(uint32_t)({int(value)})"
+    if math.isinf(value):
+        bits = (
+            "__int_as_float(0x7f800000)" if dtype is DType.F32 else "__longlong_as_double(0x7ff0000000000000)"
+        )
+        return f"-{bits}" if value < 0 else bits
+    return f"{float(value)!r}{'f' if dtype is DType.F32 else ''}"
+
+
+def print_expression(expression: Expression) -> str:
+    """The text as the right side of an assignment: an operand of something else may need parentheses."""
+    match expression:
+        case PartialLoad(tensor, index, kind, count):
+            # What is not used repeats the first element.
+            lanes = [
+                element(tensor, moved(index, n if n < count else 0), Type(kind.dtype))
+                for n in range(kind.lanes)
+            ]
+            return _made(kind, lanes)
+        case Pack(values):
+            return _made(type_of(expression), [print_expression(value) for value in values])
+        case Broadcast(value, lanes):
+            return _made(type_of(expression), [print_expression(value)] * lanes)
+        case Lane(vector, lane):
+            return f"{_operand(vector)}.{'xyzw'[lane]}"
+    called = called_function(expression)
+    if called is not None:
+        kind, function = called
+        return f"{kind}_{function}({', '.join(map(print_expression, operands(expression)))})"
+    match expression:
+        case Register(name):
+            return c_name(name)
+        case ParameterValue(name, kind):
+            return f"(uint32_t){c_name(name)}" if kind.dtype is DType.I32 else c_name(name)
+        case Load(tensor, index, kind):
+            return element(tensor, index, kind, "const ")
+        case Number(number, kind):
+            return cuda_number(number, kind.dtype)
+        case Fma(a, b, c):
+            return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
+        case Add(a, b):
+            return f"{_operand(a)} + {_operand(b)}"
+        case Sub(a, b):
+            return f"{_operand(a)} - {_operand(b)}"
+        case Mul(a, b):
+            return f"{_operand(a)} * {_operand(b)}"
+        case Div(a, b):
+            return f"{_operand(a)} / {_operand(b)}"
+        case Neg(a):
+            return f"-{_operand(a)}"
+    raise AssertionError(expression)
+
+
+def element(tensor: str, index: Index, kind: Type, const: str = "") -> str:
+    """What lies there in memory. A vector begins at a multiple of its own size."""
+    first = f"{c_name(tensor)}[{distance(index)}]"
+    return first if kind.lanes == 1 else f"*({const}{cuda_type(kind)} *)&{first}"
+
+
+def _made(kind: Type, lanes: list[str]) -> str:
+    return f"make_{cuda_type(kind)}({', '.join(lanes)})"
+
+
+def moved(index: Index, by: int) -> Index:
+    """So many elements further on."""
+    return replace(index, constant=index.constant + by)
+
+
+def _operand(expression: Expression) -> str:
+    text = print_expression(expression)
+    compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
+    return f"({text})" if compound else text

@@ -1,0 +1,215 @@
+"""Lowering for GPUs: a kernel's backbone and the decisions about it become a program of grids.
+
+In: a `Kernel` and a `GridImplementation` of it. Out: a `Program`, not yet verified. Outermost BLOCK
+dimensions that lie in each other are a grid, and so is what lies between two of these. THREAD dimensions
+become coordinates of the threads of a block, found from a thread's number; what some of the threads do is put
+in a `Where`. LOOP, UNROLL and VECTOR dimensions become what they are on a CPU (`expansion.py`). Where threads
+have to wait for each other is for `barriers.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from spacedsl.codegen.addresses import Place
+from spacedsl.codegen.cuda.barriers import with_barriers
+from spacedsl.codegen.expansion import Expansion, enter
+from spacedsl.codegen.implementation import GridImplementation, LoweringError
+from spacedsl.codegen.instructions import Instructions
+from spacedsl.codegen.nest import Fused, Node, nest
+from spacedsl.codegen.program import (
+    Branch,
+    Coordinate,
+    Grid,
+    Loop,
+    PartialStore,
+    Program,
+    Statement,
+    Store,
+    Where,
+)
+from spacedsl.codegen.registers import Registers
+from spacedsl.codegen.remainder import divide
+from spacedsl.codegen.temporaries import Temporary, temporaries
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.kernels.linalg.tensors import Scratch, Tensor
+from spacedsl.kernels.linalg.unique_names import UniqueNames
+
+Span = tuple[int, int, int]
+"""(low, high, period): threads whose number % period is at least low and below high."""
+
+
+def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
+    """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
+    tree = divide(nest(kernel, implementation), kernel, implementation)
+    tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
+    names = UniqueNames({t.name for t in tensors} | {p.name for p in kernel.parameters} | {kernel.name})
+    stored = temporaries(kernel, implementation, {}, names.fresh)
+    registers = Registers(kernel.reductions, implementation, names.fresh)
+    instructions = Instructions(implementation, registers, stored)
+    grids = tuple(
+        _Lowering(implementation, instructions, stored, names, _threads(nodes, implementation)).grid(
+            names.fresh(f"{kernel.name}_{number}"), nodes
+        )
+        for number, nodes in enumerate(_grids(tree))
+    )
+    through = (t for maker, t in stored.items() if not implementation.is_shared(maker))
+    scratch = (*kernel.scratch, *(Scratch(t.tensor, t.has_padding) for t in through))
+    return Program(kernel.name, kernel.tensors, kernel.parameters, grids, scratch)
+
+
+def _grids(tree: Sequence[Node]) -> Iterator[tuple[Node, ...]]:
+    """What each grid consists of."""
+    for is_blocks, nodes in groupby(tree, lambda node: isinstance(node, Fused) and node.kind == "BLOCK"):
+        group = tuple(nodes)
+        yield from ((node,) for node in group) if is_blocks else (group,)
+
+
+def _threads(nodes: Sequence[Node], implementation: GridImplementation) -> int:
+    """The threads of a block."""
+    spans = [
+        implementation.thread_stride(node.dims[0]) * implementation.size(node.dims[0])
+        for node in _inside(nodes)
+        if isinstance(node, Fused) and node.kind == "THREAD"
+    ]
+    return max(spans, default=1)
+
+
+def _inside(nodes: Sequence[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        if isinstance(node, Fused):
+            yield from _inside((*node.body, *(node.last or ())))
+
+
+@dataclass(slots=True)
+class _Lowering(Expansion):
+    """Of one grid."""
+
+    implementation: GridImplementation
+    instructions: Instructions
+    temporaries: Mapping[Instruction, Temporary]
+    names: UniqueNames
+    threads: int
+    """Of a block."""
+    coordinates: dict[tuple[object, int, int], Coordinate] = field(default_factory=dict)
+    """Of threads, by what moves along them, stride and extent."""
+
+    def grid(self, name: str, nodes: tuple[Node, ...]) -> Grid:
+        blocks: list[Fused] = []
+        while _is_block(inside := blocks[-1].body if blocks else nodes):
+            (node,) = inside
+            assert isinstance(node, Fused)
+            blocks.append(node)
+        variables = [self.names.fresh(f"{b.dims[0].index}{b.dims[0].level}") for b in blocks]
+        body = with_barriers(self.blocks(blocks, variables, nodes, {}), self.shared(nodes), self.threads)
+        numbers = [
+            Coordinate(variable, True, math.prod(b.size for b in blocks[n + 1 :]), block.size)
+            for n, (variable, block) in enumerate(zip(variables, blocks, strict=True))
+        ]
+        coordinates = (*numbers, *self.coordinates.values())
+        count = math.prod(block.size for block in blocks)
+        return Grid(name, count, self.threads, coordinates, self.shared(nodes), body)
+
+    def shared(self, nodes: Sequence[Node]) -> tuple[Tensor, ...]:
+        """The arrays of a block."""
+        made = [node for node in _inside(nodes) if isinstance(node, Instruction)]
+        return tuple(
+            self.temporaries[maker].tensor
+            for maker in dict.fromkeys(made)
+            if maker in self.temporaries and self.implementation.is_shared(maker)
+        )
+
+    def blocks(
+        self, blocks: Sequence[Fused], variables: Sequence[str], nodes: tuple[Node, ...], place: Place
+    ) -> tuple[Statement, ...]:
+        """What a block does, with its number in these dimensions."""
+        if not blocks:
+            return self.block(nodes, place)
+        (node, *others), (variable, *rest) = blocks, variables
+        inside = enter(place, node, variable)
+        body = self.blocks(others, rest, node.body, inside)
+        if node.last is None:
+            return body
+        last: tuple[Node, ...] = node.last
+        return (Branch(variable, node.size - 1, body, self.blocks(_chain(last, others), rest, last, inside)),)
+
+    def counted(self, node: Fused, place: Place) -> tuple[Statement, ...]:
+        match node.kind:
+            case "THREAD":
+                return self.thread(node, place)
+            case "LOOP":
+                variable = self.names.fresh(f"{node.dims[0].index}{node.dims[0].level}")
+                inside = enter(place, node, variable)
+                body = self.block(node.body, inside)
+                if node.last is not None:
+                    body = (Branch(variable, node.size - 1, body, self.block(node.last, inside)),)
+                return (Loop(variable, node.size, body),)
+        raise LoweringError(f"{node.dims[0]!r} is {node.kind} inside of other loops")
+
+    def thread(self, node: Fused, place: Place) -> tuple[Statement, ...]:
+        """What the iterations of a thread dimension do: all of them the same, or the last one less."""
+        dim = node.dims[0]
+        stride, size = self.implementation.thread_stride(dim), self.implementation.size(dim)
+        inside = enter(place, node, self.coordinate(dim, stride, size))
+        whole = node.size if node.last is None else node.size - 1
+        body, period = self.block(node.body, inside), stride * size
+        parts = [((0, whole * stride, period), body)]
+        if node.last is not None:
+            parts.append(((whole * stride, node.size * stride, period), self.block(node.last, inside)))
+        return tuple(s for span, statements in parts for s in _where((span,), statements))
+
+    def coordinate(self, dim: Dimension, stride: int, size: int) -> str:
+        key = (dim.group, stride, size)
+        if key not in self.coordinates:
+            name = self.names.fresh(f"{dim.index}{dim.level}")
+            self.coordinates[key] = Coordinate(name, False, stride, size)
+        return self.coordinates[key].variable
+
+    def instance(self, instruction: Instruction, place: Place) -> Sequence[Statement]:
+        """What writes memory is done by one thread for each element."""
+        statements = self.instructions.statements(instruction, place)
+        if not any(isinstance(s, Store | PartialStore) for s in statements):
+            return statements
+        around = {d: at for d, at in place.items() if self.implementation.kind(d) == "THREAD"}
+        taken = {(self.implementation.thread_stride(d), self.implementation.size(d)) for d in around}
+        spans: list[Span] = []
+        end = 1
+        for stride, size in sorted(taken):
+            if end < stride:
+                spans.append((0, end, stride))
+            end = stride * size
+        return _where((*spans, (0, end, self.threads)), statements)
+
+
+def _is_block(nodes: Sequence[Node]) -> bool:
+    match nodes:
+        case (Fused(kind="BLOCK"),):
+            return True
+    if any(isinstance(node, Fused) and node.kind == "BLOCK" for node in nodes):
+        raise LoweringError(f"blocks lie beside something else: {nodes!r}")
+    return False
+
+
+def _chain(nodes: Sequence[Node], others: Sequence[Fused]) -> Sequence[Fused]:
+    """The block dimensions that lie in a last tile: the same ones."""
+    found: list[Fused] = []
+    while _is_block(nodes):
+        (node,) = nodes
+        assert isinstance(node, Fused)
+        found.append(node)
+        nodes = node.body
+    if [f.dims for f in found] != [o.dims for o in others] or [f.size for f in found] != [
+        o.size for o in others
+    ]:
+        raise LoweringError(f"the last of some blocks lie in others than {others!r}")
+    return found
+
+
+def _where(spans: Sequence[Span], statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The statements, in these threads."""
+    kept = tuple(span for span in spans if span[:2] != (0, span[2]))
+    return (Where(kept, tuple(statements)),) if kept else tuple(statements)

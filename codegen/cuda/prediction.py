@@ -1,0 +1,307 @@
+"""How long a program of grids would take on a GPU: what ranks implementations where there is none.
+
+In: a verified `Program` of grids, a `GpuDevice`. Out: a `Prediction`: nanoseconds, and what they consist of.
+One warp of each grid is followed through its loops: what it issues, how many sectors of global memory and
+passes of shared memory its accesses take, how long it waits. What runs beside it on an SM hides that, as far
+as threads, registers and shared memory leave room. No times of a machine go in: it is not a bound, and not a
+measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+
+from spacedsl.codegen.cuda.nvrtc import Resources
+from spacedsl.codegen.cuda.printer import shared_bytes
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.parts import operands, statements
+from spacedsl.codegen.program import (
+    Add,
+    Apply,
+    Assign,
+    Barrier,
+    Branch,
+    Div,
+    Expression,
+    Fma,
+    Grid,
+    Index,
+    Load,
+    Loop,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    PartialLoad,
+    PartialStore,
+    Program,
+    Register,
+    Statement,
+    Store,
+    Sub,
+    Where,
+    type_of,
+)
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.operations import Op
+
+SECTOR_BYTES = 32
+BANKS, BANK_BYTES = 32, 4
+ADDRESS_REGISTERS = 24
+"""Of a thread, besides those of its values: addresses, coordinates, loops."""
+
+
+@dataclass(slots=True)
+class Work:
+    """Of one warp, from the beginning of a grid to its end; instructions, sectors, passes, cycles."""
+
+    issued: float = 0.0
+    f32: float = 0.0
+    f64: float = 0.0
+    i32: float = 0.0
+    special: float = 0.0
+    accesses: float = 0.0
+    sectors: float = 0.0
+    passes: float = 0.0
+    barriers: float = 0.0
+    waiting: float = 0.0
+
+    def add(self, other: Work, times: float) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + times * getattr(other, field.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    resource: str
+    time_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    time_ns: float
+    terms: tuple[tuple[str, tuple[Term, ...]], ...]
+    """By grid, the largest first. They overlap: it takes more than the largest, and less than all of them."""
+
+
+def predict(
+    program: Program, device: GpuDevice, resources: Mapping[str, Resources] = MappingProxyType({})
+) -> Prediction:
+    """Of the whole program, grids one after the other, with warm caches.
+
+    `resources`: by grid, what the compiler says of registers; where it says nothing, they are estimated.
+    """
+    grids = [g for g in program.body if isinstance(g, Grid)]
+    by_grid = [(g.name, _grid(program, g, device, resources.get(c_name(g.name)))) for g in grids]
+    total_ns = sum(device.launch_ns + _overlapped(terms) for _, terms in by_grid)
+    return Prediction(total_ns, tuple((n, tuple(sorted(t, key=lambda t: -t.time_ns))) for n, t in by_grid))
+
+
+def _overlapped(terms: Sequence[Term]) -> float:
+    """More than the largest: what competes is never hidden completely."""
+    largest = max(term.time_ns for term in terms)
+    return largest + 0.1 * (sum(term.time_ns for term in terms) - largest)
+
+
+def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources | None) -> list[Term]:
+    warps = -(-grid.threads // device.warp)
+    work = _Follower(program, grid, device).block(grid.body)
+    registers = ADDRESS_REGISTERS + _values(grid)
+    if resources is not None:
+        registers = resources.registers
+        # Each spilled word is stored or loaded as often as statements run on average.
+        spilled = resources.spilled_bytes / 4 * work.issued / max(1, sum(1 for _ in statements(grid.body)))
+        work.issued += spilled
+        work.accesses += spilled
+        work.sectors += spilled * device.warp * 4 / SECTOR_BYTES
+    resident = max(1, min(resident_blocks(grid, device, registers), -(-grid.blocks // device.sms)))
+    waves = -(-grid.blocks // (device.sms * resident))
+    rates, cycles = device.throughput, {}
+    of_block = {
+        "issue": work.issued / device.instructions_per_cycle,
+        "f32": work.f32 * device.warp / rates.f32,
+        "f64": work.f64 * device.warp / rates.f64,
+        "i32": work.i32 * device.warp / rates.i32,
+        "special": work.special * device.warp / rates.special,
+        "memory units": work.accesses * device.warp / rates.memory,
+        "shared memory": work.passes,
+        "L1": work.sectors * SECTOR_BYTES / device.l1_bytes_per_cycle,
+    }
+    for name, each in of_block.items():
+        cycles[name] = waves * resident * warps * each
+    cycles["latency"] = waves * (work.waiting + work.barriers * device.latency.barrier + work.issued)
+    terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
+    through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
+    terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns))
+    distinct = sum(t.nbytes for t in program.tensors)
+    if distinct > device.l2_bytes:
+        terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns))
+    return terms
+
+
+def resident_blocks(grid: Grid, device: GpuDevice, registers: int) -> int:
+    """Blocks that an SM has room for at the same time; 0 where it has none for one.
+
+    `registers`: of a thread.
+    """
+    warps = -(-grid.threads // device.warp)
+    registers = min(device.registers_per_thread, registers)
+    rooms = [
+        device.blocks_per_sm,
+        device.threads_per_sm // (warps * device.warp),
+        device.registers_per_sm // (warps * device.warp * registers),
+    ]
+    if nbytes := shared_bytes(grid):
+        rooms.append(device.shared_bytes_per_sm // (nbytes + 1024))
+    return min(rooms)
+
+
+def _values(grid: Grid) -> int:
+    """Registers for values that live at the same time, at least: those that are assigned more than once."""
+    counts: dict[Register, int] = {}
+    for statement in _assignments(grid.body):
+        counts[statement.register] = counts.get(statement.register, 0) + 1
+    kept = [r for r, count in counts.items() if count > 1]
+    return sum(r.type.lanes * max(1, r.type.dtype.nbytes // 4) for r in kept)
+
+
+def _assignments(body: Sequence[Statement]) -> list[Assign]:
+    return [s for s in statements(body) if isinstance(s, Assign)]
+
+
+class _Follower:
+    """Follows the first warp of the first block."""
+
+    def __init__(self, program: Program, grid: Grid, device: GpuDevice) -> None:
+        self.grid, self.device = grid, device
+        tensors = (*program.tensors, *(s.tensor for s in program.scratch), *grid.shared)
+        self.nbytes = {t.name: t.dtype.nbytes for t in tensors}
+        self.shared = {t.name for t in grid.shared}
+        lanes = range(min(device.warp, grid.threads))
+        self.lanes: Mapping[str, list[int]] = {
+            c.variable: [lane // c.stride % c.extent for lane in lanes]
+            for c in grid.coordinates
+            if not c.is_block
+        }
+        self.count = len(lanes)
+
+    def block(self, body: Sequence[Statement]) -> Work:
+        work = Work()
+        loads_wait = 0.0
+        for statement in body:
+            match statement:
+                case Loop(_, extent, inner):
+                    work.add(self.block(inner), extent)
+                    work.issued += 2 * extent
+                    work.waiting += loads_wait
+                    loads_wait = 0.0
+                case Branch(_, _, inner, _):
+                    work.add(self.block(inner), 1)
+                case Where(spans, inner):
+                    work.add(self.block(inner), self.share(spans))
+                case Barrier():
+                    work.barriers += 1
+                    work.issued += 1
+                    work.waiting += loads_wait
+                    loads_wait = 0.0
+                case Assign(_, value):
+                    loads_wait = max(loads_wait, self.expression(value, work))
+                case Store(tensor, index, value):
+                    self.expression(value, work)
+                    self.access(tensor, index, type_of(value).lanes, work)
+                case PartialStore(tensor, index, value, count):
+                    self.expression(value, work)
+                    for _ in range(count):
+                        self.access(tensor, index, 1, work)
+        work.waiting += loads_wait
+        return work
+
+    def share(self, spans: Sequence[tuple[int, int, int]]) -> float:
+        """Of the warps, those that have a thread there."""
+        warps = range(0, self.grid.threads, self.device.warp)
+        numbers = (range(w, min(w + self.device.warp, self.grid.threads)) for w in warps)
+        active = sum(
+            any(all(low <= t % period < high for low, high, period in spans) for t in threads)
+            for threads in numbers
+        )
+        return active / len(warps)
+
+    def expression(self, expression: Expression, work: Work) -> float:
+        """Adds what it issues; how long its loads take, all of them at once."""
+        longest = 0.0
+        for part in (*_inner(expression), expression):
+            match part:
+                case Load(tensor, index, kind) | PartialLoad(tensor, index, kind, _):
+                    self.access(tensor, index, kind.lanes, work)
+                    latency = self.device.latency
+                    longest = max(longest, latency.shared if tensor in self.shared else latency.l2)
+                case Fma() | Add() | Sub() | Mul() | Neg() | Max() | Min():
+                    self.arithmetic(part, work, 1)
+                case Div():
+                    self.arithmetic(part, work, 8)
+                    work.special += 1
+                case Apply(function, _):
+                    self.arithmetic(part, work, _STEPS.get(function, 8))
+                    work.special += 1
+        return longest
+
+    def arithmetic(self, expression: Expression, work: Work, count: int) -> None:
+        dtype = type_of(expression).dtype
+        work.issued += count
+        if dtype.nbytes == 8:
+            work.f64 += count
+        elif dtype.label == "i32":
+            work.i32 += count
+        else:
+            work.f32 += count
+
+    def access(self, tensor: str, index: Index, lanes: int, work: Work) -> None:
+        nbytes = self.nbytes[tensor]
+        work.issued += 1
+        work.accesses += 1
+        firsts = [index.constant] * self.count
+        for variable, stride in index.terms:
+            for lane, at in enumerate(self.lanes.get(variable, ())):
+                firsts[lane] += at * stride
+        if tensor in self.shared:
+            work.passes += _passes(firsts, lanes * nbytes, nbytes)
+        else:
+            work.sectors += len({
+                byte // SECTOR_BYTES
+                for first in set(firsts)
+                for byte in range(first * nbytes, (first + lanes) * nbytes, min(SECTOR_BYTES, nbytes))
+            })  # fmt: skip
+
+
+_STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID: 14, Op.GELU: 20}
+"""Instructions of functions, about."""
+
+
+def _passes(firsts: Sequence[int], width: int, nbytes: int) -> int:
+    """Times that shared memory is read for a warp: each bank gives one word at a time.
+
+    Wide accesses are served for a half or a quarter of the warp at a time.
+    """
+    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
+    total = 0
+    for begin in range(0, len(firsts), part):
+        words = {
+            word
+            for first in firsts[begin : begin + part]
+            for word in range(first * nbytes // BANK_BYTES, -(-(first * nbytes + width) // BANK_BYTES))
+        }
+        banks: dict[int, int] = {}
+        for word in words:
+            banks[word % BANKS] = banks.get(word % BANKS, 0) + 1
+        total += max(banks.values())
+    return total
+
+
+def _inner(expression: Expression) -> list[Expression]:
+    """All parts of an expression, without itself."""
+    found: list[Expression] = []
+    for part in operands(expression):
+        found += [*_inner(part), part]
+    return found

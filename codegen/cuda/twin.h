@@ -1,0 +1,218 @@
+/* CUDA C++ on a CPU: the threads of a block are fibers that take turns at barriers.
+ *
+ * A file of kernels and its host function is compiled behind this header as C++. Blocks run one after the other. The
+ * threads of a block run in an order that TWIN_ORDER names: 0 ascending, 1 descending, 2 and above shuffled, another way
+ * each round. Each runs until its next barrier or its end; a barrier that not all of them come to ends the process. Memory that
+ * a block shares holds numbers that are not numbers when the block begins. What runs at the same time on a GPU, without
+ * a barrier in between, is seen here as far as the order shows it.
+ */
+#ifndef CUDA_TWIN
+#define CUDA_TWIN
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __shared__
+
+struct twin_index { unsigned x; };
+static twin_index blockIdx, threadIdx;
+
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+struct alignas(8) uint2 { uint32_t x, y; };
+struct alignas(16) uint4 { uint32_t x, y, z, w; };
+struct alignas(4) ushort2 { uint16_t x, y; };
+struct alignas(8) ushort4 { uint16_t x, y, z, w; };
+static inline float2 make_float2(float x, float y) { return {x, y}; }
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static inline double2 make_double2(double x, double y) { return {x, y}; }
+static inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
+static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
+static inline ushort2 make_ushort2(uint16_t x, uint16_t y) { return {x, y}; }
+static inline ushort4 make_ushort4(uint16_t x, uint16_t y, uint16_t z, uint16_t w) { return {x, y, z, w}; }
+
+template <class To, class From> static inline To twin_bits(From from) {
+  To to;
+  static_assert(sizeof to == sizeof from);
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+static inline float __int_as_float(int32_t bits) { return twin_bits<float>(bits); }
+static inline float __uint_as_float(uint32_t bits) { return twin_bits<float>(bits); }
+static inline uint32_t __float_as_uint(float x) { return twin_bits<uint32_t>(x); }
+static inline double __longlong_as_double(long long bits) { return twin_bits<double>(bits); }
+#ifdef __FLT16_MANT_DIG__
+static inline float twin_from_f16(uint16_t bits) { return (float)twin_bits<_Float16>(bits); }
+static inline uint16_t twin_to_f16(float x) { return twin_bits<uint16_t>((_Float16)x); }
+#endif
+
+/* ---- Fibers ---- */
+
+#define TWIN_STACK_BYTES (64 << 10)
+#define TWIN_THREADS 1024
+#define TWIN_STACKS_BYTES ((size_t)TWIN_STACK_BYTES * TWIN_THREADS)
+
+/* Keeps what a call must keep, goes on at the other stack. */
+extern "C" void twin_switch(void **from, void *to) __attribute__((visibility("hidden")));
+#if defined(__x86_64__)
+__asm__(R"(
+.text
+.hidden twin_switch
+.globl twin_switch
+.type twin_switch, @function
+twin_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size twin_switch, .-twin_switch
+)");
+#else
+#error "the twin of CUDA code runs on x86-64"
+#endif
+
+struct twin_thread {
+  void *stack;
+  bool is_done;
+};
+
+static twin_thread twin_threads[TWIN_THREADS];
+static void *twin_scheduler;
+static void (*twin_body)(void *);
+static void *twin_arguments;
+static char *twin_stacks;
+
+static void twin_yield(void) { twin_switch(&twin_threads[threadIdx.x].stack, twin_scheduler); }
+
+static void twin_enter(void) {
+  twin_body(twin_arguments);
+  twin_threads[threadIdx.x].is_done = true;
+  twin_yield();
+  abort();
+}
+
+static unsigned twin_barriers;
+
+static void __syncthreads(void) {
+  ++twin_barriers;
+  twin_yield();
+}
+
+extern "C" float4 shared_memory[];
+alignas(16) float4 shared_memory[TWIN_SHARED_BYTES / 16 + 1] __attribute__((visibility("hidden")));
+
+static void twin_fail(const char *what) {
+  fprintf(stderr, "%s: block %u\n", what, blockIdx.x);
+  abort();
+}
+
+static void twin_start(unsigned thread) {
+  void **top = (void **)(twin_stacks + (size_t)(thread + 1) * TWIN_STACK_BYTES) - 2;
+  *top = (void *)twin_enter;
+  twin_threads[thread].stack = top - 6;
+  twin_threads[thread].is_done = false;
+}
+
+/* The next of `count` numbers in an order that visits all of them: steps of an odd size, or of one. */
+static void twin_round(unsigned threads, unsigned round) {
+  for (unsigned n = 0; n < threads; ++n) {
+    unsigned thread = n;
+    if (TWIN_ORDER == 1) thread = threads - 1 - n;
+    if (TWIN_ORDER > 1) {
+      unsigned size = 1;
+      while (size < threads) size *= 2;
+      /* A permutation of the next power of two, without what lies beyond. */
+      static unsigned state;
+      if (n == 0) state = (round * 2654435761u + TWIN_ORDER) & (size - 1);
+      do state = (state * 5 + 2 * TWIN_ORDER + 1) & (size - 1); while (state >= threads);
+      thread = state;
+    }
+    threadIdx.x = thread;
+    if (!twin_threads[thread].is_done) twin_switch(&twin_scheduler, twin_threads[thread].stack);
+  }
+}
+
+static void twin_block(unsigned threads, size_t shared_bytes) {
+  memset(shared_memory, 0xff, shared_bytes);
+  for (unsigned thread = 0; thread < threads; ++thread) twin_start(thread);
+  for (unsigned round = 0;; ++round) {
+    twin_barriers = 0;
+    twin_round(threads, round);
+    if (twin_barriers == 0) return;
+    if (twin_barriers != threads) twin_fail("a barrier that not all threads of a block come to");
+  }
+}
+
+/* The n-th block to run. */
+static unsigned twin_nth(unsigned n, unsigned blocks) {
+  if (TWIN_ORDER == 1) return blocks - 1 - n;
+  if (TWIN_ORDER > 1) return (n + blocks / 2) % blocks;
+  return n;
+}
+
+static void twin_launch(unsigned blocks, unsigned threads, size_t shared_bytes, void (*body)(void *), void *arguments) {
+  if (threads > TWIN_THREADS || shared_bytes > sizeof shared_memory) twin_fail("a launch that is too large");
+  if (!twin_stacks) {
+    twin_stacks = (char *)mmap(0, TWIN_STACKS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (twin_stacks == (char *)MAP_FAILED) twin_fail("no memory for stacks");
+  }
+  twin_body = body;
+  twin_arguments = arguments;
+  for (unsigned n = 0; n < blocks; ++n) {
+    blockIdx.x = twin_nth(n, blocks);
+    twin_block(threads, shared_bytes);
+  }
+}
+
+#define LAUNCH(kernel, blocks, threads, shared_bytes, ...)                                                        \
+  do {                                                                                                            \
+    auto call = [=] { kernel(__VA_ARGS__); };                                                                     \
+    twin_launch(blocks, threads, shared_bytes, [](void *it) { (*(decltype(call) *)it)(); }, &call);               \
+  } while (0)
+
+/* ---- What the host function calls ---- */
+
+#define TWIN_ARRAYS 64
+static void *twin_arrays[TWIN_ARRAYS];
+
+typedef int cudaError_t;
+enum { cudaSuccess, cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <class Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel, int, int) { return cudaSuccess; }
+static inline cudaError_t cudaMemset(void *memory, int value, size_t size) { return memset(memory, value, size), 0; }
+static inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
+static inline const char *cudaGetErrorString(cudaError_t) { return "no memory"; }
+
+/* Holds no numbers when it is new. */
+static inline cudaError_t cudaMalloc(void **memory, size_t size) {
+  unsigned n = 0;
+  while (n < TWIN_ARRAYS && twin_arrays[n]) ++n;
+  if (n == TWIN_ARRAYS || !(twin_arrays[n] = malloc(size))) return 2;
+  *memory = memset(twin_arrays[n], 0xff, size);
+  return cudaSuccess;
+}
+
+/* When the library is unloaded. */
+__attribute__((destructor)) static void twin_end(void) {
+  if (twin_stacks) munmap(twin_stacks, TWIN_STACKS_BYTES);
+  for (unsigned n = 0; n < TWIN_ARRAYS; ++n) free(twin_arrays[n]);
+}
+#endif

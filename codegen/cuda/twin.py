@@ -1,0 +1,40 @@
+"""The twin of a CUDA program: the same text as C++ for the CPU, where its results can be checked.
+
+In: the text of `printer.py`. Out: a shared library with the entry point that the C of the kernel would
+have, on arrays of the host. `twin.h` says how threads run there, and what is seen of their mistakes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spacedsl.codegen.build import BUILD_TIMEOUT_S, build_library
+
+_HEADER = Path(__file__).parent / "twin.h"
+
+FLAGS = (
+    "-O1", "-march=native", "-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
+    "-ffp-contract=fast", "-w", "-shared", "-fPIC",
+)  # fmt: skip
+
+MOST_SHARED_BYTES = 256 << 10
+"""Of a block, on any device."""
+
+
+def build_twin(
+    code: str,
+    library: Path,
+    *,
+    order: int = 0,
+    timeout_s: float = BUILD_TIMEOUT_S,
+    extra_flags: tuple[str, ...] = (),
+) -> Path:
+    """The library. `order`: in which order threads take turns; 0 ascending, 1 descending, above shuffled.
+
+    Raises what `build_library` does.
+    """
+    text = "\n".join([
+        f"#define TWIN_ORDER {order}", f"#define TWIN_SHARED_BYTES {MOST_SHARED_BYTES}",
+        _HEADER.read_text(encoding="utf-8"), '#line 1 "kernel.cu"', code,
+    ])  # fmt: skip
+    return build_library(text, library, timeout_s=timeout_s, flags=FLAGS, extra_flags=extra_flags)

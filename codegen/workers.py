@@ -1,0 +1,76 @@
+"""The processes in which generated code runs: a server that holds the test cases, and one worker at a time.
+
+In: a kernel, how many bytes displace the caches, options. Out: a server and a worker that are alive. A worker
+is replaced after every failure, since its memory may be corrupt. What is run there is for whoever asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.cases import NotFiniteError, not_finite
+from spacedsl.codegen.fork_server import Setup
+from spacedsl.codegen.harness import harness_library
+from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.measurement import Options
+from spacedsl.codegen.memory import check_memory, scratch_bytes
+from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
+from spacedsl.codegen.scratch import scratch_folder
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.kernel_file import KernelFile
+
+
+@dataclass(slots=True, eq=False)
+class Workers:
+    kernel: KernelFile
+    flush_bytes: int
+    """Of an array whose reading displaces the caches before a sample; 0 for warm runs."""
+    options: Options
+    _server: ForkServer | None = field(default=None, init=False)
+    _worker: WorkerProcess | None = field(default=None, init=False)
+
+    def ready(self) -> tuple[ForkServer, WorkerProcess]:
+        """Both alive; after `close` and after a death they are started again.
+
+        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory, `DiagnosticError`
+        for a kernel whose results are not finite.
+        """
+        try:
+            if self._server is None or not self._server.is_alive:
+                self.close()
+                check_memory(self.kernel, self.flush_bytes)
+                self._server = ForkServer(self._setup())
+            if self._worker is not None and not self._worker.is_alive:
+                self.drop()
+            if self._worker is None:
+                self._worker = WorkerProcess(self._server)
+        except WorkerFailure as error:
+            raise EnvironmentLack(f"a worker process cannot be started: {error.message}") from None
+        except NotFiniteError as error:
+            raise DiagnosticError([not_finite(self.kernel, error.line)]) from None
+        return self._server, self._worker
+
+    def drop(self) -> None:
+        """Ends the worker, whatever it does."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def close(self) -> None:
+        self.drop()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _setup(self) -> Setup:
+        with scratch_folder() as folder:
+            return Setup(
+                kernel_text=self.kernel.text,
+                kernel_path=self.kernel.path,
+                sizes=dict(self.kernel.sizes),
+                seed=self.options.seed,
+                harness=harness_library(self.kernel.backbone, find_compiler(), folder),
+                flush_bytes=self.flush_bytes,
+                memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
+            )

@@ -1,0 +1,89 @@
+"""Descriptions of NVIDIA GPUs that kernels run on, or are predicted for.
+
+In: the data of a YAML file, checked against the model below. Out: a frozen `GpuDevice`, read by spaces
+(`$device`), bounds and code generation. Rates are per clock cycle of one multiprocessor (SM), or bytes per
+nanosecond where all share a unit; latencies are in cycles. All of them are the best that the device can do.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spacedsl.language.host import exposed
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Throughput(_Frozen):
+    """Most threads whose instruction of a kind one SM completes in a cycle."""
+
+    f32: float = Field(gt=0)
+    """Multiplications, additions and both fused, of 32 bits."""
+    f64: float = Field(gt=0)
+    """The same of 64 bits."""
+    i32: float = Field(gt=0)
+    """Additions and multiplications of integers of 32 bits."""
+    special: float = Field(gt=0)
+    """Approximations of `exp2`, `1/x`, `1/sqrt` and the like."""
+    memory: float = Field(gt=0)
+    """Addresses of loads and stores."""
+
+
+class Latency(_Frozen):
+    """Least cycles from an instruction to the next one that needs its result."""
+
+    f32: float = Field(gt=0)
+    f64: float = Field(gt=0)
+    shared: float = Field(gt=0)
+    """A load from shared memory."""
+    l1: float = Field(gt=0)
+    l2: float = Field(gt=0)
+    dram: float = Field(gt=0)
+    """Beyond the L2 cache."""
+    barrier: float = Field(gt=0)
+    """Of all threads of a block that arrive together."""
+
+
+@exposed(
+    "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp"
+)
+class GpuDevice(_Frozen):
+    kind: Literal["gpu"]
+    name: str
+    compute_capability: str = Field(pattern=r"^\d+\.\d$")
+    """What its instructions are: `9.0`."""
+    sms: int = Field(ge=1)
+    clock_ghz: float = Field(gt=0)
+    """The highest that its maker names."""
+    warp: int = Field(default=32, ge=1)
+    """Threads that run an instruction together."""
+    vector_bytes: int = Field(default=16, ge=1)
+    """Most that one thread loads or stores with an instruction."""
+    threads_per_block: int = Field(default=1024, ge=1, le=1024)
+    threads_per_sm: int = Field(ge=1)
+    blocks_per_sm: int = Field(ge=1)
+    registers_per_sm: int = Field(default=65536, ge=1)
+    """Of 32 bits."""
+    registers_per_thread: int = Field(default=255, ge=1)
+    shared_bytes_per_block: int = Field(ge=1, le=256 << 10)
+    """Most that one block may have, asked for where that is more than 48 KiB."""
+    shared_bytes_per_sm: int = Field(ge=1)
+    instructions_per_cycle: float = Field(gt=0)
+    """Of warps, that one SM issues."""
+    throughput: Throughput
+    latency: Latency
+    shared_bytes_per_cycle: float = Field(gt=0)
+    """That one SM moves from and to shared memory."""
+    l1_bytes_per_cycle: float = Field(gt=0)
+    """That one SM reads from its L1 cache."""
+    l2_bytes: int = Field(ge=1)
+    l2_bytes_per_ns: float = Field(gt=0)
+    """That all SMs together read from the L2 cache."""
+    dram_bytes: int = Field(ge=1)
+    dram_bytes_per_ns: float = Field(gt=0)
+    launch_ns: float = Field(ge=0)
+    """Least time of a kernel that does nothing."""

@@ -1,0 +1,170 @@
+"""What differs from target to target: the machine, its rules, its bound, its evaluator, its code.
+
+In: the name of a target. Out: a `Target`, from which searches and records get all that. What is the same on
+every target is for the others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, unknown
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.characterize import local_device, raise_peaks
+from spacedsl.codegen.cuda import nvrtc
+from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
+from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
+from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.implementation import FOR_CPU, FOR_GRIDS, Vocabulary
+from spacedsl.codegen.memory import check_memory, flush_bytes
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
+from spacedsl.kernels.evaluation import Evaluator
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile, Kind
+from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.bounds.gpu import GpuBound
+from spacedsl.search.bounds.protocol import Bound
+
+
+class PatientEvaluator(Evaluator, Protocol):
+    """One that says how long it waited for others on this machine."""
+
+    waited_s: float
+
+
+class SearchBound(Bound, Protocol):
+    """One that says why no compiled code computes it, although that was asked for."""
+
+    no_native: str | None
+
+
+class Target(ABC):
+    """What implementations are made for."""
+
+    name: str
+    suffix: str
+    """Of files with its code."""
+    kind: Kind
+    """Of its machines."""
+    reads: Vocabulary
+    """What its code follows from."""
+
+    @abstractmethod
+    def device(self, name: str | None, on_event: Listener) -> Device:
+        """A machine of that name, or the file of one; None: this one.
+
+        Raises `UnknownNameError`, `DiagnosticError`, `OSError`, `EnvironmentLack`.
+        """
+
+    @abstractmethod
+    def recorded_device(self, data: Mapping[str, Any]) -> Device:
+        """From a record; raises `ValidationError`."""
+
+    @abstractmethod
+    def check(self, kernel: KernelFile, device: Device) -> None:
+        """Raises `TooLargeError` for a kernel that this machine cannot check."""
+
+    @abstractmethod
+    def compiler(self) -> tuple[str, tuple[str, ...]]:
+        """What compiles its code, and with which flags; raises `EnvironmentLack`."""
+
+    @abstractmethod
+    def bound(self, instance: Instance, device: Device) -> SearchBound: ...
+
+    @abstractmethod
+    def evaluator(self, kernel: KernelFile, device: Device, on_event: Listener) -> PatientEvaluator: ...
+
+    @abstractmethod
+    def raise_peaks(self, device: Device, factor: float) -> bool:
+        """Makes a machine's description faster for later runs; whether that was done."""
+
+
+class Cpu(Target):
+    """This machine's CPU."""
+
+    name, suffix, kind, reads = "cpu", "c", "cpu", FOR_CPU
+
+    def device(self, name: str | None, on_event: Listener) -> CpuDevice:
+        if name is not None:
+            raise UnknownNameError("code for a CPU is measured where it is made: no device can be named")
+        return local_device(
+            progress=lambda activity: on_event(Preparing(activity)),
+            warn=lambda message: on_event(Warned(message)),
+        )
+
+    def recorded_device(self, data: Mapping[str, Any]) -> CpuDevice:
+        return CpuDevice.model_validate(data)
+
+    def check(self, kernel: KernelFile, device: Device) -> None:
+        assert isinstance(device, CpuDevice)
+        check_memory(kernel, flush_bytes(kernel, device))
+
+    def compiler(self) -> tuple[str, tuple[str, ...]]:
+        compiler = find_compiler()
+        return compiler.version, compiler.flags
+
+    def bound(self, instance: Instance, device: Device) -> CpuBound:
+        assert isinstance(device, CpuDevice)
+        return CpuBound(instance, device)
+
+    def evaluator(self, kernel: KernelFile, device: Device, on_event: Listener) -> CpuEvaluator:
+        assert isinstance(device, CpuDevice)
+        return CpuEvaluator(
+            kernel,
+            device,
+            warn=lambda message: on_event(Warned(message)),
+            waits=lambda is_waiting: on_event(Waiting(is_over=not is_waiting)),
+        )
+
+    def raise_peaks(self, device: Device, factor: float) -> bool:
+        assert isinstance(device, CpuDevice)
+        return raise_peaks(device, factor)
+
+
+class Cuda(Target):
+    """An NVIDIA GPU, which need not be here: times are those of a model."""
+
+    name, suffix, kind, reads = "cuda", "cu", "gpu", FOR_GRIDS
+
+    def device(self, name: str | None, on_event: Listener) -> GpuDevice:
+        known = gpus()
+        if name is None:
+            raise UnknownNameError(f"for which GPU? name one with --device: {', '.join(known)}, or a file")
+        if Path(name).suffix in {".yaml", ".yml"}:
+            return load_gpu(Path(name))
+        if name not in known:
+            raise unknown("GPU", name, known)
+        return load_gpu(known[name])
+
+    def recorded_device(self, data: Mapping[str, Any]) -> GpuDevice:
+        return GpuDevice.model_validate(data)
+
+    def check(self, kernel: KernelFile, device: Device) -> None:
+        check_memory(kernel, 0)
+
+    def compiler(self) -> tuple[str, tuple[str, ...]]:
+        return f"{nvrtc.version()}; {find_compiler().version}", (*nvrtc.OPTIONS, *TWIN_FLAGS)
+
+    def bound(self, instance: Instance, device: Device) -> GpuBound:
+        assert isinstance(device, GpuDevice)
+        return GpuBound(instance, device)
+
+    def evaluator(self, kernel: KernelFile, device: Device, on_event: Listener) -> PredictingEvaluator:
+        assert isinstance(device, GpuDevice)
+        return PredictingEvaluator(kernel, device, warn=lambda message: on_event(Warned(message)))
+
+    def raise_peaks(self, device: Device, factor: float) -> bool:
+        return False
+
+
+TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in (Cpu(), Cuda())})
+
+
+def target_of(device: Device) -> Target:
+    """The target that a machine belongs to."""
+    return next(target for target in TARGETS.values() if target.kind == device.kind)

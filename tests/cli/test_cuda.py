@@ -1,0 +1,59 @@
+"""`explore --target cuda` on a machine without a GPU: what a user sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import ROOT
+from tests.cli.running import run
+
+MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
+SMALL = ("--size", "m=32,n=48,k=16", "--target", "cuda")
+
+
+def test_what_is_found_is_predicted_checked_and_kept(tmp_path: Path, machine: Path) -> None:
+    ran = run("explore", MATMUL, *SMALL, "--device", "h100", "-n", 6, "--runs", tmp_path)
+    assert ran.code == 0, ran.err
+    assert "NVIDIA H100 SXM5 80 GB, 132 SMs" in ran.out
+    assert "(predicted: no GPU has run it)" in ran.out
+    assert "spacedsl.load" not in ran.out
+    (best,) = tmp_path.glob("*/best.cu")
+    assert "__global__ void" in best.read_text()
+    replayed = run("replay", best.with_name("best.json"), "--json")
+    assert replayed.code == 0, replayed.err
+    document = json.loads(replayed.out)
+    assert (document["identical"], document["verified"]) == (True, True)
+    emitted = run("emit", best.with_name("best.json"))
+    assert emitted.out.rstrip() == best.read_text().rstrip()
+    written = run("batch", best.with_name("best.json"), "-o", tmp_path / "batch")
+    assert written.code == 0, written.err
+    assert "1 implementation;" in written.err
+    assert json.loads((tmp_path / "batch" / "batch.json").read_text())["implementations"][0]["launches"]
+    resumed = run("resume", best.parent, "-n", 2, "--json")
+    assert json.loads(resumed.out)["evaluations"] == 8
+
+
+def test_a_gpu_has_to_be_named_and_to_be_known(machine: Path) -> None:
+    ran = run("explore", MATMUL, *SMALL)
+    assert ran.code == 2
+    assert "for which GPU? name one with --device: a100, h100, h200" in ran.err
+    ran = run("explore", MATMUL, *SMALL, "--device", "h10")
+    assert ran.code == 2
+    assert "no GPU is called `h10`; did you mean `h100`?" in ran.err
+    ran = run("explore", MATMUL, "--device", "h100")
+    assert ran.code == 2
+    assert "no device can be named" in ran.err
+
+
+def test_what_a_gpu_is_like_is_shown() -> None:
+    ran = run("device", "show", "k4000")
+    assert ran.code == 0
+    assert "NVIDIA Quadro K4000: 4 SMs of compute capability 3.0 at 0.81 GHz, 1.2 TFLOP/s of f32" in ran.out
+    assert "NVIDIA H200 SXM 141 GB  (gpu, 132 SMs)" in run("device", "list").out
+
+
+def test_the_bound_of_a_gpu_is_explained() -> None:
+    ran = run("explain", MATMUL, "--bound", "--device", "h100")
+    assert ran.code == 0, ran.err
+    assert "arithmetic of fma: 1,073,741,824 instances of fma in at most" in ran.out

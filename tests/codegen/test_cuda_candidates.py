@@ -1,0 +1,114 @@
+"""Random implementations for GPUs are right where their twins run, on a CPU, and CUDA to its compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.printer import print_cuda
+from spacedsl.codegen.cuda.twin import build_twin
+from spacedsl.codegen.implementation import CandidateImplementation
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.program import Grid, Program
+from spacedsl.codegen.verify import verify
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.language import load_space
+from spacedsl.search.orderings import branches_of, select_ordering
+from tests.codegen.running import integer_case, run_difference
+from tests.codegen.zoo import zoo
+
+ZOO = zoo()
+SPACE = Path("kernels/spaces/linalg_cuda.space")
+
+
+@cache
+def compiled() -> CompiledSpace:
+    return compile_space(load_space(SPACE))
+
+
+@cache
+def device() -> GpuDevice:
+    return load_gpu(DEVICES / "h100.yaml")
+
+
+def space_of(kernel: KernelFile) -> Instance:
+    return instantiate(compiled(), kernel.backbone, device(), Engine.NATIVE)
+
+
+def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Candidate]:
+    rule = select_ordering(instance, compiled().space, None)
+    random, root = np.random.default_rng(seed), instance.root()
+    assert root is not None
+    while count:
+        candidate = random_descent(instance, root, branches_of(rule), random, DescentCounts())
+        if candidate is not None:
+            count -= 1
+            yield candidate
+
+
+def twin(program: Program, folder: Path, order: int = 0) -> ctypes.CDLL:
+    library = Path(tempfile.mkdtemp(dir=folder)) / "program.so"
+    return ctypes.CDLL(str(build_twin(print_cuda(program), library, order=order)))
+
+
+LIBRARY = Path("kernels/library")
+
+SMALL = {
+    "axpy_bf16": {"n": 250}, "matmul_f16": {"m": 16, "n": 24, "k": 32}, "dot_f32_f64": {"n": 96},
+    "axpy": {"n": 1002}, "conv2d_nhwc": {"y": 6, "x": 6, "c": 8, "f": 8}, "softmax": {"m": 8, "n": 48},
+    "matmul_bias_relu": {"m": 32, "n": 32, "k": 32}, "transpose": {"m": 64, "n": 80},
+}  # fmt: skip
+"""Of the library: other element types, padding, vectors that end early, staged operands."""
+
+
+def checked(kernel: KernelFile, count: int, folder: Path) -> Counter[str]:
+    """Random implementations, each with its threads in two orders; what they were made of."""
+    case, met = integer_case(kernel), Counter[str]()
+    for number, candidate in enumerate(random_candidates(space_of(kernel), count, seed=5)):
+        program = verify(lower_grids(kernel.backbone, CandidateImplementation(candidate)))
+        met.update(f"{d.choice} {d.values[0]}" for d in candidate.decisions() if len(d.values) == 1)
+        for order in (number % 2, 2 + number):
+            assert run_difference(kernel, twin(program, folder, order), case) == ""
+        if number < 2:
+            cubin = compile_cubin(print_cuda(program), device().compute_capability)
+            assert set(cubin.resources) == {c_name(s.name) for s in program.body if isinstance(s, Grid)}
+    return met
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_random_candidates_are_right(name: str, tmp_path: Path) -> None:
+    checked(ZOO[name].made_for("gpu"), 3, tmp_path)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_random_candidates_of_the_library_are_right(name: str, tmp_path: Path) -> None:
+    checked(load_kernel(LIBRARY / f"{name}.yaml", SMALL[name], "gpu"), 4, tmp_path)
+
+
+def test_a_product_is_made_in_every_way(tmp_path: Path) -> None:
+    kernel = load_kernel(LIBRARY / "matmul.yaml", {"m": 64, "n": 64, "k": 64}, "gpu")
+    met = checked(kernel, 12, tmp_path)
+    for wanted in (
+        "storage SHARED",
+        "storage GLOBAL",
+        "dim_kind THREAD",
+        "dim_kind BLOCK",
+        "dim_kind VECTOR",
+    ):
+        assert met[wanted], wanted
+    assert any(met[f"thread_stride {stride}"] for stride in (2, 4, 8, 16))

@@ -1,0 +1,86 @@
+"""What the model of a GPU counts: sectors and passes of the accesses of a warp, room on an SM, time."""
+
+from __future__ import annotations
+
+import pytest
+
+from spacedsl.codegen.cuda.prediction import Prediction, predict, resident_blocks
+from spacedsl.codegen.program import (
+    Assign,
+    Coordinate,
+    Fma,
+    Grid,
+    Index,
+    Load,
+    Loop,
+    Program,
+    Register,
+    Statement,
+    Store,
+    Type,
+)
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.linalg.tensors import DType, Tensor
+
+H100 = load_gpu(DEVICES / "h100.yaml")
+F32 = Type(DType.F32)
+X, Y = Register("x", F32), Register("y", F32)
+IN = Tensor("A", DType.F32, (1 << 16,), (1,), is_output=False)
+OUT = Tensor("C", DType.F32, (1 << 16,), (1,), is_output=True)
+TILE = Tensor("tile", DType.F32, (2048,), (1,), is_output=True)
+
+
+def grid(*body: Statement, threads: int = 32, blocks: int = 1, shared: tuple[Tensor, ...] = ()) -> Grid:
+    coordinates = (Coordinate("b", True, 1, blocks), Coordinate("t", False, 1, threads))
+    return Grid("grid", blocks, threads, coordinates, shared, body)
+
+
+def predicted(one: Grid) -> Prediction:
+    return predict(Program("kernel", (IN, OUT), (), (one,)), H100)
+
+
+def term(one: Grid, resource: str) -> float:
+    ((_, terms),) = predicted(one).terms
+    return next(t.time_ns for t in terms if t.resource == resource)
+
+
+def load(tensor: str, stride: int, lanes: int = 1) -> Assign:
+    kind = Type(DType.F32, lanes)
+    return Assign(Register("x", kind), Load(tensor, Index(0, (("t", stride),)), kind))
+
+
+@pytest.mark.parametrize(("stride", "sectors"), [(0, 1), (1, 4), (2, 8), (8, 32), (32, 32)])
+def test_sectors_of_a_warp(stride: int, sectors: int) -> None:
+    """Of 32 bytes: full coalescing takes four of them for 32 neighbours, none at all one for each thread."""
+    one = term(grid(load("A", 0)), "L1")
+    assert term(grid(load("A", stride)), "L1") == pytest.approx(sectors * one)
+
+
+@pytest.mark.parametrize(
+    ("stride", "lanes", "passes"),
+    [(0, 1, 1), (1, 1, 1), (2, 1, 2), (16, 1, 16), (32, 1, 32), (33, 1, 1), (4, 4, 4), (2, 2, 2)],
+)
+def test_passes_of_shared_memory(stride: int, lanes: int, passes: int) -> None:
+    one = term(grid(load("tile", 0), shared=(TILE,)), "shared memory")
+    assert term(grid(load("tile", stride, lanes), shared=(TILE,)), "shared memory") == passes * one
+
+
+def test_an_sm_has_room_for_what_its_threads_take() -> None:
+    assert resident_blocks(grid(threads=256), H100, 32) == 8
+    assert resident_blocks(grid(threads=256), H100, 128) == 2
+    assert resident_blocks(grid(threads=32), H100, 16) == 32
+    huge = Tensor("tile", DType.F32, (28 << 10,), (1,), is_output=True)
+    assert resident_blocks(grid(threads=64, shared=(huge,)), H100, 16) == 2
+
+
+def test_more_work_takes_longer_and_more_blocks_share_it() -> None:
+    fma = Assign(Y, Fma(X, X, Y))
+    start = load("A", 1)
+
+    def time_ns(count: int, blocks: int) -> float:
+        body = (start, Assign(Y, X), Loop("p", count, (fma,) * 8), Store("C", Index(0, (("t", 1),)), Y))
+        return predicted(grid(*body, threads=256, blocks=blocks)).time_ns
+
+    assert time_ns(100, 132) < time_ns(200, 132)
+    assert time_ns(1000, 132) == pytest.approx(time_ns(1000, 1), rel=0.05)
+    assert time_ns(1000, 132 * 16) > 1.9 * time_ns(1000, 132 * 8)

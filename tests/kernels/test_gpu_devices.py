@@ -1,0 +1,41 @@
+"""The GPUs that are shipped: what is known of them adds up to what they are sold for."""
+
+from __future__ import annotations
+
+import pytest
+
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.device import DEVICES, CpuDevice, load_any_device, load_device, load_gpu
+
+TERAFLOPS = {
+    "k4000": 1.24, "titan": 4.71, "v100": 15.7, "rtx2080ti": 14.2, "a100": 19.5, "h100": 67.0, "h200": 67.0
+}  # fmt: skip
+"""Of f32, as the makers say."""
+
+
+@pytest.mark.parametrize("name", TERAFLOPS)
+def test_peaks_are_those_of_the_data_sheets(name: str) -> None:
+    device = load_gpu(DEVICES / f"{name}.yaml")
+    peak = 2 * device.throughput.f32 * device.sms * device.clock_ghz / 1000
+    assert peak == pytest.approx(TERAFLOPS[name], rel=0.01)
+    assert device.shared_bytes_per_block <= device.shared_bytes_per_sm
+    assert device.l2_bytes_per_ns > device.dram_bytes_per_ns
+
+
+def test_every_number_of_a_gpu_has_a_source() -> None:
+    for name in TERAFLOPS:
+        lines = (DEVICES / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+        sources = {line.split(":")[0].removeprefix("#   ") for line in lines if line.startswith("#   ")}
+        figures = [
+            line for line in lines if not line.startswith("#") and line.split(":")[0] not in ("kind", "name")
+        ]
+        for line in figures:
+            named = line.partition("#")[2].replace(" ", "").split(",")
+            assert named != [""] and sources.issuperset(named), line
+
+
+def test_kinds_are_told_apart() -> None:
+    assert isinstance(load_any_device(DEVICES / "generic-x86-64.yaml"), CpuDevice)
+    assert load_any_device(DEVICES / "a100.yaml").kind == "gpu"
+    with pytest.raises(DiagnosticError):
+        load_device(DEVICES / "a100.yaml")
