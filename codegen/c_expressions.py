@@ -6,6 +6,8 @@ declared is for `c_printer.py`, what a function does for `c_functions.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spacedsl.codegen.c_functions import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
@@ -90,25 +92,31 @@ def print_expression(expression: Expression) -> str:
             return _cast(element(tensor, index, kind, "load"), kind)
         case Number(value, kind):
             return c_number(value, kind.dtype)
+    return arithmetic(expression, print_expression)
+
+
+def arithmetic(expression: Expression, printed: Callable[[Expression], str]) -> str:
+    """An operation with its operands as somebody prints them, in parentheses where they need some."""
+
+    def operand(part: Expression) -> str:
+        text = printed(part)
+        is_compound = isinstance(part, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
+        return f"({text})" if is_compound else text
+
+    match expression:
         case Fma(a, b, c):
-            return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
+            return f"{operand(a)} * {operand(b)} + {operand(c)}"
         case Add(a, b):
-            return f"{_operand(a)} + {_operand(b)}"
+            return f"{operand(a)} + {operand(b)}"
         case Sub(a, b):
-            return f"{_operand(a)} - {_operand(b)}"
+            return f"{operand(a)} - {operand(b)}"
         case Mul(a, b):
-            return f"{_operand(a)} * {_operand(b)}"
+            return f"{operand(a)} * {operand(b)}"
         case Div(a, b):
-            return f"{_operand(a)} / {_operand(b)}"
+            return f"{operand(a)} / {operand(b)}"
         case Neg(a):
-            return f"-{_operand(a)}"
+            return f"-{operand(a)}"
     raise AssertionError(expression)
-
-
-def _operand(expression: Expression) -> str:
-    text = print_expression(expression)
-    compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
-    return f"({text})" if compound else text
 
 
 def element(tensor: str, index: Index, kind: Type, access: str) -> str:

@@ -11,27 +11,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from spacedsl.codegen.c_expressions import called_function, distance
+from spacedsl.codegen.c_expressions import arithmetic, called_function, distance
 from spacedsl.codegen.c_functions import arithmetic_type
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
-    Add,
     Broadcast,
-    Div,
     Expression,
-    Fma,
     Index,
     Lane,
     Load,
-    Mul,
-    Neg,
     Number,
     Pack,
     ParameterValue,
     PartialLoad,
     Register,
-    Sub,
     Type,
     type_of,
 )
@@ -78,8 +72,10 @@ def print_expression(expression: Expression) -> str:
             return _made(type_of(expression), [print_expression(value) for value in values])
         case Broadcast(value, lanes):
             return _made(type_of(expression), [print_expression(value)] * lanes)
+        case Lane(Register(name), lane):
+            return f"{c_name(name)}.{'xyzw'[lane]}"
         case Lane(vector, lane):
-            return f"{_operand(vector)}.{'xyzw'[lane]}"
+            return f"({print_expression(vector)}).{'xyzw'[lane]}"
     called = called_function(expression)
     if called is not None:
         kind, function = called
@@ -93,19 +89,7 @@ def print_expression(expression: Expression) -> str:
             return element(tensor, index, kind, "const ")
         case Number(number, kind):
             return cuda_number(number, kind.dtype)
-        case Fma(a, b, c):
-            return f"{_operand(a)} * {_operand(b)} + {_operand(c)}"
-        case Add(a, b):
-            return f"{_operand(a)} + {_operand(b)}"
-        case Sub(a, b):
-            return f"{_operand(a)} - {_operand(b)}"
-        case Mul(a, b):
-            return f"{_operand(a)} * {_operand(b)}"
-        case Div(a, b):
-            return f"{_operand(a)} / {_operand(b)}"
-        case Neg(a):
-            return f"-{_operand(a)}"
-    raise AssertionError(expression)
+    return arithmetic(expression, print_expression)
 
 
 def element(tensor: str, index: Index, kind: Type, const: str = "") -> str:
@@ -121,9 +105,3 @@ def _made(kind: Type, lanes: list[str]) -> str:
 def moved(index: Index, by: int) -> Index:
     """So many elements further on."""
     return replace(index, constant=index.constant + by)
-
-
-def _operand(expression: Expression) -> str:
-    text = print_expression(expression)
-    compound = isinstance(expression, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
-    return f"({text})" if compound else text
