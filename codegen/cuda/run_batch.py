@@ -328,7 +328,11 @@ def measure(arena: Arena, entry: dict[str, Any]) -> dict[str, Any]:
 def work() -> None:
     """A worker: reads the numbers of implementations, writes a line for each result."""
     batch = json.loads((HERE / "batch.json").read_text())
-    device = open_device()
+    try:
+        device = open_device()
+    except Exception as error:
+        _say({"message": f"{type(error).__name__}: {error}"})
+        return
     if device.compute_capability != batch["compute_capability"]:
         is_of = f"{device.title} is of compute capability {device.compute_capability}"
         _say({"message": f"{is_of}, and the batch is for {batch['device']}, {batch['compute_capability']}"})

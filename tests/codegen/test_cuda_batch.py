@@ -135,3 +135,4 @@ def test_without_a_gpu_it_is_said_so(batch: Path) -> None:
     ran = subprocess.run(command, cwd=batch, capture_output=True, text=True, check=False, env=hidden)
     assert ran.returncode == 5
     assert "no GPU can be used here" in ran.stderr
+    assert "Traceback" not in ran.stderr
