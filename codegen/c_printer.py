@@ -25,17 +25,22 @@ from spacedsl.codegen.c_expressions import (
 from spacedsl.codegen.c_functions import c_number, functions, vector_type
 from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import expressions, own_memory, shared_loops, statements
+from spacedsl.codegen.parts import (
+    expressions,
+    loaded,
+    own_memory,
+    shared_loops,
+    statements,
+    stored,
+    used_parameters,
+)
 from spacedsl.codegen.program import (
     Ahead,
     Assign,
     Branch,
-    Load,
     Loop,
     ParallelLoop,
-    ParameterValue,
     Partial,
-    PartialLoad,
     PartialStore,
     Prefetch,
     Program,
@@ -164,9 +169,8 @@ def _streams(body: Sequence[Statement]) -> bool:
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
     body = (*loop.first, *loop.body)
-    used = {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad)}
-    used |= {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | Prefetch)}
-    used |= {e.name for e in expressions(body) if isinstance(e, ParameterValue)}
+    used = loaded(body) | stored(body) | used_parameters(body)
+    used |= {s.tensor for s in statements(body) if isinstance(s, Prefetch)}
     own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
     fetch = [
         f"  {pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};"

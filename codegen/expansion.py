@@ -16,15 +16,21 @@ from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Node
 from spacedsl.codegen.program import Statement
 from spacedsl.kernels.linalg.backbone import Instruction
+from spacedsl.kernels.linalg.unique_names import UniqueNames
 
 
 class Expansion(ABC):
     implementation: Implementation
     instructions: Instructions
+    names: UniqueNames
 
     @abstractmethod
     def counted(self, node: Fused, place: Place) -> Sequence[Statement]:
         """What a dimension becomes whose iterations one copy of its body goes through."""
+
+    def variable(self, node: Fused) -> str:
+        """A new name for what counts its iterations."""
+        return self.names.fresh(f"{node.dims[0].index}{node.dims[0].level}")
 
     def instance(self, instruction: Instruction, place: Place) -> Sequence[Statement]:
         return self.instructions.statements(instruction, place)

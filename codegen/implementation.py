@@ -13,6 +13,7 @@ from typing import Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.language.space import EnumChoice, IntegerChoice, Space
 
@@ -74,7 +75,7 @@ class GridImplementation(Implementation, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class _Vocabulary:
     """What lowering for a target reads of a space."""
 
     values: Mapping[str, tuple[str, ...]]
@@ -91,7 +92,7 @@ _SAME: Mapping[str, tuple[str, ...]] = {
     "accumulation": ("CHAINED", "SPLIT"),
 }
 
-FOR_CPU = Vocabulary(
+_FOR_CPU = _Vocabulary(
     values={
         **_SAME,
         "dim_kind": ("LOOP", "UNROLL", "VECTOR", "PARALLEL"),
@@ -104,7 +105,7 @@ FOR_CPU = Vocabulary(
     optional={"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1, "copying": 1},
 )
 
-FOR_GRIDS = Vocabulary(
+_FOR_GRIDS = _Vocabulary(
     values={
         **_SAME,
         "dim_kind": ("LOOP", "UNROLL", "VECTOR", "THREAD", "BLOCK"),
@@ -115,20 +116,24 @@ FOR_GRIDS = Vocabulary(
 )
 
 
-def check_decisions(space: Space, source: Source, read: Vocabulary = FOR_CPU) -> None:
-    """Raises `DiagnosticError` unless a space decides what is read, and nothing that lowering does not know.
+_VOCABULARIES: Mapping[Kind, _Vocabulary] = {"cpu": _FOR_CPU, "gpu": _FOR_GRIDS}
 
-    `source` is the text of the space: where something is missing.
+
+def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
+    """Raises `DiagnosticError` unless a space decides what lowering reads, and nothing that it does not know.
+
+    `source` is the text of the space: where something is missing. `kind`: of the machines that code is for.
     """
+    read = _VOCABULARIES[kind]
     report: list[Diagnostic] = []
     for name, arity in {**read.needed, **read.optional}.items():
         choice = space.choices.get(name)
         if choice is None and name in read.optional:
             continue
-        kind = EnumChoice if name in read.values else IntegerChoice
-        if not isinstance(choice, kind) or len(choice.params) != arity:
+        wanted_class = EnumChoice if name in read.values else IntegerChoice
+        if not isinstance(choice, wanted_class) or len(choice.params) != arity:
             span = choice.span if choice is not None else Span(source, 0, min(1, len(source.text)))
-            wanted = f"{'an enum' if kind is EnumChoice else 'an integer'} choice `{name}` of {arity}"
+            wanted = f"{'an enum' if wanted_class is EnumChoice else 'an integer'} choice `{name}` of {arity}"
             message = f"no code can be made: {wanted} object{'s' * (arity > 1)} is needed"
             report.append(Diagnostic("SP420", message, span))
         elif isinstance(choice, EnumChoice):
@@ -143,8 +148,10 @@ def check_decisions(space: Space, source: Source, read: Vocabulary = FOR_CPU) ->
 
 @dataclass(frozen=True, slots=True)
 class CandidateImplementation:
-    """The decisions of a complete candidate of `linalg.space`. Lowering asks for kinds again for every copy
-    of an unrolled body, so that those and sizes are kept once they have been read.
+    """The decisions of a complete candidate of `linalg.space` or `linalg_cuda.space`.
+
+    Lowering asks for kinds again for every copy of an unrolled body, so that those and sizes are kept once
+    they have been read.
     """
 
     candidate: Candidate

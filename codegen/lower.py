@@ -129,9 +129,6 @@ class _Lowering(Expansion):
             return body
         return (Branch(variable, node.size - 1, body, self.iteration(node.last, others, inside)),)
 
-    def variable(self, node: Fused) -> str:
-        return self.names.fresh(f"{node.dims[0].index}{node.dims[0].level}")
-
     def private(self, node: Fused) -> tuple[Tensor, ...]:
         """Temporaries of which each thread of a parallel dimension has one of its own."""
         return tuple(

@@ -34,6 +34,7 @@ from spacedsl.codegen.program import (
     Neg,
     Pack,
     ParallelLoop,
+    ParameterValue,
     PartialLoad,
     PartialStore,
     Program,
@@ -103,17 +104,33 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
+def subexpressions(expression: Expression) -> Iterator[Expression]:
+    """All that it consists of, parts before wholes; itself last."""
+    for part in operands(expression):
+        yield from subexpressions(part)
+    yield expression
+
+
+def loaded(body: Sequence[Statement]) -> set[str]:
+    """The names of the arrays that these statements read."""
+    return {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad)}
+
+
+def stored(body: Sequence[Statement]) -> set[str]:
+    """The names of the arrays that they write."""
+    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore)}
+
+
+def used_parameters(body: Sequence[Statement]) -> set[str]:
+    """Their names."""
+    return {e.name for e in expressions(body) if isinstance(e, ParameterValue)}
+
+
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     """All expressions in these statements and inside them, parts before wholes."""
-
-    def parts(expression: Expression) -> Iterator[Expression]:
-        for part in operands(expression):
-            yield from parts(part)
-        yield expression
-
     for statement in statements(body):
         if isinstance(statement, Assign | Store | PartialStore):
-            yield from parts(statement.value)
+            yield from subexpressions(statement.value)
 
 
 def map_loads(

@@ -358,11 +358,15 @@ class Barrier:
     """All threads of a block are here before any of them goes on."""
 
 
+Span = tuple[int, int, int]
+"""(low, high, period): threads with low <= number % period < high."""
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
-    """`body` in some threads: for all (low, high, period), low <= number % period < high."""
+    """`body` in the threads that are in all of these."""
 
-    spans: tuple[tuple[int, int, int], ...]
+    spans: tuple[Span, ...]
     body: tuple[Statement, ...]
 
 

@@ -48,6 +48,7 @@ from spacedsl.codegen.program import (
     Prefetch,
     Program,
     Register,
+    Span,
     Statement,
     Store,
     Sub,
@@ -120,7 +121,7 @@ class _Scope:
         """Some of the iterations of a loop around this place."""
         return replace(self, loops={**self.loops, variable: iterations}, registers=dict(self.registers))
 
-    def within(self, spans: Sequence[tuple[int, int, int]]) -> _Scope:
+    def within(self, spans: Sequence[Span]) -> _Scope:
         """Some of the threads of a block. What they assign is visible around them."""
         loops = dict(self.loops)
         for low, high, period in spans:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, in_order
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.located_yaml import Document, parse_document
-from spacedsl.kernels.validation import closest, read_model
+from spacedsl.kernels.validation import Frozen, closest, read_model
 from spacedsl.language.host import exposed
 
 DEVICES = Path(__file__).resolve().parent / "devices"
@@ -25,11 +25,7 @@ DEVICES = Path(__file__).resolve().parent / "devices"
 _DTYPES = ("f32", "f64", "i32")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class Mixture(_Frozen):
+class Mixture(Frozen):
     """Most bytes that are loaded and stored together, in one mixture of both."""
 
     stored: float = Field(gt=0, le=1)
@@ -42,7 +38,7 @@ class Mixture(_Frozen):
     """Most that all threads together can move."""
 
 
-class MemoryLevel(_Frozen):
+class MemoryLevel(Frozen):
     """One level of the memory hierarchy and the traffic *into the cores* that it can feed."""
 
     name: str
@@ -60,7 +56,7 @@ class MemoryLevel(_Frozen):
     them."""
 
 
-class ArithmeticRate(_Frozen):
+class ArithmeticRate(Frozen):
     """Most independent arithmetic instructions that one thread completes in a nanosecond."""
 
     dtype: str
@@ -73,7 +69,7 @@ class ArithmeticRate(_Frozen):
     so that a mixture is faster than either."""
 
 
-class AccessRate(_Frozen):
+class AccessRate(Frozen):
     """Most loads or stores of one width that one thread completes in a nanosecond, all in the L1 cache."""
 
     kind: Literal["load", "store"]
@@ -83,7 +79,7 @@ class AccessRate(_Frozen):
     instructions_per_ns: float = Field(gt=0)
 
 
-class ChainLatency(_Frozen):
+class ChainLatency(Frozen):
     """Least time from one accumulation to the next that needs its result."""
 
     dtype: str
@@ -93,7 +89,7 @@ class ChainLatency(_Frozen):
 
 
 @exposed("name", "threads", "vector_bytes", "vector_registers")
-class CpuDevice(_Frozen):
+class CpuDevice(Frozen):
     kind: Literal["cpu"] = "cpu"
     name: str
     threads: int = Field(ge=1)
@@ -138,7 +134,7 @@ def load_gpu(path: Path) -> GpuDevice:
 
 def gpus() -> dict[str, Path]:
     """The descriptions of GPUs that are shipped, by what they are called on a command line."""
-    return {path.stem: path for path in sorted(DEVICES.glob("*.yaml")) if path.stem != "generic-x86-64"}
+    return {p.stem: p for p in sorted(DEVICES.glob("*.yaml")) if load_any_device(p).kind == "gpu"}
 
 
 D = TypeVar("D", bound=CpuDevice | GpuDevice)

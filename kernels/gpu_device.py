@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from spacedsl.kernels.validation import Frozen
 from spacedsl.language.host import exposed
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class Throughput(_Frozen):
+class Throughput(Frozen):
     """Most threads whose instruction of a kind one SM completes in a cycle."""
 
     f32: float = Field(gt=0)
@@ -33,7 +30,7 @@ class Throughput(_Frozen):
     """Addresses of loads and stores."""
 
 
-class Latency(_Frozen):
+class Latency(Frozen):
     """Least cycles from an instruction to the next one that needs its result."""
 
     f32: float = Field(gt=0)
@@ -51,7 +48,7 @@ class Latency(_Frozen):
 @exposed(
     "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp"
 )
-class GpuDevice(_Frozen):
+class GpuDevice(Frozen):
     kind: Literal["gpu"]
     name: str
     compute_capability: str = Field(pattern=r"^\d+\.\d$")

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.kernels.located_yaml import Document, Path
@@ -28,6 +28,12 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     if 0 < len(names) <= 6:
         return "known here: " + ", ".join(f"`{n}`" for n in names)
     return None
+
+
+class Frozen(BaseModel):
+    """A model of finite numbers that nothing changes, whose attributes' docstrings go into its schema."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 Model = TypeVar("Model", bound=BaseModel)

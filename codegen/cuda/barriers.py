@@ -12,16 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from spacedsl.codegen.implementation import LoweringError
-from spacedsl.codegen.parts import expressions, statements
+from spacedsl.codegen.parts import loaded, statements, stored
 from spacedsl.codegen.program import (
     Barrier,
     Branch,
-    Load,
     Loop,
-    PartialLoad,
-    PartialStore,
     Statement,
-    Store,
     Where,
 )
 from spacedsl.kernels.linalg.tensors import Tensor
@@ -38,15 +34,11 @@ def with_barriers(body: Sequence[Statement], shared: Iterable[Tensor], threads: 
     """
     if threads == 1:
         return tuple(body)
-    accesses = _accesses(body)
-    written = {name for name, is_write in accesses if is_write}
-    read = {name for name, is_write in accesses if not is_write}
     own = {t.name for t in shared}
     for statement in statements(body):
-        inside = _accesses(statement.body) if isinstance(statement, Where) else frozenset()
-        if any(name in own and (name, True) in inside for name, is_write in inside if not is_write):
+        if isinstance(statement, Where) and own & loaded(statement.body) & stored(statement.body):
             raise LoweringError("some threads would wait for others inside of what only they do")
-    return _block(body, frozenset(), own | written & read)[0]
+    return _block(body, frozenset(), own | loaded(body) & stored(body))[0]
 
 
 def _block(
@@ -92,7 +84,4 @@ def _conflict(accesses: Iterable[Access], before: Iterable[Access]) -> bool:
 
 
 def _accesses(body: Sequence[Statement]) -> frozenset[Access]:
-    read = {(e.tensor, False) for e in expressions(body) if isinstance(e, Load | PartialLoad)}
-    return frozenset(
-        read | {(s.tensor, True) for s in statements(body) if isinstance(s, Store | PartialStore)}
-    )
+    return frozenset({(name, False) for name in loaded(body)} | {(name, True) for name in stored(body)})

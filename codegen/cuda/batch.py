@@ -6,6 +6,7 @@ test cases, and `run_batch.py`, which checks and times them there. What comes ba
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Mapping
@@ -30,8 +31,6 @@ RUNNER = Path(__file__).parent / "run_batch.py"
 class Batched:
     """One implementation, and what is known of it before it runs."""
 
-    digest: str
-    """Of its code."""
     program: Program
     predicted_ns: float
     bound_ns: float
@@ -40,12 +39,12 @@ class Batched:
 def write_batch(
     folder: Path, kernel: KernelFile, device: GpuDevice, implementations: Iterable[Batched], seed: int
 ) -> int:
-    """Fills a folder, which may be there already; how many implementations it holds.
+    """Fills a folder, which may be there already; how many implementations it holds, each code once.
 
     Raises `BuildError` for code that the compiler refuses, `NotFiniteError`, `OSError`.
     """
     (folder / "implementations").mkdir(parents=True, exist_ok=True)
-    entries = [_entry(folder, device, each) for each in implementations]
+    entries = {e["digest"]: e for e in (_entry(folder, device, each) for each in implementations)}
     cases = list(make_cases(kernel, np.random.default_rng(seed)))
     arrays: dict[str, Any] = {}
     for number, case in enumerate(cases):
@@ -69,7 +68,7 @@ def write_batch(
             {"name": case.name, "parameters": dict(case.parameters), "tolerances": dict(case.tolerances)}
             for case in cases
         ],
-        "implementations": entries,
+        "implementations": list(entries.values()),
     }  # fmt: skip
     (folder / "batch.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     shutil.copy(RUNNER, folder / RUNNER.name)
@@ -78,12 +77,13 @@ def write_batch(
 
 def _entry(folder: Path, device: GpuDevice, each: Batched) -> Mapping[str, Any]:
     code = print_cuda(each.program)
-    place = Path("implementations") / each.digest[:16]
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    place = Path("implementations") / digest[:16]
     cubin = compile_cubin(code, device.compute_capability)
     (folder / place.with_suffix(".cu")).write_text(code, encoding="utf-8")
     (folder / place.with_suffix(".cubin")).write_bytes(cubin.code)
     return {
-        "digest": each.digest,
+        "digest": digest,
         "cubin": str(place.with_suffix(".cubin")),
         "predicted_ns": each.predicted_ns,
         "bound_ns": each.bound_ns,

@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 
 from spacedsl.codegen.c_expressions import arithmetic, called_function, distance
-from spacedsl.codegen.c_functions import arithmetic_type
+from spacedsl.codegen.c_functions import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
@@ -48,14 +48,17 @@ def cuda_type(kind: Type) -> str:
 
 def cuda_number(value: float, dtype: DType) -> str:
     """A literal of the type that arithmetic is done in."""
-    if dtype is DType.I32:
-        return f"{int(value)}u" if value >= 0 else f"(uint32_t)({int(value)})"
     if math.isinf(value):
         bits = (
             "__int_as_float(0x7f800000)" if dtype is DType.F32 else "__longlong_as_double(0x7ff0000000000000)"
         )
         return f"-{bits}" if value < 0 else bits
-    return f"{float(value)!r}{'f' if dtype is DType.F32 else ''}"
+    return c_number(value, dtype)
+
+
+def called(expression: Expression) -> tuple[Type, str] | None:
+    """The function that an expression calls, and the type that it is for: vectors are made in place."""
+    return None if isinstance(expression, PartialLoad | Broadcast) else called_function(expression)
 
 
 def print_expression(expression: Expression) -> str:
@@ -76,9 +79,8 @@ def print_expression(expression: Expression) -> str:
             return f"{c_name(name)}.{'xyzw'[lane]}"
         case Lane(vector, lane):
             return f"({print_expression(vector)}).{'xyzw'[lane]}"
-    called = called_function(expression)
-    if called is not None:
-        kind, function = called
+    if (found := called(expression)) is not None:
+        kind, function = found
         return f"{kind}_{function}({', '.join(map(print_expression, operands(expression)))})"
     match expression:
         case Register(name):

@@ -27,6 +27,7 @@ from spacedsl.codegen.program import (
     Loop,
     PartialStore,
     Program,
+    Span,
     Statement,
     Store,
     Where,
@@ -34,12 +35,9 @@ from spacedsl.codegen.program import (
 from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.temporaries import Temporary, temporaries
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
+from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Level
 from spacedsl.kernels.linalg.tensors import Scratch, Tensor
 from spacedsl.kernels.linalg.unique_names import UniqueNames
-
-Span = tuple[int, int, int]
-"""(low, high, period): threads whose number % period is at least low and below high."""
 
 
 def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
@@ -95,7 +93,7 @@ class _Lowering(Expansion):
     names: UniqueNames
     threads: int
     """Of a block."""
-    coordinates: dict[tuple[object, int, int], Coordinate] = field(default_factory=dict)
+    coordinates: dict[tuple[Level, int, int], Coordinate] = field(default_factory=dict)
     """Of threads, by what moves along them, stride and extent."""
 
     def grid(self, name: str, nodes: tuple[Node, ...]) -> Grid:
@@ -104,15 +102,16 @@ class _Lowering(Expansion):
             (node,) = inside
             assert isinstance(node, Fused)
             blocks.append(node)
-        variables = [self.names.fresh(f"{b.dims[0].index}{b.dims[0].level}") for b in blocks]
-        body = with_barriers(self.blocks(blocks, variables, nodes, {}), self.shared(nodes), self.threads)
+        variables = [self.variable(block) for block in blocks]
+        shared = self.shared(nodes)
+        body = with_barriers(self.blocks(blocks, variables, nodes, {}), shared, self.threads)
         numbers = [
             Coordinate(variable, True, math.prod(b.size for b in blocks[n + 1 :]), block.size)
             for n, (variable, block) in enumerate(zip(variables, blocks, strict=True))
         ]
         coordinates = (*numbers, *self.coordinates.values())
         count = math.prod(block.size for block in blocks)
-        return Grid(name, count, self.threads, coordinates, self.shared(nodes), body)
+        return Grid(name, count, self.threads, coordinates, shared, body)
 
     def shared(self, nodes: Sequence[Node]) -> tuple[Tensor, ...]:
         """The arrays of a block."""
@@ -142,7 +141,7 @@ class _Lowering(Expansion):
             case "THREAD":
                 return self.thread(node, place)
             case "LOOP":
-                variable = self.names.fresh(f"{node.dims[0].index}{node.dims[0].level}")
+                variable = self.variable(node)
                 inside = enter(place, node, variable)
                 body = self.block(node.body, inside)
                 if node.last is not None:
@@ -154,7 +153,7 @@ class _Lowering(Expansion):
         """What the iterations of a thread dimension do: all of them the same, or the last one less."""
         dim = node.dims[0]
         stride, size = self.implementation.thread_stride(dim), self.implementation.size(dim)
-        inside = enter(place, node, self.coordinate(dim, stride, size))
+        inside = enter(place, node, self.coordinate(node, stride, size))
         whole = node.size if node.last is None else node.size - 1
         body, period = self.block(node.body, inside), stride * size
         parts = [((0, whole * stride, period), body)]
@@ -162,11 +161,10 @@ class _Lowering(Expansion):
             parts.append(((whole * stride, node.size * stride, period), self.block(node.last, inside)))
         return tuple(s for span, statements in parts for s in _where((span,), statements))
 
-    def coordinate(self, dim: Dimension, stride: int, size: int) -> str:
-        key = (dim.group, stride, size)
+    def coordinate(self, node: Fused, stride: int, size: int) -> str:
+        key = (node.dims[0].group, stride, size)
         if key not in self.coordinates:
-            name = self.names.fresh(f"{dim.index}{dim.level}")
-            self.coordinates[key] = Coordinate(name, False, stride, size)
+            self.coordinates[key] = Coordinate(self.variable(node), False, stride, size)
         return self.coordinates[key].variable
 
     def instance(self, instruction: Instruction, place: Place) -> Sequence[Statement]:
@@ -174,7 +172,7 @@ class _Lowering(Expansion):
         statements = self.instructions.statements(instruction, place)
         if not any(isinstance(s, Store | PartialStore) for s in statements):
             return statements
-        around = {d: at for d, at in place.items() if self.implementation.kind(d) == "THREAD"}
+        around = (d for d in place if self.implementation.kind(d) == "THREAD")
         taken = {(self.implementation.thread_stride(d), self.implementation.size(d)) for d in around}
         spans: list[Span] = []
         end = 1
@@ -202,9 +200,7 @@ def _chain(nodes: Sequence[Node], others: Sequence[Fused]) -> Sequence[Fused]:
         assert isinstance(node, Fused)
         found.append(node)
         nodes = node.body
-    if [f.dims for f in found] != [o.dims for o in others] or [f.size for f in found] != [
-        o.size for o in others
-    ]:
+    if [(f.dims, f.size) for f in found] != [(o.dims, o.size) for o in others]:
         raise LoweringError(f"the last of some blocks lie in others than {others!r}")
     return found
 

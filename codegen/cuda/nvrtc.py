@@ -71,6 +71,7 @@ def version() -> str:
     return f"NVRTC {major.value}.{minor.value}"
 
 
+@functools.cache
 def is_target(compute_capability: str) -> bool:
     """Whether the compiler knows the architecture: it forgets the oldest ones."""
     library, count = load_nvrtc(), ctypes.c_int()

@@ -9,6 +9,7 @@ measurement.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from types import MappingProxyType
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import operands, statements
+from spacedsl.codegen.parts import statements, subexpressions
 from spacedsl.codegen.program import (
     Add,
     Apply,
@@ -37,7 +38,7 @@ from spacedsl.codegen.program import (
     PartialLoad,
     PartialStore,
     Program,
-    Register,
+    Span,
     Statement,
     Store,
     Sub,
@@ -118,7 +119,7 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
         work.sectors += spilled * device.warp * 4 / SECTOR_BYTES
     resident = max(1, min(resident_blocks(grid, device, registers), -(-grid.blocks // device.sms)))
     waves = -(-grid.blocks // (device.sms * resident))
-    rates, cycles = device.throughput, {}
+    rates = device.throughput
     of_block = {
         "issue": work.issued / device.instructions_per_cycle,
         "f32": work.f32 * device.warp / rates.f32,
@@ -129,8 +130,7 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
         "shared memory": work.passes,
         "L1": work.sectors * SECTOR_BYTES / device.l1_bytes_per_cycle,
     }
-    for name, each in of_block.items():
-        cycles[name] = waves * resident * warps * each
+    cycles = {name: waves * resident * warps * each for name, each in of_block.items()}
     cycles["latency"] = waves * (work.waiting + work.barriers * device.latency.barrier + work.issued)
     terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
     through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
@@ -160,15 +160,9 @@ def resident_blocks(grid: Grid, device: GpuDevice, registers: int) -> int:
 
 def _values(grid: Grid) -> int:
     """Registers for values that live at the same time, at least: those that are assigned more than once."""
-    counts: dict[Register, int] = {}
-    for statement in _assignments(grid.body):
-        counts[statement.register] = counts.get(statement.register, 0) + 1
+    counts = Counter(s.register for s in statements(grid.body) if isinstance(s, Assign))
     kept = [r for r, count in counts.items() if count > 1]
     return sum(r.type.lanes * max(1, r.type.dtype.nbytes // 4) for r in kept)
-
-
-def _assignments(body: Sequence[Statement]) -> list[Assign]:
-    return [s for s in statements(body) if isinstance(s, Assign)]
 
 
 class _Follower:
@@ -218,7 +212,7 @@ class _Follower:
         work.waiting += loads_wait
         return work
 
-    def share(self, spans: Sequence[tuple[int, int, int]]) -> float:
+    def share(self, spans: Sequence[Span]) -> float:
         """Of the warps, those that have a thread there."""
         warps = range(0, self.grid.threads, self.device.warp)
         numbers = (range(w, min(w + self.device.warp, self.grid.threads)) for w in warps)
@@ -231,7 +225,7 @@ class _Follower:
     def expression(self, expression: Expression, work: Work) -> float:
         """Adds what it issues; how long its loads take, all of them at once."""
         longest = 0.0
-        for part in (*_inner(expression), expression):
+        for part in subexpressions(expression):
             match part:
                 case Load(tensor, index, kind) | PartialLoad(tensor, index, kind, _):
                     self.access(tensor, index, kind.lanes, work)
@@ -292,16 +286,5 @@ def _passes(firsts: Sequence[int], width: int, nbytes: int) -> int:
             for first in firsts[begin : begin + part]
             for word in range(first * nbytes // BANK_BYTES, -(-(first * nbytes + width) // BANK_BYTES))
         }
-        banks: dict[int, int] = {}
-        for word in words:
-            banks[word % BANKS] = banks.get(word % BANKS, 0) + 1
-        total += max(banks.values())
+        total += max(Counter(word % BANKS for word in words).values())
     return total
-
-
-def _inner(expression: Expression) -> list[Expression]:
-    """All parts of an expression, without itself."""
-    found: list[Expression] = []
-    for part in operands(expression):
-        found += [*_inner(part), part]
-    return found

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spacedsl.codegen.c_expressions import called_function
 from spacedsl.codegen.c_interface import banner, pointer, prototype
-from spacedsl.codegen.cuda.expressions import cuda_type, element, moved, print_expression
+from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, print_expression
 from spacedsl.codegen.cuda.functions import functions
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import expressions, statements
+from spacedsl.codegen.parts import expressions, loaded, stored, used_parameters
 from spacedsl.codegen.program import (
     Assign,
     Barrier,
@@ -26,13 +25,11 @@ from spacedsl.codegen.program import (
     Grid,
     Index,
     Lane,
-    Load,
     Loop,
-    ParameterValue,
-    PartialLoad,
     PartialStore,
     Program,
     Register,
+    Span,
     Statement,
     Store,
     Type,
@@ -57,12 +54,12 @@ STATIC_SHARED_BYTES = 48 << 10
 def print_cuda(program: Program) -> str:
     """The file's text."""
     grids = [s for s in program.body if isinstance(s, Grid)]
-    needed = dict.fromkeys(f for e in expressions(program.body) if (f := called_function(e)) is not None)
+    needed = dict.fromkeys(f for e in expressions(program.body) if (f := called(e)) is not None)
     parts = [
         banner(program.name, program.tensors, program.parameters, has_threads=False, is_for_gpu=True),
         _TYPES,
     ]
-    parts += functions((kind, name) for kind, name in needed if name not in ("broadcast", "load_first"))
+    parts += functions(needed)
     parts += [_kernel(program, grid) for grid in grids]
     parts.append("#ifndef __CUDACC_RTC__\n" + _host(program, grids) + "\n#endif")
     return "\n\n".join(parts) + "\n"
@@ -90,21 +87,20 @@ def _parameters(program: Program, grid: Grid) -> Iterator[str]:
     """The declarations of what a kernel is passed: what it uses."""
     for tensor in _used(program, grid):
         yield pointer(tensor).replace("*restrict ", "*__restrict__ ")
-    names = _parameter_names(grid)
+    names = used_parameters(grid.body)
     yield from (f"{p.dtype.c_name} {c_name(p.name)}" for p in program.parameters if p.name in names)
 
 
 def arguments(program: Program, grid: Grid) -> list[str]:
     """The names of the arrays and parameters that a kernel is passed, in order."""
-    names = _parameter_names(grid)
+    names = used_parameters(grid.body)
     parameters = (p.name for p in program.parameters if p.name in names)
     return [*(t.name for t in _used(program, grid)), *parameters]
 
 
 def _used(program: Program, grid: Grid) -> list[Tensor]:
     """Arrays of the device that a grid accesses."""
-    names = {e.tensor for e in expressions(grid.body) if isinstance(e, Load | PartialLoad)}
-    names |= {s.tensor for s in statements(grid.body) if isinstance(s, Store | PartialStore)}
+    names = loaded(grid.body) | stored(grid.body)
     return [t for t in (*program.tensors, *(s.tensor for s in program.scratch)) if t.name in names]
 
 
@@ -192,7 +188,7 @@ def _assigned(body: Sequence[Statement]) -> Iterator[Register]:
                 yield from _assigned(inner)
 
 
-def _condition(span: tuple[int, int, int]) -> str:
+def _condition(span: Span) -> str:
     low, high, period = span
     number = f"threadIdx.x % {period}"
     if low and high < period:
@@ -255,7 +251,3 @@ static void check(cudaError_t error) {
   abort();
 }
 """
-
-
-def _parameter_names(grid: Grid) -> set[str]:
-    return {e.name for e in expressions(grid.body) if isinstance(e, ParameterValue)}

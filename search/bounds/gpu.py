@@ -9,7 +9,7 @@ Memory accesses within an SM, latencies and registers are not counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
@@ -33,6 +33,17 @@ class _Arithmetic:
     instruction: Instruction
     instances: int
     threads_per_cycle: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Parallelism:
+    """What there may still be of an instruction at the same time, and how long all of it then takes."""
+
+    blocks: int
+    threads: int
+    """Of a block."""
+    sms: int
+    time_ns: float
 
 
 class GpuBound:
@@ -60,30 +71,34 @@ class GpuBound:
         return [self(candidate) for candidate in candidates]
 
     def terms_ns(self, candidate: Candidate) -> list[float]:
-        return [term.bound_ns for term in self._terms(candidate)]
+        launch_ns = self.device.launch_ns
+        work_ns = (launch_ns + self._parallelism(candidate, work).time_ns for work in self._work)
+        return [launch_ns, launch_ns + self._l2_ns, *work_ns]
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
-        return tuple(sorted(self._terms(candidate), key=lambda term: -term.bound_ns))
-
-    def _terms(self, candidate: Candidate) -> Iterator[BoundTerm]:
-        launch_ns = self.device.launch_ns
-        yield BoundTerm("launch", launch_ns, "one kernel at least")
-        yield BoundTerm(
-            "L2", launch_ns + self._l2_ns, "what is read comes out of it, what is written goes in"
-        )
+        named = [
+            ("launch", "one kernel at least"),
+            ("L2", "what is read comes out of it, what is written goes in"),
+        ]
         for work in self._work:
-            blocks = self._most(candidate, work.instruction, "BLOCK")
-            threads = min(self._most(candidate, work.instruction, "THREAD"), self.device.threads_per_block)
-            sms = min(blocks, self.device.sms)
-            # A thread issues one instruction in a cycle, and two where schedulers do.
-            at_once = max(1.0, self.device.instructions_per_cycle / 4)
-            per_cycle = min(sms * work.threads_per_cycle, blocks * threads * at_once)
+            most = self._parallelism(candidate, work)
             detail = (
-                f"{work.instances:,} instances of {work.instruction!r} in at most {blocks:,} blocks of "
-                f"{threads:,} threads on {sms} SMs"
+                f"{work.instances:,} instances of {work.instruction!r} in at most {most.blocks:,} blocks of "
+                f"{most.threads:,} threads on {most.sms} SMs"
             )
-            time_ns = work.instances / per_cycle / self.device.clock_ghz
-            yield BoundTerm(f"arithmetic of {work.instruction!r}", launch_ns + time_ns, detail)
+            named.append((f"arithmetic of {work.instruction!r}", detail))
+        times = zip(named, self.terms_ns(candidate), strict=True)
+        terms = (BoundTerm(resource, time_ns, detail) for (resource, detail), time_ns in times)
+        return tuple(sorted(terms, key=lambda term: -term.bound_ns))
+
+    def _parallelism(self, candidate: Candidate, work: _Arithmetic) -> _Parallelism:
+        blocks = self._most(candidate, work.instruction, "BLOCK")
+        threads = min(self._most(candidate, work.instruction, "THREAD"), self.device.threads_per_block)
+        sms = min(blocks, self.device.sms)
+        # A thread issues one instruction in a cycle, and two where schedulers do.
+        at_once = max(1.0, self.device.instructions_per_cycle / 4)
+        per_cycle = min(sms * work.threads_per_cycle, blocks * threads * at_once)
+        return _Parallelism(blocks, threads, sms, work.instances / per_cycle / self.device.clock_ghz)
 
     def _most(self, candidate: Candidate, instruction: Instruction, kind: str) -> int:
         """Iterations of its dimensions that may still be of this kind."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spacedsl.api.problem import UnknownNameError
-from spacedsl.api.replaying import rebuilt
+from spacedsl.api.replaying import recorded_implementation
 from spacedsl.codegen.cuda.batch import Batched, write_batch
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import is_target, version
@@ -29,7 +29,7 @@ def batch(paths: Sequence[Path], folder: Path, seed: int = 0) -> int:
     """
     if not paths:
         raise UnknownNameError("a batch of no implementations")
-    found: dict[str, Batched] = {}
+    found: list[Batched] = []
     first: MeasuredRecord | None = None
     for path in paths:
         recorded = read(path)
@@ -40,11 +40,11 @@ def batch(paths: Sequence[Path], folder: Path, seed: int = 0) -> int:
             first.kernel.text, first.kernel.sizes, first.device,
         ):  # fmt: skip
             raise UnknownNameError(f"{path}: another kernel, other sizes, or another GPU than {paths[0]}")
-        problem, candidate, lowered = rebuilt(recorded, path)
+        problem, candidate = recorded_implementation(recorded, path)
         program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
-        found[lowered.digest] = Batched(lowered.digest, program, recorded.time_ns, recorded.bound_ns)
+        found.append(Batched(program, recorded.time_ns, recorded.bound_ns))
     assert isinstance(problem.device, GpuDevice)
     if not is_target(problem.device.compute_capability):
         raise EnvironmentLack(f"{version()} no longer knows the architecture of {problem.device.name}")
     check_memory(problem.kernel, 0)
-    return write_batch(folder, problem.kernel, problem.device, found.values(), seed)
+    return write_batch(folder, problem.kernel, problem.device, found, seed)

@@ -88,7 +88,7 @@ def explore(
     kernel = kernel.made_for(made_for.kind)
     compiler, flags = made_for.compiler()
     # What is wrong in a file is said before this machine is measured.
-    rules = load_rules((space or kernel.space_for(made_for.kind)).resolve(), on_event, made_for.reads)
+    rules = load_rules((space or kernel.space_for(made_for.kind)).resolve(), on_event, made_for.kind)
     machine = made_for.device(device, on_event)
     made_for.check(kernel, machine)
     problem = apply(rules, kernel, machine, on_event)

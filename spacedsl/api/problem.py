@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.implementation import FOR_CPU, FOR_GRIDS, Vocabulary, check_decisions
+from spacedsl.codegen.implementation import check_decisions
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel
-from spacedsl.kernels.device import CpuDevice, Device
-from spacedsl.kernels.kernel_file import KernelFile, locate
+from spacedsl.kernels.device import Device
+from spacedsl.kernels.kernel_file import KernelFile, Kind, locate
 from spacedsl.kernels.validation import closest
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
@@ -120,18 +120,17 @@ class Rules:
     compiled: CompiledSpace
 
 
-def load_rules(path: Path, on_event: Listener, read: Vocabulary = FOR_CPU) -> Rules:
+def load_rules(path: Path, on_event: Listener, kind: Kind = "cpu") -> Rules:
     """All that is wrong in a space, whatever the kernel: raises `DiagnosticError`, `OSError`."""
     on_event(Preparing(f"compiling {path.name}"))
     space = load_space(path)
-    check_decisions(space, Source.read(path), read)
+    check_decisions(space, Source.read(path), kind)
     return Rules(path, compile_space(space))
 
 
 def pose(kernel: KernelFile, space_path: Path, device: Device, on_event: Listener) -> Problem:
     """Raises what `load_rules` and `apply` do."""
-    read = FOR_CPU if isinstance(device, CpuDevice) else FOR_GRIDS
-    return apply(load_rules(space_path, on_event, read), kernel, device, on_event)
+    return apply(load_rules(space_path, on_event, device.kind), kernel, device, on_event)
 
 
 def apply(rules: Rules, kernel: KernelFile, device: Device, on_event: Listener) -> Problem:

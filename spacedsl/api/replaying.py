@@ -27,7 +27,7 @@ from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import Device
-from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
+from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import check_kernel
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
@@ -110,27 +110,28 @@ def load(path: Path | str) -> Function:
         )
     if recorded.target != "cpu":
         raise EnvironmentLack(f"{path}: code for a GPU cannot be called from here")
-    problem, _, lowered = rebuilt(recorded, Path(path))
+    problem, lowered = _rebuilt(recorded, Path(path))
     return build_function(problem.kernel.backbone, lowered.code)
 
 
 def emit(path: Path | str) -> str:
     """The code of the implementation of a record, right or wrong."""
-    return rebuilt(record.read(Path(path)), Path(path))[2].code
+    return _rebuilt(record.read(Path(path)), Path(path))[1].code
 
 
-def rebuilt(recorded: Record, path: Path) -> tuple[Problem, Candidate, Lowered]:
-    """The problem of a record, its implementation, and that one's code; raises as `replay` does."""
+def recorded_implementation(recorded: Record, path: Path) -> tuple[Problem, Candidate]:
+    """The problem of a record, and its decisions; raises as `replay` does."""
     problem = _posed(recorded, path, lambda event: None)
-    candidate = _recorded_candidate(recorded, path, problem)
-    lowered = _evaluator(recorded, problem).lower(candidate)
+    return problem, _recorded_candidate(recorded, path, problem)
+
+
+def _rebuilt(recorded: Record, path: Path) -> tuple[Problem, Lowered]:
+    problem, candidate = recorded_implementation(recorded, path)
+    evaluator = TARGETS[recorded.target].evaluator(problem.kernel, problem.device, lambda event: None)
+    lowered = evaluator.lower(candidate)
     if isinstance(lowered, Outcome):
         raise _no_code(path, lowered)
-    return problem, candidate, lowered
-
-
-def _evaluator(recorded: Record, problem: Problem) -> Evaluator:
-    return TARGETS[recorded.target].evaluator(problem.kernel, problem.device, lambda event: None)
+    return problem, lowered
 
 
 def _posed(recorded: Record, path: Path, on_event: Listener) -> Problem:

@@ -19,7 +19,6 @@ from spacedsl.codegen.cuda import nvrtc
 from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
 from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.implementation import FOR_CPU, FOR_GRIDS, Vocabulary
 from spacedsl.codegen.memory import check_memory, flush_bytes
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
@@ -51,8 +50,6 @@ class Target(ABC):
     """Of files with its code."""
     kind: Kind
     """Of its machines."""
-    reads: Vocabulary
-    """What its code follows from."""
 
     @abstractmethod
     def device(self, name: str | None, on_event: Listener) -> Device:
@@ -87,7 +84,7 @@ class Target(ABC):
 class Cpu(Target):
     """This machine's CPU."""
 
-    name, suffix, kind, reads = "cpu", "c", "cpu", FOR_CPU
+    name, suffix, kind = "cpu", "c", "cpu"
 
     def device(self, name: str | None, on_event: Listener) -> CpuDevice:
         if name is not None:
@@ -129,7 +126,7 @@ class Cpu(Target):
 class Cuda(Target):
     """An NVIDIA GPU, which need not be here: times are those of a model."""
 
-    name, suffix, kind, reads = "cuda", "cu", "gpu", FOR_GRIDS
+    name, suffix, kind = "cuda", "cu", "gpu"
 
     def device(self, name: str | None, on_event: Listener) -> GpuDevice:
         known = gpus()

@@ -23,8 +23,8 @@ from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
+from tests.codegen.grids import device, random_candidates, space_of
 from tests.codegen.kernels import axpy
-from tests.codegen.test_cuda_candidates import device, random_candidates, space_of
 
 COUNT = 2
 
@@ -39,7 +39,7 @@ def batch(kernel: KernelFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("batch")
     candidates = random_candidates(space_of(kernel), COUNT, seed=1)
     programs = [verify(lower_grids(kernel.backbone, CandidateImplementation(c))) for c in candidates]
-    entries = [Batched(f"{n:064x}", program, 1000.0 + n, 10.0) for n, program in enumerate(programs)]
+    entries = [Batched(program, 1000.0 + n, 10.0) for n, program in enumerate(programs)]
     assert write_batch(folder, kernel, device(), entries, seed=3) == COUNT
     return folder
 

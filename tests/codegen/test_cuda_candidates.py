@@ -2,70 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.cuda.twin import build_twin
 from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.program import Grid, Program
+from spacedsl.codegen.program import Grid
 from spacedsl.codegen.verify import verify
-from spacedsl.compiler import CompiledSpace, compile_space
-from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.descent import DescentCounts, random_descent
-from spacedsl.engine.instance import Engine, Instance, instantiate
-from spacedsl.kernels.device import DEVICES, load_gpu
-from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.language import load_space
-from spacedsl.search.orderings import branches_of, select_ordering
+from tests.codegen.grids import device, random_candidates, space_of, twin
 from tests.codegen.running import integer_case, run_difference
 from tests.codegen.zoo import zoo
 
 ZOO = zoo()
-SPACE = Path("kernels/spaces/linalg_cuda.space")
-
-
-@cache
-def compiled() -> CompiledSpace:
-    return compile_space(load_space(SPACE))
-
-
-@cache
-def device() -> GpuDevice:
-    return load_gpu(DEVICES / "h100.yaml")
-
-
-def space_of(kernel: KernelFile) -> Instance:
-    return instantiate(compiled(), kernel.backbone, device(), Engine.NATIVE)
-
-
-def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Candidate]:
-    rule = select_ordering(instance, compiled().space, None)
-    random, root = np.random.default_rng(seed), instance.root()
-    assert root is not None
-    while count:
-        candidate = random_descent(instance, root, branches_of(rule), random, DescentCounts())
-        if candidate is not None:
-            count -= 1
-            yield candidate
-
-
-def twin(program: Program, folder: Path, order: int = 0) -> ctypes.CDLL:
-    library = Path(tempfile.mkdtemp(dir=folder)) / "program.so"
-    return ctypes.CDLL(str(build_twin(print_cuda(program), library, order=order)))
-
-
 LIBRARY = Path("kernels/library")
 
 SMALL = {

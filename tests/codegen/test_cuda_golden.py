@@ -15,9 +15,9 @@ from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.golden import FOLDER, GoldenList, read
+from tests.codegen.grids import device, space_of, twin
 from tests.codegen.running import integer_case, run_difference
 from tests.codegen.scripts import decide, script
-from tests.codegen.test_cuda_candidates import device, space_of, twin
 
 LISTS = {path.stem: read(path) for path in sorted((FOLDER / "cuda").glob("*.txt"))}
 

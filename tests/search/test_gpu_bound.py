@@ -13,7 +13,7 @@ from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.gpu import GpuBound
 from spacedsl.search.orderings import branches_of, select_ordering
-from tests.codegen.test_cuda_candidates import compiled, device, space_of
+from tests.codegen.grids import compiled, device, space_of
 
 LIBRARY = Path("kernels/library")
 

@@ -1,0 +1,58 @@
+"""Implementations for GPUs: random ones of a kernel's space, and the twins that run them on this CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from spacedsl.codegen.cuda.printer import print_cuda
+from spacedsl.codegen.cuda.twin import build_twin
+from spacedsl.codegen.program import Program
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.language import load_space
+from spacedsl.search.orderings import branches_of, select_ordering
+
+SPACE = Path("kernels/spaces/linalg_cuda.space")
+
+
+@cache
+def compiled() -> CompiledSpace:
+    return compile_space(load_space(SPACE))
+
+
+@cache
+def device() -> GpuDevice:
+    return load_gpu(DEVICES / "h100.yaml")
+
+
+def space_of(kernel: KernelFile) -> Instance:
+    return instantiate(compiled(), kernel.backbone, device(), Engine.NATIVE)
+
+
+def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Candidate]:
+    """Complete ones; descents that end dead are not counted."""
+    rule = select_ordering(instance, compiled().space, None)
+    random, root = np.random.default_rng(seed), instance.root()
+    assert root is not None
+    while count:
+        candidate = random_descent(instance, root, branches_of(rule), random, DescentCounts())
+        if candidate is not None:
+            count -= 1
+            yield candidate
+
+
+def twin(program: Program, folder: Path, order: int = 0) -> ctypes.CDLL:
+    """What has been loaded from a path is not loaded from it again: every twin has a path of its own."""
+    library = Path(tempfile.mkdtemp(dir=folder)) / "program.so"
+    return ctypes.CDLL(str(build_twin(print_cuda(program), library, order=order)))
