@@ -45,6 +45,16 @@ SHUFFLED = 3
 """An order of threads that twins run in: none that a loop over threads would have."""
 
 
+def check_size(kernel: KernelFile) -> None:
+    """Raises `EnvironmentLack` for a kernel of which a CPU cannot check implementations."""
+    instances = (math.prod(d.extent for d in i.logical_dims) for i in kernel.backbone.instructions)
+    if sum(instances) > MOST_CHECKED:
+        raise EnvironmentLack(
+            f"{kernel.name}: a CPU cannot check in time what is made for a GPU: take smaller sizes, "
+            "with --size"
+        )
+
+
 def _ignore(_: object) -> None:
     pass
 
@@ -78,12 +88,6 @@ class PredictingEvaluator:
         sweep()
         load_nvrtc()
         self._try_twin()
-        instances = (math.prod(d.extent for d in i.logical_dims) for i in self.kernel.backbone.instructions)
-        if sum(instances) > MOST_CHECKED:
-            raise EnvironmentLack(
-                f"{self.kernel.name}: a CPU cannot check in time what is made for a GPU: take smaller sizes, "
-                "with --size"
-            )
         if not is_target(self.device.compute_capability):
             self.warn(
                 f"{nvrtc_version()} no longer knows the architecture of {self.device.name}: code for it is "
