@@ -38,6 +38,7 @@ from spacedsl.codegen.program import (
     PartialLoad,
     PartialStore,
     Program,
+    Shuffle,
     Statement,
     Store,
     Sub,
@@ -89,6 +90,8 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
     match expression:
         case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value) | Lane(value):
+            return (value,)
+        case Shuffle(value):
             return (value,)
         case Pack(values):
             return values

@@ -13,7 +13,7 @@ by `c_printer.py`. Nothing is decided or optimised here.
     Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
-               | Lane(value, number) | Pack(values)
+               | Lane(value, number) | Pack(values) | Shuffle(value, distance, threads)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride) + sum(Share), in elements
     Share      = (of a loop variable + ahead) % modulus / divisor * stride, in elements
@@ -29,8 +29,9 @@ the first `count` and no other. A prefetch changes nothing but the time that lat
 
 A program for a GPU consists of grids, one after the other. Each of its blocks has `shared` arrays of its own
 and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
-others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. What lies
-in a `Where` is done by some of the threads; registers that are assigned there belong to the block around it.
+others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Threads
+of a warp also see each other's registers, in a shuffle that all of them come to. What lies in a `Where` is
+done by some of the threads; registers that are assigned there belong to the block around it.
 """
 
 from __future__ import annotations
@@ -235,10 +236,20 @@ class Apply:
     operand: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """What `value` is in the thread of the warp whose number differs in one bit, that of `distance`."""
+
+    value: Expression
+    distance: int
+    threads: int
+    """Of the warp: all of them take part."""
+
+
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
     Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
-    | Lane | Pack | Convert | Fma | Binary | Neg | Apply
+    | Lane | Pack | Shuffle | Convert | Fma | Binary | Neg | Apply
 )  # fmt: skip
 
 
@@ -403,5 +414,5 @@ def type_of(expression: Expression) -> Type:
             return Type(dtype, type_of(value).lanes)
         case Add(value) | Sub(value) | Mul(value) | Div(value) | Max(value) | Min(value):
             return type_of(value)
-        case Fma(value) | Blend(value) | Neg(value) | Apply(_, value):
+        case Fma(value) | Blend(value) | Neg(value) | Apply(_, value) | Shuffle(value):
             return type_of(value)

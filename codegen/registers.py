@@ -15,6 +15,9 @@ from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, 
 from spacedsl.codegen.program import Partial, Register, Type
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 
+Instance = tuple[tuple[Dimension, int], ...]
+"""One instance of an instruction: its unrolled indices."""
+
 
 @dataclass(slots=True)
 class Registers:
@@ -27,8 +30,8 @@ class Registers:
     """Makes a name unique."""
     partials: dict[Instruction, Partials] = field(init=False)
     """By the initialisers of the reductions that have some."""
-    _names: dict[tuple[Instruction, tuple[int, ...]], str] = field(default_factory=dict, init=False)
-    """The names of the instances of instructions, by their unrolled indices."""
+    _names: dict[tuple[Instruction, Instance], str] = field(default_factory=dict, init=False)
+    """The names of the instances of instructions."""
 
     def __post_init__(self) -> None:
         self.partials = {}
@@ -85,11 +88,19 @@ class Registers:
         reduction, lanes = partials.reduction, first.type.lanes
         return (first, *(self._named(reduction, {**free, **copy}, lanes) for copy in partials.copies[1:]))
 
+    def groups(self, initialiser: Instruction) -> tuple[tuple[Register, ...], ...]:
+        """Of each instance that has been asked for, what a reduction accumulates in: its own first."""
+        instances = [dict(instance) for maker, instance in self._names if maker is initialiser]
+        if initialiser in self.partials:
+            return tuple(self.partials_of(initialiser, made) for made in instances)
+        return tuple((self.of(initialiser, made),) for made in instances)
+
     def _named(self, instruction: Instruction, unrolled: Mapping[Dimension, int], lanes: int) -> Register:
-        instance = instruction, tuple(unrolled[d] for d in instruction.dims if d in unrolled)
-        if instance not in self._names:
-            self._names[instance] = self.fresh("_".join([instruction.name, *map(str, instance[1])]))
-        return Register(self._names[instance], Type(instruction.dtype, lanes))
+        instance = tuple((d, unrolled[d]) for d in instruction.dims if d in unrolled)
+        if (instruction, instance) not in self._names:
+            name = "_".join([instruction.name, *(str(number) for _, number in instance)])
+            self._names[instruction, instance] = self.fresh(name)
+        return Register(self._names[instruction, instance], Type(instruction.dtype, lanes))
 
     def combined(self, dims: Collection[Dimension]) -> tuple[Partial, ...]:
         """The accumulators into which all iterations of a parallel dimension combine their values."""

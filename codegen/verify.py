@@ -48,6 +48,7 @@ from spacedsl.codegen.program import (
     Prefetch,
     Program,
     Register,
+    Shuffle,
     Span,
     Statement,
     Store,
@@ -58,6 +59,9 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
 from spacedsl.kernels.linalg.tensors import DType, Tensor
+
+WARP = 32
+"""Threads that see each other's registers."""
 
 
 class VerificationError(Exception):
@@ -282,6 +286,8 @@ class _Checker:
             case LaneReduction():
                 if types[0].lanes == 1:
                     raise VerificationError("the lanes of a scalar are combined")
+            case Shuffle():
+                _check_shuffle(expression, types[0], scope)
             case Convert(_, dtype):
                 if (types[0].dtype, dtype) not in CONVERSIONS:
                     raise VerificationError(
@@ -335,6 +341,15 @@ class _Checker:
                 f"{name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
             )
         return tensor
+
+
+def _check_shuffle(shuffle: Shuffle, kind: Type, scope: _Scope) -> None:
+    """All threads of a block come to it, whose number in a warp has that bit."""
+    distance, threads = shuffle.distance, shuffle.threads
+    if not scope.threads or scope.is_for_some:
+        raise VerificationError("a shuffle that not all threads of a warp come to")
+    if distance & (distance - 1) or not 0 < distance < threads <= WARP or kind.lanes != 1:
+        raise VerificationError(f"a shuffle of {kind} over {distance} of {threads} threads")
 
 
 def _part(kind: Type, count: int) -> range:

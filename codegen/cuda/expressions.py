@@ -26,6 +26,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     Register,
+    Shuffle,
     Type,
     type_of,
 )
@@ -75,6 +76,8 @@ def print_expression(expression: Expression) -> str:
             return _made(type_of(expression), [print_expression(value) for value in values])
         case Broadcast(value, lanes):
             return _made(type_of(expression), [print_expression(value)] * lanes)
+        case Shuffle(value, distance, threads):
+            return f"__shfl_xor_sync(0x{(1 << threads) - 1:x}, {print_expression(value)}, {distance})"
         case Lane(Register(name), lane):
             return f"{c_name(name)}.{'xyzw'[lane]}"
         case Lane(vector, lane):

@@ -3,8 +3,9 @@
 In: a `Kernel` and a `GridImplementation` of it. Out: a `Program`, not yet verified. Outermost BLOCK
 dimensions that lie in each other are a grid, and so is what lies between two of these. THREAD dimensions
 become coordinates of the threads of a block, found from a thread's number; what some of the threads do is put
-in a `Where`. LOOP, UNROLL and VECTOR dimensions become what they are on a CPU (`expansion.py`). Where threads
-have to wait for each other is for `barriers.py`.
+in a `Where`, but for what all of them do to combine a sum (`reductions.py`). LOOP, UNROLL and VECTOR
+dimensions become what they are on a CPU (`expansion.py`). Where threads have to wait for each other is for
+`barriers.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import groupby
 
 from spacedsl.codegen.addresses import Place
 from spacedsl.codegen.cuda.barriers import with_barriers
+from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import GridImplementation, LoweringError
 from spacedsl.codegen.instructions import Instructions
@@ -48,15 +50,15 @@ def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
     stored = temporaries(kernel, implementation, {}, names.fresh)
     registers = Registers(kernel.reductions, implementation, names.fresh)
     instructions = Instructions(implementation, registers, stored)
-    grids = tuple(
-        _Lowering(implementation, instructions, stored, names, _threads(nodes, implementation)).grid(
-            names.fresh(f"{kernel.name}_{number}"), nodes
-        )
-        for number, nodes in enumerate(_grids(tree))
-    )
+    grids: list[Grid] = []
+    for number, nodes in enumerate(_grids(tree)):
+        threads = _threads(nodes, implementation)
+        sums = shared_out(_reductions(nodes), implementation, threads, names.fresh)
+        lowering = _Lowering(implementation, instructions, stored, names, registers, threads, sums)
+        grids.append(lowering.grid(names.fresh(f"{kernel.name}_{number}"), nodes))
     through = (t for maker, t in stored.items() if not implementation.is_shared(maker))
     scratch = (*kernel.scratch, *(Scratch(t.tensor, t.has_padding) for t in through))
-    return Program(kernel.name, kernel.tensors, kernel.parameters, grids, scratch)
+    return Program(kernel.name, kernel.tensors, kernel.parameters, tuple(grids), scratch)
 
 
 def _grids(tree: Sequence[Node]) -> Iterator[tuple[Node, ...]]:
@@ -76,6 +78,12 @@ def _threads(nodes: Sequence[Node], implementation: GridImplementation) -> int:
     return max(spans, default=1)
 
 
+def _reductions(nodes: Sequence[Node]) -> tuple[Instruction, ...]:
+    """Those of a grid."""
+    found = (n for n in _inside(nodes) if isinstance(n, Instruction) and n.reduced_dims)
+    return tuple(dict.fromkeys(found))
+
+
 def _inside(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         yield node
@@ -91,9 +99,12 @@ class _Lowering(Expansion):
     instructions: Instructions
     temporaries: Mapping[Instruction, Temporary]
     names: UniqueNames
+    registers: Registers
     threads: int
     """Of a block."""
-    coordinates: dict[tuple[Level, int, int], Coordinate] = field(default_factory=dict)
+    shared_out: tuple[SharedOut, ...]
+    """The reductions that threads share."""
+    coordinates: dict[tuple[Level | None, int, int], Coordinate] = field(default_factory=dict)
     """Of threads, by what moves along them, stride and extent."""
 
     def grid(self, name: str, nodes: tuple[Node, ...]) -> Grid:
@@ -116,11 +127,12 @@ class _Lowering(Expansion):
     def shared(self, nodes: Sequence[Node]) -> tuple[Tensor, ...]:
         """The arrays of a block."""
         made = [node for node in _inside(nodes) if isinstance(node, Instruction)]
-        return tuple(
+        stored = tuple(
             self.temporaries[maker].tensor
             for maker in dict.fromkeys(made)
             if maker in self.temporaries and self.implementation.is_shared(maker)
         )
+        return (*stored, *(s.exchange for s in self.shared_out if s.exchange is not None))
 
     def blocks(
         self, blocks: Sequence[Fused], variables: Sequence[str], nodes: tuple[Node, ...], place: Place
@@ -135,6 +147,18 @@ class _Lowering(Expansion):
             return body
         last: tuple[Node, ...] = node.last
         return (Branch(variable, node.size - 1, body, self.blocks(_chain(last, others), rest, last, inside)),)
+
+    def block(self, nodes: tuple[Node, ...], place: Place) -> tuple[Statement, ...]:
+        """A loop and its last tile behind it are what the threads of a reduction have summed up together."""
+        statements: list[Statement] = []
+        for dims, group in groupby(nodes, lambda node: node.dims if isinstance(node, Fused) else (node,)):
+            made = Expansion.block(self, tuple(group), place)
+            for shared in self.shared_out:
+                reduced = shared.reduction.reduced_dims
+                if not set(reduced).isdisjoint(dims) and set(reduced).isdisjoint(place):
+                    made = combined(shared, made, self.registers, self.threads, self.thread_variable)
+            statements += made
+        return tuple(statements)
 
     def counted(self, node: Fused, place: Place) -> tuple[Statement, ...]:
         match node.kind:
@@ -159,12 +183,26 @@ class _Lowering(Expansion):
         parts = [((0, whole * stride, period), body)]
         if node.last is not None:
             parts.append(((whole * stride, node.size * stride, period), self.block(node.last, inside)))
-        return tuple(s for span, statements in parts for s in _where((span,), statements))
+        return tuple(s for span, statements in parts for s in self.some(span, statements))
+
+    def some(self, span: Span, statements: Sequence[Statement]) -> Iterator[Statement]:
+        """What only these threads do, and what all of them do in between."""
+        exchanges = frozenset(s.exchange.name for s in self.shared_out if s.exchange is not None)
+        for is_together, group in groupby(statements, lambda s: is_for_all(s, exchanges)):
+            part = tuple(group)
+            yield from part if is_together else _where((span,), part)
 
     def coordinate(self, node: Fused, stride: int, size: int) -> str:
         key = (node.dims[0].group, stride, size)
         if key not in self.coordinates:
             self.coordinates[key] = Coordinate(self.variable(node), False, stride, size)
+        return self.coordinates[key].variable
+
+    def thread_variable(self, stride: int, size: int) -> str:
+        """Whatever iterations it counts."""
+        key = (None, stride, size)
+        if key not in self.coordinates:
+            self.coordinates[key] = Coordinate(self.names.fresh("t"), False, stride, size)
         return self.coordinates[key].variable
 
     def instance(self, instruction: Instruction, place: Place) -> Sequence[Statement]:

@@ -38,6 +38,7 @@ from spacedsl.codegen.program import (
     PartialLoad,
     PartialStore,
     Program,
+    Shuffle,
     Span,
     Statement,
     Store,
@@ -231,6 +232,11 @@ class _Follower:
                     self.access(tensor, index, kind.lanes, work)
                     latency = self.device.latency
                     longest = max(longest, latency.shared if tensor in self.shared else latency.l2)
+                case Shuffle():
+                    # Through the paths of shared memory, each one after the one before.
+                    work.issued += 1
+                    work.accesses += 1
+                    work.waiting += self.device.latency.shared
                 case Fma() | Add() | Sub() | Mul() | Neg() | Max() | Min():
                     self.arithmetic(part, work, 1)
                 case Div():

@@ -117,6 +117,19 @@ static void __syncthreads(void) {
   twin_yield();
 }
 
+/* What the threads give each other: two times, since a thread may be one exchange ahead. */
+static uint64_t twin_given[2][TWIN_THREADS];
+static unsigned twin_shuffles, twin_exchanges[TWIN_THREADS];
+
+template <class Value> static Value __shfl_xor_sync(unsigned, Value value, int distance) {
+  unsigned half = twin_exchanges[threadIdx.x]++ % 2;
+  memcpy(&twin_given[half][threadIdx.x], &value, sizeof value);
+  ++twin_shuffles;
+  twin_yield();
+  memcpy(&value, &twin_given[half][threadIdx.x ^ distance], sizeof value);
+  return value;
+}
+
 extern "C" float4 shared_memory[];
 alignas(16) float4 shared_memory[TWIN_SHARED_BYTES / 16 + 1] __attribute__((visibility("hidden")));
 
@@ -130,6 +143,7 @@ static void twin_start(unsigned thread) {
   *top = (void *)twin_enter;
   twin_threads[thread].stack = top - 6;
   twin_threads[thread].is_done = false;
+  twin_exchanges[thread] = 0;
 }
 
 /* The next of `count` numbers in an order that visits all of them: steps of an odd size, or of one. */
@@ -155,10 +169,10 @@ static void twin_block(unsigned threads, size_t shared_bytes) {
   memset(shared_memory, 0xff, shared_bytes);
   for (unsigned thread = 0; thread < threads; ++thread) twin_start(thread);
   for (unsigned round = 0;; ++round) {
-    twin_barriers = 0;
+    twin_barriers = twin_shuffles = 0;
     twin_round(threads, round);
-    if (twin_barriers == 0) return;
-    if (twin_barriers != threads) twin_fail("a barrier that not all threads of a block come to");
+    if (twin_barriers + twin_shuffles == 0) return;
+    if (twin_barriers != threads && twin_shuffles != threads) twin_fail("a barrier that not all threads of a block come to");
   }
 }
 

@@ -108,9 +108,10 @@ COPIES = (1, 2, 4, 8)
 NEIGHBOURS = (2, 4)
 """Of the levels of a free index on a GPU: for threads of a block, copies of a body, vectors."""
 
-STAGED = (1, 2, 4, 8, 16)
+STAGED = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 TERMS = (2, 4, 8)
-"""Of those of an index that is only summed over: for what a block copies at a time, and copies of a body."""
+"""Of those of an index that is only summed over: for what a block copies at a time or its threads share, and
+copies of a body."""
 
 
 def inferred_grid_factors(extent: int, is_only_reduced: bool) -> Levels:

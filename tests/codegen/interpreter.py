@@ -41,6 +41,7 @@ from spacedsl.codegen.program import (
     Prefetch,
     Program,
     Register,
+    Shuffle,
     Statement,
     Store,
     Sub,
@@ -213,3 +214,5 @@ class _Interpreter:
                 return [x / y for x, y in zip(value(a), value(b), strict=True)]
             case Neg(a):
                 return [-x for x in value(a)]
+            case Shuffle():
+                raise AssertionError("the twin runs what threads do together")

@@ -12,7 +12,8 @@ from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.program import Grid
+from spacedsl.codegen.parts import expressions, own_memory
+from spacedsl.codegen.program import Grid, Shuffle
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from tests.codegen.grids import device, random_candidates, space_of, twin
@@ -36,6 +37,8 @@ def checked(kernel: KernelFile, count: int, folder: Path) -> Counter[str]:
     for number, candidate in enumerate(random_candidates(space_of(kernel), count, seed=5)):
         program = verify(lower_grids(kernel.backbone, CandidateImplementation(candidate)))
         met.update(f"{d.choice} {d.values[0]}" for d in candidate.decisions() if len(d.values) == 1)
+        met["shuffles"] += any(isinstance(e, Shuffle) for e in expressions(program.body))
+        met["exchanges"] += any("exchange" in t.name for t in own_memory(program))
         for order in (number % 2, 2 + number):
             assert run_difference(kernel, twin(program, folder, order), case) == ""
         if number < 2:
@@ -63,6 +66,8 @@ def test_a_product_is_made_in_every_way(tmp_path: Path) -> None:
         "dim_kind THREAD",
         "dim_kind BLOCK",
         "dim_kind VECTOR",
+        "shuffles",
+        "exchanges",
     ):
         assert met[wanted], wanted
     assert any(met[f"thread_stride {stride}"] for stride in (2, 4, 8, 16))
