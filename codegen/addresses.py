@@ -84,18 +84,18 @@ def element(
     return Index(constant, tuple(sorted(terms.items(), key=lambda term: -abs(term[1]))))
 
 
-def turn(index: Index, at: str | int | Position | Lanes, half: int) -> Index:
-    """The same element of one of two halves, which a loop's iterations take in turn."""
+def turn(index: Index, at: str | int | Position | Lanes, tiles: int, tile: int) -> Index:
+    """The same element of one of several tiles of so many, which a loop's iterations take in turn."""
     match at:
         case int():
-            return replace(index, constant=index.constant + at % 2 * half)
+            return replace(index, constant=index.constant + at % tiles * tile)
         case str():
             at = Position(0, ((at, 1),))
         case Lanes():
-            raise LoweringError("lanes take no halves in turn")
+            raise LoweringError("lanes take no tiles in turn")
     match at.terms:
         case ((variable, 1),):
-            return replace(index, shares=(*index.shares, (variable, Share(2, 1, half, at.constant))))
+            return replace(index, shares=(*index.shares, (variable, Share(tiles, 1, tile, at.constant))))
         case ():
-            return replace(index, constant=index.constant + at.constant % 2 * half)
-    raise LoweringError(f"which half it is at {at!r} depends on several loops")
+            return replace(index, constant=index.constant + at.constant % tiles * tile)
+    raise LoweringError(f"which tile it is at {at!r} depends on several loops")

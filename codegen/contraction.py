@@ -17,6 +17,8 @@ from spacedsl.codegen.program import (
     Assign,
     Barrier,
     Branch,
+    CommitCopies,
+    CopyAhead,
     Expression,
     Grid,
     Index,
@@ -29,6 +31,7 @@ from spacedsl.codegen.program import (
     Program,
     Statement,
     Store,
+    WaitForCopies,
     Where,
     type_of,
 )
@@ -161,7 +164,7 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                 return Branch(variable, limit, *blocks)
             case Assign():
                 return replace(statement, value=map_loads(statement.value, load))
-            case Prefetch() | Grid() | Barrier() | Where():
+            case Prefetch() | Grid() | Barrier() | Where() | CopyAhead() | CommitCopies() | WaitForCopies():
                 return statement
             case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index

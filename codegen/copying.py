@@ -96,7 +96,7 @@ def _copying(loop: Fused, maker: Instruction) -> Copying | None:
     path = next(_paths(loop.body, reload, ()), None)
     if not nest or path is None:
         return None
-    others = {i for node in nest for i in _instructions((node,))} - {maker}
+    others = {i for node in nest for i in instructions_in((node,))} - {maker}
     if others:
         raise LoweringError(f"{others!r} lie in the nest of {maker!r}, which is copied ahead")
     reduced = {dim for user in reload.consumers for dim in user.reduced_dims}
@@ -127,10 +127,11 @@ def _paths(
             yield from _paths(node.body, instruction, (*around, node))
 
 
-def _instructions(nodes: Sequence[Node]) -> Iterator[Instruction]:
+def instructions_in(nodes: Sequence[Node]) -> Iterator[Instruction]:
+    """All of them, those of last tiles as well."""
     for node in nodes:
         if isinstance(node, Fused):
-            yield from _instructions((*node.body, *(node.last or ())))
+            yield from instructions_in((*node.body, *(node.last or ())))
         else:
             yield node
 

@@ -57,8 +57,16 @@ class Implementation(Protocol):
         """NONE, AHEAD or NEXT: what is asked for before the load reads it."""
         ...
 
-    def is_copied_ahead(self, reload: Instruction) -> bool:
-        """Whether what it loads is copied under the arithmetic of the tile before."""
+    def buffers(self, maker: Instruction) -> int:
+        """Of how many tiles of a stored value there is room for. More than one: they are copied ahead."""
+        ...
+
+    def is_spread(self, maker: Instruction) -> bool:
+        """Whether what copies of a reload load lies apart, further than all that one of them loads."""
+        ...
+
+    def padding(self, maker: Instruction) -> int:
+        """Bytes between the rows of a stored value."""
         ...
 
 
@@ -72,6 +80,10 @@ class GridImplementation(Implementation, Protocol):
     def thread_stride(self, dim: Dimension) -> int:
         """Of a THREAD dimension: thread t of a block runs iteration t / stride % size."""
         ...
+
+
+PADDINGS: Mapping[str, int] = {"NONE": 0, "WORD": 4, "VECTOR": 16}
+"""What lies between rows, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +122,18 @@ _FOR_GRIDS = _Vocabulary(
         **_SAME,
         "dim_kind": ("LOOP", "UNROLL", "VECTOR", "THREAD", "BLOCK"),
         "storage": ("REGISTERS", "SHARED", "GLOBAL"),
+        "layout": ("NESTED", "SPREAD"),
+        "padding": tuple(PADDINGS),
     },
     needed={"size": 1, "dim_kind": 1, "order": 2, "thread_stride": 1},
-    optional={"storage": 1, "remainder": 1, "accumulation": 1},
+    optional={
+        "storage": 1,
+        "remainder": 1,
+        "accumulation": 1,
+        "layout": 1,
+        "padding": 1,
+        "buffers": 1,
+    },
 )
 
 
@@ -187,8 +208,17 @@ class CandidateImplementation:
     def prefetch(self, load: Instruction) -> str:
         return self._decided("prefetch", load, "NONE")
 
-    def is_copied_ahead(self, reload: Instruction) -> bool:
-        return self._decided("copying", reload, "BEFORE") == "UNDER"
+    def buffers(self, maker: Instruction) -> int:
+        reloads = maker.reloads
+        if any(self._decided("copying", reload, "BEFORE") == "UNDER" for reload in reloads):
+            return 2
+        return max(int(self._decided("buffers", reload, "1")) for reload in reloads)
+
+    def is_spread(self, maker: Instruction) -> bool:
+        return self._decided("layout", maker, "NESTED") == "SPREAD"
+
+    def padding(self, maker: Instruction) -> int:
+        return PADDINGS[self._decided("padding", maker, "NONE")]
 
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:

@@ -147,7 +147,7 @@ class Instructions:
         vector = self.registers.vector_dim(instruction)
         index = element(instruction, vector, 0, temporary.strides, place)
         if temporary.turning is not None:
-            index = turn(index, place[temporary.turning], temporary.half)
+            index = turn(index, place[temporary.turning], temporary.buffers, temporary.tile)
         return temporary.tensor, index
 
     def operand(self, user: Instruction, operand: Operand, place: Place) -> Expression:

@@ -32,7 +32,8 @@ from spacedsl.kernels.linalg.unique_names import UniqueNames
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
     nested = nest(kernel, implementation)
-    turns = {m: turning_loop(nested, m) for m in kernel.storable if _is_ahead(m, implementation)}
+    ahead = (m for m in kernel.storable if implementation.is_stored(m) and implementation.buffers(m) > 1)
+    turns = {maker: turning_loop(nested, maker) for maker in ahead}
     tree = divide(nested, kernel, implementation)
     tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
     names = UniqueNames({t.name for t in tensors} | {p.name for p in kernel.parameters})
@@ -45,11 +46,6 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, prefetched, copied)
     body = lowering.block(tree, {})
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
-
-
-def _is_ahead(maker: Instruction, implementation: Implementation) -> bool:
-    is_ahead = (implementation.is_copied_ahead(reload) for reload in maker.reloads)
-    return implementation.is_stored(maker) and any(is_ahead)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from spacedsl.codegen.program import (
     Branch,
     Broadcast,
     Convert,
+    CopyAhead,
     Div,
     Expression,
     FirstLane,
@@ -121,7 +122,7 @@ def loaded(body: Sequence[Statement]) -> set[str]:
 
 def stored(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that they write."""
-    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore)}
+    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | CopyAhead)}
 
 
 def used_parameters(body: Sequence[Statement]) -> set[str]:
@@ -134,6 +135,8 @@ def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     for statement in statements(body):
         if isinstance(statement, Assign | Store | PartialStore):
             yield from subexpressions(statement.value)
+        elif isinstance(statement, CopyAhead):
+            yield statement.source
 
 
 def map_loads(

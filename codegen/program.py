@@ -10,6 +10,7 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
                | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, is_near)
+               | CopyAhead(tensor, index, source) | CommitCopies | WaitForCopies(groups)
     Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
@@ -31,7 +32,8 @@ A program for a GPU consists of grids, one after the other. Each of its blocks h
 and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
 others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Threads
 of a warp also see each other's registers, in a shuffle that all of them come to. What lies in a `Where` is
-done by some of the threads; registers that are assigned there belong to the block around it.
+done by some of the threads; registers that are assigned there belong to the block around it. What a thread
+copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group.
 """
 
 from __future__ import annotations
@@ -369,6 +371,27 @@ class Barrier:
     """All threads of a block are here before any of them goes on."""
 
 
+@dataclass(frozen=True, slots=True)
+class CopyAhead:
+    """A thread begins to copy `source` to memory that its block shares, and goes on."""
+
+    tensor: str
+    index: Index
+    source: Load
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCopies:
+    """What a thread has begun to copy since the last group is a group, also where that is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForCopies:
+    """A thread waits until all its groups but the last `groups` of them have been copied."""
+
+    groups: int
+
+
 Span = tuple[int, int, int]
 """(low, high, period): threads with low <= number % period < high."""
 
@@ -383,7 +406,8 @@ class Where:
 
 Statement = (
     Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | Prefetch
-)
+    | CopyAhead | CommitCopies | WaitForCopies
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 In: a kernel's backbone and the decisions about it. Out: for each instruction whose value is stored, a
 `Temporary`: an array and the strides of the dimensions that move through it. It has no room for what
 surrounds the maker and all its reloads: there, each iteration overwrites the one before. Its elements lie
-in the order of the loops of the first reload. Where a parallel loop surrounds all of them, each thread has
-an array of its own. What is copied ahead has two halves, which the iterations of a loop take in turn.
-Nothing is allocated here.
+in the order of the loops of the first reload, but that what its copies load may lie apart; between rows,
+along the index that the innermost of these loops is of, there may be some that hold nothing. Where a parallel
+loop surrounds all of them, each thread has an array of its own. What is copied ahead has room for several
+tiles, which the iterations of a loop take in turn. Nothing is allocated here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.nest import Fused, present
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 from spacedsl.kernels.linalg.tensors import Tensor
+
+LEAST_ROW_BYTES = 64
+"""Of rows between which there may be gaps: they make an array larger by a quarter at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,14 @@ class Temporary:
     strides: Mapping[Dimension, int]
     """In elements, of the maker's dimensions and of its reloads'; those without room are left out."""
     turning: Dimension | None
-    """Whose iterations take halves in turn; None where there is one array for all."""
+    """Whose iterations take tiles in turn; None where there is room for one."""
+    buffers: int
+    """Tiles that there is room for."""
 
     @property
-    def half(self) -> int:
-        """The elements of each half."""
-        return self.tensor.elements // 2
+    def tile(self) -> int:
+        """The elements of each."""
+        return self.tensor.elements // self.buffers
 
 
 def temporaries(
@@ -70,12 +76,20 @@ def _temporary(
     ]
     layout = {made: followers[made][0] for made in kept}
 
-    def inside(made: Dimension) -> int:
-        return sum(order(layout[made], layout[other]) == "OUTER" for other in kept if other is not made)
+    is_spread = implementation.is_spread(maker)
+
+    def inside(made: Dimension) -> tuple[bool, int]:
+        is_apart = is_spread and implementation.kind(layout[made]) == "UNROLL"
+        others = (other for other in kept if other is not made)
+        return is_apart, sum(order(layout[made], layout[other]) == "OUTER" for other in others)
 
     strides: dict[Dimension, int] = {}
     elements = 1
+    gap, row = implementation.padding(maker) // maker.dtype.nbytes, ""
     for made in sorted(kept, key=inside):
+        if row not in ("", made.index) and elements * maker.dtype.nbytes >= LEAST_ROW_BYTES:
+            elements, gap = elements + gap, 0
+        row = made.index if size(made) > 1 else row
         for dim in (made, *followers[made]):
             if size(dim) != size(made):
                 raise LoweringError(f"{dim!r} does not have the iterations of {made!r}, which it follows")
@@ -83,8 +97,9 @@ def _temporary(
         elements *= size(made)
     around = {d for d in dims if implementation.kind(d) == "PARALLEL" and order(maker, d) == "INNER"}
     name = fresh(f"temporary_{maker.name.removeprefix('load_')}")
-    elements *= 1 if turning is None else 2
+    buffers = 1 if turning is None else implementation.buffers(maker)
+    elements *= buffers
     tensor = Tensor(name, maker.dtype, (elements,), (1,), is_output=True)
     is_private = bool(around) and around.isdisjoint(kept)
     has_padding = any(logical.is_ragged for logical in maker.logical_dims)
-    return Temporary(tensor, is_private, has_padding, strides, turning.dims[0] if turning else None)
+    return Temporary(tensor, is_private, has_padding, strides, turning.dims[0] if turning else None, buffers)

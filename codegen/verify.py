@@ -23,8 +23,10 @@ from spacedsl.codegen.program import (
     Blend,
     Branch,
     Broadcast,
+    CommitCopies,
     Convert,
     Coordinate,
+    CopyAhead,
     Div,
     Expression,
     FirstLane,
@@ -54,6 +56,7 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
     Type,
+    WaitForCopies,
     Where,
     type_of,
 )
@@ -62,6 +65,10 @@ from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 WARP = 32
 """Threads that see each other's registers."""
+
+
+COPIED_BYTES = (4, 8, 16)
+"""That one thread copies ahead with an instruction."""
 
 
 class VerificationError(Exception):
@@ -110,6 +117,7 @@ class _Scope:
     """Arrays that each thread has of its own, or each block."""
     threads: Mapping[str, Coordinate] = field(default_factory=dict)
     """Coordinates of the threads of a grid, which are loops, too."""
+    is_in_grid: bool = False
     is_for_some: bool = False
     """Whether only some threads of a block come here."""
 
@@ -159,8 +167,16 @@ class _Checker:
             case Grid():
                 self.grid(statement, scope)
             case Barrier():
-                if not scope.threads or scope.is_for_some:
+                if not scope.is_in_grid or scope.is_for_some:
                     raise VerificationError("a barrier that not all threads of a block come to")
+            case CopyAhead(tensor, index, source):
+                kind = self.expression(source, scope)
+                if tensor not in scope.private or kind.dtype.nbytes * kind.lanes not in COPIED_BYTES:
+                    raise VerificationError(f"{kind} is copied ahead to {tensor}")
+                self.store(tensor, index, source, range(kind.lanes), scope)
+            case CommitCopies() | WaitForCopies():
+                if not scope.is_in_grid:
+                    raise VerificationError("nothing is copied ahead outside of a grid")
             case Where(spans, body):
                 for low, high, period in spans:
                     if not 0 <= low < high <= period or high - low == period:
@@ -201,7 +217,7 @@ class _Checker:
         loops = {c.variable: range(c.extent) for c in grid.coordinates}
         own = {t.name: t for t in grid.shared}
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
-        self.block(grid.body, _Scope(loops, private=own, threads=threads))
+        self.block(grid.body, _Scope(loops, private=own, threads=threads, is_in_grid=True))
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""

@@ -46,8 +46,9 @@ class Latency(Frozen):
 
 
 @exposed(
-    "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp"
-)
+    "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp",
+    "copies_ahead",
+)  # fmt: skip
 class GpuDevice(Frozen):
     kind: Literal["gpu"]
     name: str
@@ -84,3 +85,8 @@ class GpuDevice(Frozen):
     dram_bytes_per_ns: float = Field(gt=0)
     launch_ns: float = Field(ge=0)
     """Least time of a kernel that does nothing."""
+
+    @property
+    def copies_ahead(self) -> bool:
+        """Whether its threads go on while what they copy to shared memory is under way."""
+        return float(self.compute_capability) >= 8

@@ -1,9 +1,10 @@
 """Barriers: where the threads of a block wait for each other.
 
-In: what a block does, without barriers, and the arrays that it shares. Out: the same with a `Barrier`
+In: what a block does, and the arrays that it shares. Out: the same with a `Barrier`
 wherever something is read that another thread may have written, or written that another may still have to
 read. A barrier comes before a loop rather than into it, where it serves all of its iterations. What lies in a
-`Where` is done by some threads, so that none may stand there. Two writes are never to one element.
+`Where` is done by some threads, so that none may stand there. Two writes are never to one element. Barriers
+that are there already, of software pipelines, count as well.
 """
 
 from __future__ import annotations
@@ -26,19 +27,25 @@ Access = tuple[str, bool]
 """Of an array, and whether it is written."""
 
 
-def with_barriers(body: Sequence[Statement], shared: Iterable[Tensor], threads: int) -> tuple[Statement, ...]:
+def with_barriers(
+    body: Sequence[Statement],
+    shared: Iterable[Tensor],
+    threads: int,
+    pipelined: frozenset[Tensor] = frozenset(),
+) -> tuple[Statement, ...]:
     """The statements of a block of so many threads; raises `LoweringError` where a barrier has no place.
 
     Besides `shared` arrays, those of the device that the block both reads and writes have to be waited for;
-    but for what lies in one `Where`: there a thread reads what it has written itself.
+    but for what lies in one `Where`: there a thread reads what it has written itself. For `pipelined` arrays
+    there are barriers already.
     """
     if threads == 1:
         return tuple(body)
-    own = {t.name for t in shared}
+    own = {t.name for t in shared} - (ready := {t.name for t in pipelined})
     for statement in statements(body):
         if isinstance(statement, Where) and own & loaded(statement.body) & stored(statement.body):
             raise LoweringError("some threads would wait for others inside of what only they do")
-    return _block(body, frozenset(), own | loaded(body) & stored(body))[0]
+    return _block(body, frozenset(), (own | loaded(body) & stored(body)) - ready)[0]
 
 
 def _block(
@@ -63,6 +70,9 @@ def _block(
                 second, after_second = _block(otherwise, before, watched)
                 done.append(Branch(variable, limit, first, second))
                 before = after_first | after_second
+            case Barrier():
+                done.append(statement)
+                before = frozenset()
             case _:
                 done.append(statement)
                 before |= accesses

@@ -15,6 +15,22 @@ from spacedsl.kernels.linalg.tensors import DType
 
 _INLINE = "static __device__ __forceinline__"
 
+COPIES = f"""\
+#ifndef CUDA_TWIN
+template <int bytes> {_INLINE} void copy_ahead(void *to, const void *from) {{
+  unsigned place = (unsigned)__cvta_generic_to_shared(to);
+  if (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(bytes) : "memory");
+}}
+{_INLINE} void commit_copies() {{ asm volatile("cp.async.commit_group;" ::: "memory"); }}
+template <int groups> {_INLINE} void wait_for_copies() {{
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+}}
+#endif"""
+"""Of `CopyAhead`, `CommitCopies` and `WaitForCopies`."""
+
 _REAL = {
     "max": "a > b ? a : b",
     "min": "a < b ? a : b",

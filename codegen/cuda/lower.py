@@ -17,6 +17,7 @@ from itertools import groupby
 
 from spacedsl.codegen.addresses import Place
 from spacedsl.codegen.cuda.barriers import with_barriers
+from spacedsl.codegen.cuda.pipelines import begun, pipelined, stages, turning_loops
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import GridImplementation, LoweringError
@@ -25,6 +26,7 @@ from spacedsl.codegen.nest import Fused, Node, nest
 from spacedsl.codegen.program import (
     Branch,
     Coordinate,
+    CopyAhead,
     Grid,
     Loop,
     PartialStore,
@@ -44,10 +46,12 @@ from spacedsl.kernels.linalg.unique_names import UniqueNames
 
 def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
-    tree = divide(nest(kernel, implementation), kernel, implementation)
+    nested = nest(kernel, implementation)
+    turning = turning_loops(nested, kernel, implementation)
+    tree = divide(nested, kernel, implementation)
     tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
     names = UniqueNames({t.name for t in tensors} | {p.name for p in kernel.parameters} | {kernel.name})
-    stored = temporaries(kernel, implementation, {}, names.fresh)
+    stored = temporaries(kernel, implementation, turning, names.fresh)
     registers = Registers(kernel.reductions, implementation, names.fresh)
     instructions = Instructions(implementation, registers, stored)
     grids: list[Grid] = []
@@ -115,7 +119,8 @@ class _Lowering(Expansion):
             blocks.append(node)
         variables = [self.variable(block) for block in blocks]
         shared = self.shared(nodes)
-        body = with_barriers(self.blocks(blocks, variables, nodes, {}), shared, self.threads)
+        turning = frozenset(t.tensor for t in self.temporaries.values() if t.turning is not None)
+        body = with_barriers(self.blocks(blocks, variables, nodes, {}), shared, self.threads, turning)
         numbers = [
             Coordinate(variable, True, math.prod(b.size for b in blocks[n + 1 :]), block.size)
             for n, (variable, block) in enumerate(zip(variables, blocks, strict=True))
@@ -166,6 +171,10 @@ class _Lowering(Expansion):
                 return self.thread(node, place)
             case "LOOP":
                 variable = self.variable(node)
+                if copied := stages(node, self.temporaries):
+                    around = {self.implementation.kind(dim) for dim in place}
+                    is_repeated = not around <= {"BLOCK", "THREAD"}
+                    return pipelined(node, copied, variable, place, self.block, is_repeated=is_repeated)
                 inside = enter(place, node, variable)
                 body = self.block(node.body, inside)
                 if node.last is not None:
@@ -208,7 +217,9 @@ class _Lowering(Expansion):
     def instance(self, instruction: Instruction, place: Place) -> Sequence[Statement]:
         """What writes memory is done by one thread for each element."""
         statements = self.instructions.statements(instruction, place)
-        if not any(isinstance(s, Store | PartialStore) for s in statements):
+        if instruction in self.temporaries and self.temporaries[instruction].turning is not None:
+            statements = begun(statements)
+        if not any(isinstance(s, Store | PartialStore | CopyAhead) for s in statements):
             return statements
         around = (d for d in place if self.implementation.kind(d) == "THREAD")
         taken = {(self.implementation.thread_stride(d), self.implementation.size(d)) for d in around}

@@ -24,6 +24,7 @@ from spacedsl.codegen.program import (
     Assign,
     Barrier,
     Branch,
+    CopyAhead,
     Div,
     Expression,
     Fma,
@@ -43,6 +44,7 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Sub,
+    WaitForCopies,
     Where,
     type_of,
 )
@@ -188,7 +190,13 @@ class _Follower:
         for statement in body:
             match statement:
                 case Loop(_, extent, inner):
-                    work.add(self.block(inner), extent)
+                    iteration = self.block(inner)
+                    groups = [s.groups for s in inner if isinstance(s, WaitForCopies)]
+                    if groups:
+                        # What is copied arrives while so many iterations compute.
+                        under = (min(groups) + 1) * (iteration.issued + iteration.waiting)
+                        iteration.waiting += max(0.0, self.device.latency.l2 - under)
+                    work.add(iteration, extent)
                     work.issued += 2 * extent
                     work.waiting += loads_wait
                     loads_wait = 0.0
@@ -206,6 +214,10 @@ class _Follower:
                 case Store(tensor, index, value):
                     self.expression(value, work)
                     self.access(tensor, index, type_of(value).lanes, work)
+                case CopyAhead(tensor, index, source):
+                    self.access(tensor, index, source.type.lanes, work)
+                    self.access(source.tensor, source.index, source.type.lanes, work)
+                    work.issued -= 1
                 case PartialStore(tensor, index, value, count):
                     self.expression(value, work)
                     for _ in range(count):

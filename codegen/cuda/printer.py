@@ -13,14 +13,16 @@ from collections.abc import Iterator, Sequence
 
 from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, print_expression
-from spacedsl.codegen.cuda.functions import functions
+from spacedsl.codegen.cuda.functions import COPIES, functions
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import expressions, loaded, stored, used_parameters
+from spacedsl.codegen.parts import expressions, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
     Assign,
     Barrier,
     Branch,
+    CommitCopies,
     Coordinate,
+    CopyAhead,
     Expression,
     Grid,
     Index,
@@ -33,6 +35,7 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Type,
+    WaitForCopies,
     Where,
     type_of,
 )
@@ -60,6 +63,8 @@ def print_cuda(program: Program) -> str:
         _TYPES,
     ]
     parts += functions(needed)
+    if any(isinstance(s, CopyAhead) for s in statements(program.body)):
+        parts.append(COPIES)
     parts += [_kernel(program, grid) for grid in grids]
     parts.append("#ifndef __CUDACC_RTC__\n" + _host(program, grids) + "\n#endif")
     return "\n\n".join(parts) + "\n"
@@ -153,6 +158,14 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
                 lines += [f"{margin}{line}" for line in _partial_store(tensor, at, value, count)]
             case Barrier():
                 lines.append(f"{margin}__syncthreads();")
+            case CopyAhead(tensor, at, source):
+                scalar, nbytes = Type(source.type.dtype), source.type.lanes * source.type.dtype.nbytes
+                there, here = element(source.tensor, source.index, scalar), element(tensor, at, scalar)
+                lines.append(f"{margin}copy_ahead<{nbytes}>(&{here}, &{there});")
+            case CommitCopies():
+                lines.append(f"{margin}commit_copies();")
+            case WaitForCopies(groups):
+                lines.append(f"{margin}wait_for_copies<{groups}>();")
             case Where(spans, inner):
                 for register in _assigned(inner):
                     if register.name not in visible:

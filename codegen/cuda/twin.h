@@ -130,6 +130,42 @@ template <class Value> static Value __shfl_xor_sync(unsigned, Value value, int d
   return value;
 }
 
+/* Copies that are under way: what a thread has begun, group by group. They are made when it waits for them, and not before. */
+struct twin_copy {
+  void *to;
+  const void *from;
+  unsigned bytes, group;
+};
+struct twin_queue {
+  twin_copy *copies;
+  unsigned end, room, groups;
+};
+static twin_queue twin_queues[TWIN_THREADS];
+
+static void twin_fail(const char *what);
+
+template <int bytes> static void copy_ahead(void *to, const void *from) {
+  twin_queue &queue = twin_queues[threadIdx.x];
+  if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) twin_fail("a copy that begins at no multiple of its size");
+  if (queue.end == queue.room) {
+    queue.room = queue.room ? 2 * queue.room : 64;
+    queue.copies = (twin_copy *)realloc(queue.copies, queue.room * sizeof(twin_copy));
+    if (!queue.copies) twin_fail("no memory for copies");
+  }
+  queue.copies[queue.end++] = {to, from, bytes, queue.groups};
+}
+
+static void commit_copies(void) { ++twin_queues[threadIdx.x].groups; }
+
+template <int groups> static void wait_for_copies(void) {
+  twin_queue &queue = twin_queues[threadIdx.x];
+  unsigned done = 0;
+  for (; done != queue.end && queue.copies[done].group + groups < queue.groups; ++done)
+    memcpy(queue.copies[done].to, queue.copies[done].from, queue.copies[done].bytes);
+  queue.end -= done;
+  if (done && queue.end) memmove(queue.copies, queue.copies + done, queue.end * sizeof(twin_copy));
+}
+
 extern "C" float4 shared_memory[];
 alignas(16) float4 shared_memory[TWIN_SHARED_BYTES / 16 + 1] __attribute__((visibility("hidden")));
 
@@ -144,6 +180,7 @@ static void twin_start(unsigned thread) {
   twin_threads[thread].stack = top - 6;
   twin_threads[thread].is_done = false;
   twin_exchanges[thread] = 0;
+  twin_queues[thread].end = twin_queues[thread].groups = 0;
 }
 
 /* The next of `count` numbers in an order that visits all of them: steps of an odd size, or of one. */
@@ -228,5 +265,6 @@ static inline cudaError_t cudaMalloc(void **memory, size_t size) {
 __attribute__((destructor)) static void twin_end(void) {
   if (twin_stacks) munmap(twin_stacks, TWIN_STACKS_BYTES);
   for (unsigned n = 0; n < TWIN_ARRAYS; ++n) free(twin_arrays[n]);
+  for (unsigned n = 0; n < TWIN_THREADS; ++n) free(twin_queues[n].copies);
 }
 #endif

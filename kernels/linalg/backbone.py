@@ -47,10 +47,9 @@ class Level:
 
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
-         "instruction", "logical", "is_reduction", "is_free_outermost", "is_vectorizable", "item_bytes",
-         "maker_dim",
-         "layout_dim",
-         "revisited_by", "aligned_lanes")  # fmt: skip
+         "instruction", "logical", "index", "is_reduction", "is_free_outermost",
+         "is_vectorizable", "item_bytes", "maker_dim", "layout_dim", "revisited_by",
+         "aligned_lanes")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -185,7 +184,7 @@ VECTOR_BYTES, VECTOR_LANES = 16, 4
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_access",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_access", "converts",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -239,6 +238,11 @@ class Instruction:
         return self.dtype if self.access is None else self.access.tensor.dtype
 
     @property
+    def converts(self) -> bool:
+        """Whether it computes in another type than what it loads or stores."""
+        return self.access_dtype is not self.dtype
+
+    @property
     def item_bytes(self) -> int:
         """Of an element in memory, for a load or store."""
         return self.access_dtype.nbytes
@@ -249,12 +253,12 @@ class Instruction:
         return self.access is not None and self.access.tensor.nbytes > LARGE_BYTES
 
     @property
-    def may_be_copied_ahead(self) -> bool:
-        """Of a reload: whether it alone reads the copy of a large argument, which nothing else writes."""
+    def is_copy(self) -> bool:
+        """Of a reload: whether it alone reads the copy of an argument, which nothing writes."""
         made = self.maker
         if made is None or made.access is None or len(made.reloads) > 1:
             return False
-        return made.is_large and not made.access.tensor.is_output
+        return not made.access.tensor.is_output
 
     @property
     def combine(self) -> Combine | None:
@@ -324,10 +328,10 @@ class Kernel:
         levels = tuple(("LevelDims", (d.group,), d) for d in dims)
         indices = tuple(("IndexDims", (d.group.index,), d) for d in dims)
         optional = tuple(("OptionalDims", (), d) for d in dims if d.is_optional)
-        pipelined = tuple(("Pipelined", (), load) for load in loads if load.may_be_copied_ahead)
-        return Addition(
-            (*(("Reloads", (), load) for load in loads), *pipelined, *levels, *indices, *optional)
-        )
+        copies = tuple(("Copies", (), load) for load in loads if load.is_copy)
+        large = tuple(("LargeCopies", (), load) for load in loads if load.is_copy and maker.is_large)
+        reloads = tuple(("Reloads", (), load) for load in loads)
+        return Addition((*reloads, *copies, *large, *levels, *indices, *optional))
 
     def __post_init__(self) -> None:
         def fix(name: str, value: tuple[object, ...]) -> None:

@@ -13,7 +13,9 @@ through memory, `reload_B under` has its tile copied under the arithmetic of the
 comment.
 
 For a GPU, T and B stand for THREAD and BLOCK; `i1 T 16 @8` are threads that are 8 apart (1 where nothing is
-said). `reload_B shared` and `reload_B global` say through which memory.
+said). `reload_B shared` and `reload_B global` say through which memory; `reload_B shared vector x3` has room
+for a vector between rows (`word` for a word), and for three tiles, two of which are copied ahead; what copies
+of a body load lies apart in `reload_B shared spread`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
-from spacedsl.codegen.implementation import Statement
+from spacedsl.codegen.implementation import PADDINGS, Statement
 from spacedsl.codegen.nest import present
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.explanation import explain_loss
@@ -74,6 +76,9 @@ class Script:
     prefetched: dict[Instruction, str] = field(default_factory=dict)
     copied_ahead: set[Instruction] = field(default_factory=set)
     memory: dict[Instruction, str] = field(default_factory=dict)
+    paddings: dict[Instruction, str] = field(default_factory=dict)
+    tiles: dict[Instruction, int] = field(default_factory=dict)
+    spread: set[Instruction] = field(default_factory=set)
     """SHARED or GLOBAL, by maker."""
     strides: dict[Dimension, int] = field(default_factory=dict)
     """Of threads."""
@@ -114,6 +119,17 @@ class Script:
     def is_copied_ahead(self, reload: Instruction) -> bool:
         return reload in self.copied_ahead
 
+    def buffers(self, maker: Instruction) -> int:
+        if not self.copied_ahead.isdisjoint(maker.reloads):
+            return 2
+        return self.tiles.get(maker, 1)
+
+    def is_spread(self, maker: Instruction) -> bool:
+        return maker in self.spread
+
+    def padding(self, maker: Instruction) -> int:
+        return PADDINGS[self.paddings.get(maker, "NONE")]
+
     def is_shared(self, instruction: Instruction) -> bool:
         return self.memory.get(instruction) == "SHARED"
 
@@ -125,6 +141,12 @@ class Script:
         match variable.choice, variable.objects:
             case "storage", (Instruction() as maker,):
                 return self.memory.get(maker, "TEMPORARY" if self.is_stored(maker) else "REGISTERS")
+            case "padding", (Instruction() as maker,):
+                return self.paddings.get(maker, "NONE")
+            case "layout", (Instruction() as maker,):
+                return "SPREAD" if self.is_spread(maker) else "NESTED"
+            case "buffers", (Instruction(maker=Instruction() as maker),):
+                return self.tiles.get(maker, 1)
             case "thread_stride", (Dimension() as dim,):
                 return self.thread_stride(dim)
             case "size", (Dimension() as dim,):
@@ -195,8 +217,15 @@ def _block(
                     result.split.add(instruction)
                 case ["under"]:
                     result.copied_ahead.add(instruction)
-                case ["shared" | "global" as word] if instruction.maker is not None:
-                    result.memory[instruction.maker] = word.upper()
+                case ["shared" | "global" as memory, *more] if instruction.maker is not None:
+                    result.memory[instruction.maker] = memory.upper()
+                    for word in more:
+                        if word == "spread":
+                            result.spread.add(instruction.maker)
+                        elif word.startswith("x"):
+                            result.tiles[instruction.maker] = int(word.removeprefix("x"))
+                        else:
+                            result.paddings[instruction.maker] = word.upper()
                 case ["ahead" | "next" as word]:
                     result.prefetched[instruction] = word.upper()
                 case _:
