@@ -77,16 +77,21 @@ def not_finite(kernel: KernelFile, line: int) -> Diagnostic:
 
 
 def make_cases(
-    kernel: KernelFile, random: np.random.Generator, allocate: Allocate = plain_buffer
+    kernel: KernelFile,
+    random: np.random.Generator,
+    allocate: Allocate = plain_buffer,
+    *,
+    is_brief: bool = False,
 ) -> Iterator[Case]:
     """The random case, then those of the adversarial ones that can be judged.
 
     That is, whose results are numbers (a kernel may divide by an input that is zero) and whose sums do not
     grow past the integers that are exact, where a correct order of evaluation may lose every further term.
+    `is_brief`: one that has all weaknesses in place of one for each, as large kernels have.
     Raises `NotFiniteError` where the results of the random case are no numbers.
     """
     yield _random_case(kernel, random, allocate)
-    for arguments in adversarial_inputs(kernel, random, allocate):
+    for arguments in adversarial_inputs(kernel, random, allocate, is_brief=is_brief):
         largest = largest_partial(kernel.backbone, arguments.largest)
         if arguments.is_exact or largest < exact_below(kernel.backbone):
             case = _evaluated(kernel, arguments, allocate)

@@ -23,16 +23,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from spacedsl.codegen.buffers import TensorBuffer, guarded_buffer
-from spacedsl.codegen.cases import NotFiniteError, make_cases
+from spacedsl.codegen.buffers import guarded_buffer
+from spacedsl.codegen.cases import NotFiniteError
+from spacedsl.codegen.loaded_cases import load_cases, output_buffers
 from spacedsl.codegen.messages import Message, read_message, write_message
-from spacedsl.codegen.worker import LoadedCase, Worker
+from spacedsl.codegen.worker import Worker
 from spacedsl.diagnostics import Source
-from spacedsl.kernels.inputs import Array
-from spacedsl.kernels.kernel_file import KernelFile, check_kernel
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.kernel_file import check_kernel
 
 MOST_BYTES = 1 << 16
 """Of a request or an answer."""
@@ -55,6 +52,8 @@ class Setup:
     flush_bytes: int
     """Of an array whose reading displaces the caches before a sample; 0 for warm runs."""
     memory_headroom_bytes: int
+    has_cases: bool = True
+    """Else each worker makes those of a corner of the kernel, when it is told of one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +74,8 @@ def main() -> None:
     source = Source(str(setup.kernel_path), setup.kernel_text)
     kernel = check_kernel(source, setup.kernel_path, MappingProxyType(setup.sizes))
     try:
-        cases = _load_cases(kernel, setup.seed)
-        outputs = {t.name: TensorBuffer.of(t) for t in kernel.backbone.tensors if t.is_output}
+        cases = load_cases(kernel, setup.seed) if setup.has_cases else []
+        outputs = output_buffers(kernel) if setup.has_cases else {}
         flush = guarded_buffer(setup.flush_bytes) if setup.flush_bytes else None
         harness = ctypes.CDLL(str(setup.harness))
     except MemoryError as error:
@@ -90,30 +89,9 @@ def main() -> None:
     if channels is not None:
         server.close()
         _become_worker(channels)
-        worker = Worker(kernel.backbone, cases, outputs, flush, harness)
+        worker = Worker(kernel, setup.seed, flush, harness)
+        worker.enter(kernel, cases, outputs)
         _work(worker, channels, setup.memory_headroom_bytes)
-
-
-def _load_cases(kernel: KernelFile, seed: int) -> list[LoadedCase]:
-    """The cases, made in the memory where they stay."""
-    loaded: list[LoadedCase] = []
-    buffers: list[TensorBuffer] = []
-
-    def allocate(tensor: Tensor) -> Array:
-        buffers.append(TensorBuffer.of(tensor))
-        return buffers[-1].flat
-
-    def owner(array: Array) -> TensorBuffer:
-        address = array.ctypes.data
-        (found,) = (b for b in buffers if b.buffer.address == address)
-        found.buffer.protect()
-        return found
-
-    for case in make_cases(kernel, np.random.default_rng(seed), allocate):
-        inputs = {name: owner(array) for name, array in case.inputs.items()}
-        expected = {name: owner(array) for name, array in case.expected.items()}
-        loaded.append(LoadedCase(case.name, inputs, case.parameters, expected, case.tolerances))
-    return loaded
 
 
 def _serve(server: socket.socket) -> _Channels | None:

@@ -48,6 +48,12 @@ from spacedsl.codegen.program import (
 from spacedsl.kernels.linalg.tensors import Tensor
 
 
+def index_bits(program: Program) -> int:
+    """Of the integers that a GPU counts elements with: 64 where an array has more than 32 bits can say."""
+    tensors = (*program.tensors, *(s.tensor for s in program.scratch))
+    return 32 if all(t.span < 1 << 31 for t in tensors) else 64
+
+
 def own_memory(program: Program) -> tuple[Tensor, ...]:
     """Arrays that are no arguments: of the program, of each thread in a parallel loop, of each block."""
     private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)

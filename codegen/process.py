@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import IO, Any
 
@@ -44,7 +45,7 @@ class WorkerFailure(Exception):  # noqa: N818 (named after what it carries)
 
 
 class ForkServer:
-    """One fork server.
+    """One fork server, for any number of threads that each have workers of their own.
 
     Raises `WorkerFailure` where it cannot be started, `NotFiniteError` for a kernel without test cases.
     """
@@ -52,6 +53,7 @@ class ForkServer:
     def __init__(self, setup: Setup) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._asked = 0
+        self._turn = threading.Lock()
         self._errors = _words()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "spacedsl.codegen.fork_server", str(other.fileno())],
@@ -98,13 +100,14 @@ class ForkServer:
 
     def _ask(self, request: Message, descriptors: list[int]) -> Message:
         """The answer to this request: one to an earlier request, which was interrupted, is dropped."""
-        self._asked += 1
-        with contextlib.suppress(BrokenPipeError):
-            data = json.dumps({**request, "number": self._asked}).encode()
-            socket.send_fds(self._socket, [data], descriptors)
-        while (answer := self._answer())["number"] != self._asked:
-            pass
-        return answer
+        with self._turn:
+            self._asked += 1
+            with contextlib.suppress(BrokenPipeError):
+                data = json.dumps({**request, "number": self._asked}).encode()
+                socket.send_fds(self._socket, [data], descriptors)
+            while (answer := self._answer())["number"] != self._asked:
+                pass
+            return answer
 
     def _answer(self) -> Message:
         try:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spacedsl.codegen.parts import operands, own_memory, shared_loops, statements
+from spacedsl.codegen.parts import index_bits, operands, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
     CONVERSIONS,
     Add,
@@ -65,6 +65,8 @@ from spacedsl.kernels.linalg.tensors import DType, Tensor
 
 WARP = 32
 """Threads that see each other's registers."""
+MOST_THREADS = 1024
+"""Of a block, on any GPU."""
 
 
 COPIED_BYTES = (4, 8, 16)
@@ -117,6 +119,8 @@ class _Scope:
     """Arrays that each thread has of its own, or each block."""
     threads: Mapping[str, Coordinate] = field(default_factory=dict)
     """Coordinates of the threads of a grid, which are loops, too."""
+    blocks: tuple[str, ...] = ()
+    """Coordinates of the blocks of a grid, which are loops, too."""
     is_in_grid: bool = False
     is_for_some: bool = False
     """Whether only some threads of a block come here."""
@@ -150,6 +154,7 @@ class _Checker:
         self.arguments = {t.name for t in program.tensors}
         self.parameters = {p.name: p for p in program.parameters}
         self.writes = Counter[str]()
+        self.index_bits = index_bits(program)
 
     def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
         for statement in body:
@@ -208,6 +213,8 @@ class _Checker:
         """It is outermost; blocks and threads are as many as their coordinates count."""
         if scope.loops or scope.registers:
             raise VerificationError(f"grid {grid.name} is not outermost")
+        if grid.blocks >= 1 << 31 or grid.threads > MOST_THREADS:
+            raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks of {grid.threads} threads")
         blocks = math.prod(c.extent for c in grid.coordinates if c.is_block)
         if blocks != grid.blocks:
             raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks with {blocks} coordinates")
@@ -217,7 +224,8 @@ class _Checker:
         loops = {c.variable: range(c.extent) for c in grid.coordinates}
         own = {t.name: t for t in grid.shared}
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
-        self.block(grid.body, _Scope(loops, private=own, threads=threads, is_in_grid=True))
+        numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
+        self.block(grid.body, _Scope(loops, private=own, threads=threads, blocks=numbers, is_in_grid=True))
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
@@ -254,8 +262,22 @@ class _Checker:
                 raise VerificationError(
                     f"all iterations of parallel loop {variable} store to the same {name}"
                 )
+        if name not in scope.private:
+            self.apart(name, index, lanes, scope)
         moving = {v: i for v, i in scope.loops.items() if v not in scope.threads or v in strides}
         self.writes[name] += len(lanes) * math.prod(map(len, moving.values()))
+
+    def apart(self, name: str, index: Index, lanes: range, scope: _Scope) -> None:
+        """Blocks store to elements of their own: each steps over all that smaller steps come to together."""
+        reach = len(lanes)
+        steps = ((abs(stride), len(scope.loops[variable]), variable) for variable, stride in index.terms)
+        for step, count, variable in sorted(steps):
+            if variable in scope.blocks and count > 1 and step < reach:
+                raise VerificationError(f"blocks that differ in {variable} store to the same {name}")
+            reach += step * (count - 1)
+        for variable in scope.blocks:
+            if len(scope.loops[variable]) > 1 and dict(index.terms).get(variable, 0) == 0:
+                raise VerificationError(f"blocks that differ in {variable} store to the same {name}")
 
     def prefetch(self, name: str, variables: Sequence[str], scope: _Scope) -> None:
         """Any address will do; memory of the program's own is left to the caches."""
@@ -342,6 +364,7 @@ class _Checker:
                 raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
             ends = [stride * scope.loops[variable][end] for end in (0, -1)]
             low, high = low + min(ends), high + max(ends)
+            self.representable(name, low - index.constant, high - index.constant, scope)
         for variable, share in index.shares:
             if variable not in scope.loops:
                 raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
@@ -351,12 +374,24 @@ class _Checker:
                 * share.stride
             )
             low, high = low + min(most, 0), high + max(most, 0)
+        self.representable(name, low, high, scope)
         high += lanes[-1]
         if low < 0 or high >= tensor.span:
             raise VerificationError(
                 f"{name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
             )
         return tensor
+
+    def representable(self, name: str, low: int, high: int, scope: _Scope) -> None:
+        """A sum on the way to an index of a grid, from its first term on, is a number of its integers.
+
+        Of a CPU, all are 64 bits wide.
+        """
+        limit = 1 << self.index_bits - 1
+        if (scope.blocks or scope.threads) and not -limit <= low <= high < limit:
+            raise VerificationError(
+                f"an index of {name} comes to {high if high >= limit else low}, beyond {self.index_bits} bits"
+            )
 
 
 def _check_shuffle(shuffle: Shuffle, kind: Type, scope: _Scope) -> None:

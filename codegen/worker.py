@@ -1,11 +1,12 @@
 """The worker: loads libraries, runs them on guarded buffers, checks their results, takes samples of time.
 
-In: the arrays of all test cases, messages on one pipe. Out: an answer to each message on another pipe. It
-runs in a process of its own (`fork_server.py`), for generated code may do anything to it. It decides
-nothing: which library, which case, how long is said in the messages.
+In: the arrays of all test cases, or a kernel for corners of it; messages on one pipe. Out: an answer to
+each message on another pipe. It runs in a process of its own (`fork_server.py`), for generated code may do
+anything to it. It decides nothing: which library, which case, how long is said in the messages.
 
     load(library, symbol) -> handle          run(handle, case) -> ns          check(case) -> wrong
     time(handle, case, most, batch, budget_ns) -> samples_ns        unload(handle)
+    corner(extents) -> cases, or not_finite
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import ctypes
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from spacedsl.codegen.buffers import GuardedBuffer, TensorBuffer
+from spacedsl.codegen.cases import NotFiniteError
 from spacedsl.codegen.differences import first_difference
+from spacedsl.codegen.loaded_cases import LoadedCase, load_cases, output_buffers
 from spacedsl.codegen.messages import Message
-from spacedsl.kernels.linalg.backbone import Kernel
+from spacedsl.kernels.corner import corner
+from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.tensors import DType
 
 _SCALAR_TYPES: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
@@ -30,47 +33,39 @@ _SCALAR_TYPES: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadedCase:
-    """A test case whose arrays lie in guarded buffers that are only read."""
-
-    name: str
-    inputs: Mapping[str, TensorBuffer]
-    parameters: Mapping[str, float]
-    expected: Mapping[str, TensorBuffer]
-    tolerances: Mapping[str, float]
-
-
 class Worker:
     """The state of a worker process: outputs, harness and loaded libraries."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        cases: Sequence[LoadedCase],
-        outputs: Mapping[str, TensorBuffer],
-        flush: GuardedBuffer | None,
-        harness: ctypes.CDLL,
+        self, kernel: KernelFile, seed: int, flush: GuardedBuffer | None, harness: ctypes.CDLL
     ) -> None:
         self.kernel = kernel
-        self.cases = cases
-        self.outputs = outputs
+        self.seed = seed
         self.flush = flush
         self.harness = harness
         self.harness.harness_time.restype = ctypes.c_int64
         for dtype in DType:
             self._differing(dtype).restype = ctypes.c_int64
-        self.parameters = [
-            [_scalar(p.dtype, case.parameters[p.name]) for p in kernel.parameters] for case in cases
-        ]
-        self.arguments = [self._arguments(number) for number in range(len(cases))]
         self.libraries: dict[int, tuple[ctypes.CDLL, ctypes.c_void_p]] = {}
         self.loaded = 0
+        self.enter(kernel, (), {})
+
+    def enter(
+        self, kernel: KernelFile, cases: Sequence[LoadedCase], outputs: Mapping[str, TensorBuffer]
+    ) -> None:
+        """From now on it is about these cases of a kernel."""
+        self.cases = cases
+        self.outputs = outputs
+        self.tensors = kernel.backbone.tensors
+        self.parameters = [
+            [_scalar(p.dtype, case.parameters[p.name]) for p in kernel.backbone.parameters] for case in cases
+        ]
+        self.arguments = [self._arguments(number) for number in range(len(cases))]
 
     def _arguments(self, number: int) -> Any:
         """The array of pointers that the harness spreads over the entry point."""
         buffers = {**self.cases[number].inputs, **self.outputs}
-        addresses = [buffers[t.name].buffer.address for t in self.kernel.tensors]
+        addresses = [buffers[t.name].buffer.address for t in self.tensors]
         addresses += [ctypes.addressof(p) for p in self.parameters[number]]
         return (ctypes.c_void_p * len(addresses))(*addresses)
 
@@ -83,6 +78,17 @@ class Worker:
         arguments = {k: v for k, v in message.items() if k != "op"}
         answered: Message = getattr(self, f"op_{message['op']}")(**arguments)
         return answered
+
+    def op_corner(self, extents: Mapping[str, int]) -> Message:
+        """A few test cases of a corner of the kernel in place of those that there were."""
+        cut = corner(self.kernel, extents)
+        try:
+            self.enter(cut, load_cases(cut, self.seed, is_brief=True), output_buffers(cut))
+        except NotFiniteError as error:
+            return {"not_finite": error.line}
+        except MemoryError as error:
+            return {"failure": "memory", "message": str(error)}
+        return {"cases": len(self.cases)}
 
     def op_load(self, library: str, symbol: str) -> Message:
         try:

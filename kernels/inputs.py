@@ -127,16 +127,20 @@ def integer_inputs(
 
 
 def adversarial_inputs(
-    kernel: KernelFile, rng: np.random.Generator, allocate: Allocate = plain_buffer
+    kernel: KernelFile,
+    rng: np.random.Generator,
+    allocate: Allocate = plain_buffer,
+    *,
+    is_brief: bool = False,
 ) -> Iterator[Arguments]:
     """Calls that single out mistakes: of indexing, of sign, of accumulation, of boundaries between tiles.
 
-    The first has random integers. A large kernel has one call: integers between stretches of all the others
-    where that is exact, and integers alone elsewhere.
+    The first has random integers. A large kernel has one call, and so has what `is_brief`: integers between
+    stretches of all the others where that is exact, and integers alone elsewhere.
     """
     largest = _largest_integer(kernel.backbone)
     kinds = _weaknesses(rng, largest)
-    if not is_large(kernel.backbone):
+    if not is_brief and not is_large(kernel.backbone):
         yield integer_inputs(kernel, rng, allocate)
         for name, draw in kinds.items():
             yield _arguments(kernel, name, draw, allocate)

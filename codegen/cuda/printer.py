@@ -15,7 +15,7 @@ from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, print_expression
 from spacedsl.codegen.cuda.functions import COPIES, functions
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import expressions, loaded, statements, stored, used_parameters
+from spacedsl.codegen.parts import expressions, index_bits, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
     Assign,
     Barrier,
@@ -84,8 +84,7 @@ def _kernel(program: Program, grid: Grid) -> str:
 
 def _index_type(program: Program) -> str:
     """Of coordinates and loops: wide enough for any element."""
-    tensors = (*program.tensors, *(s.tensor for s in program.scratch))
-    return "int" if all(t.span < 1 << 31 for t in tensors) else "long long"
+    return "int" if index_bits(program) == 32 else "long long"
 
 
 def _parameters(program: Program, grid: Grid) -> Iterator[str]:

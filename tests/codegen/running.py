@@ -33,6 +33,12 @@ def integer_case(kernel: KernelFile) -> Case:
     return next(c for c in make_cases(kernel, np.random.default_rng(7)) if c.name == "integers")
 
 
+def brief_case(kernel: KernelFile) -> Case:
+    """The one that has all weaknesses, where it is exact."""
+    *_, case = make_cases(kernel, np.random.default_rng(7), is_brief=True)
+    return case
+
+
 def interpreted_difference(kernel: KernelFile, program: Program, case: Case) -> str:
     """The first difference between the interpreted program and the reference; empty where there is none."""
     memory = {

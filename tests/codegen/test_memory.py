@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen import buffers, fork_server, memory
+from spacedsl.codegen import buffers, memory
 from spacedsl.codegen.buffers import TensorBuffer, guarded_buffer
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.loaded_cases import load_cases
 from spacedsl.codegen.memory import Room, TooLargeError, available_memory, check_memory, needed_bytes
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.devices import DEVICE
@@ -46,7 +47,7 @@ def test_as_many_bytes_are_needed_as_are_mapped(
         return start
 
     monkeypatch.setattr(buffers._libc, "mmap", mmap)
-    fork_server._load_cases(kernel, 0)
+    load_cases(kernel, 0)
     for tensor in kernel.backbone.tensors:
         if tensor.is_output:
             TensorBuffer.of(tensor)
