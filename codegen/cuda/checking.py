@@ -14,7 +14,7 @@ from typing import Any
 
 from spacedsl.codegen.build import BuildError, find_compiler
 from spacedsl.codegen.cases import not_finite
-from spacedsl.codegen.cuda.corners import FEWER_THREADS, SAME_THREADS, on_corner
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import build_twin
@@ -23,7 +23,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.process import WorkerFailure, WorkerProcess
-from spacedsl.codegen.program import Branch, Grid, Loop, Statement, Where
+from spacedsl.codegen.program import Barrier, Branch, Grid, Loop, Statement, Where
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
@@ -33,11 +33,14 @@ from spacedsl.kernels.corner import enclosing
 from spacedsl.kernels.evaluation import Failure, Outcome
 from spacedsl.kernels.kernel_file import KernelFile
 
-EASILY_EXECUTED = 1 << 26
-"""Statements, by all threads: some tenths of a second. A corner of more is cut across threads, too."""
+EASILY_EXECUTED = 1 << 25
+"""Statements, by all threads: a tenth of a second. A corner of more is cut across tiles, too."""
 
-MOST_EXECUTED = 1 << 31
+MOST_EXECUTED = 1 << 30
 """More would take seconds for each test case."""
+
+_SWITCH = 16
+"""Statements that a barrier takes as long as."""
 
 SHUFFLED = 3
 """An order of threads that twins run in: none that a loop over threads would have."""
@@ -103,7 +106,7 @@ class Checker:
     def _build(self, candidate: Candidate, library: Path) -> Twin | Outcome:
         """The twin of a candidate on the smallest corner that says enough; or why there is none."""
         try:
-            for kept in (SAME_THREADS, FEWER_THREADS):
+            for kept in (WHOLE_TILES, PARTS_OF_TILES):
                 cut, made = on_corner(self.kernel, candidate, kept)
                 program = verify(lower_grids(cut.backbone, made))
                 count = executed(program.body)
@@ -153,6 +156,8 @@ def executed(body: Sequence[Statement]) -> int:
                 count += statement.extent * (1 + executed(statement.body))
             case Where():
                 count += executed(statement.body)
+            case Barrier():
+                count += _SWITCH
             case Branch():
                 count += max(executed(statement.body), executed(statement.otherwise))
     return count

@@ -4,15 +4,16 @@ In: a kernel file, and an implementation of it for a GPU. Out: a corner of the k
 of that corner whose outermost loops and blocks are a few, and which is the same otherwise: order, nesting and
 kinds of dimensions, tiles, threads, where values go, which last tile ends early and after how many elements.
 Its text is that of the implementation, but for how often loops run, how many blocks there are, what a
-block's number says, and the sizes of temporaries that held more. What depends on large numbers alone is for
-`verify.py`, which goes through the indices of the whole program.
+block's number says, and the sizes of temporaries that held more. Where that is not small enough, loops and
+threads inside of tiles become fewer, too, and with them the distances from tile to tile. What depends on
+large numbers alone is for `verify.py`, which goes through the indices of the whole program.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -23,54 +24,94 @@ from spacedsl.kernels.corner import corner, enclosing
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Dimension, Kernel, LogicalDim
 
-Kept = Mapping[str, int]
-"""Whole iterations that outermost dimensions keep, by their kind; all of them where it is not named."""
 
-SAME_THREADS: Kept = MappingProxyType({"BLOCK": 2, "LOOP": 3})
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many iterations dimensions keep."""
+
+    counts: Mapping[str, int]
+    """By their kind; all of them where it is not named."""
+    has_whole_tiles: bool
+    """Whether only outermost dimensions lose iterations."""
+
+
+WHOLE_TILES = Kept(MappingProxyType({"BLOCK": 2, "LOOP": 3}), has_whole_tiles=True)
 """A loop has a first, a last, and one between them."""
 
-FEWER_THREADS: Kept = MappingProxyType({**SAME_THREADS, "THREAD": 4})
-"""For what goes through a whole index in threads: a block is then smaller, and some threads may idle that did
-not."""
-
-
-def corner_extents(kernel: KernelFile, made: GridImplementation, kept: Kept) -> dict[str, int]:
-    """How far indices go in the smallest corner in which each tiling has its first and last tiles."""
-    nests: dict[str, list[_Nest]] = defaultdict(list)
-    for instruction in present(kernel.backbone, made):
-        for logical in instruction.logical_dims:
-            nests[logical.index].append(_nest(logical, made, kept))
-
-    def least(index: str, wanted: int) -> int:
-        extent, own = kernel.computation.extents[index], nests[index]
-        if not own or not all(nest.may_shrink for nest in own):
-            return extent
-        # Of extents that are apart by it, all tilings end alike.
-        step = math.lcm(*(nest.tile for nest in own))
-        wanted = max(wanted, *(nest.kept for nest in own))
-        return extent - max(0, extent - wanted) // step * step
-
-    return enclosing(kernel.computation, least)
+PARTS_OF_TILES = Kept(MappingProxyType({"BLOCK": 2, "LOOP": 2, "THREAD": 4}), has_whole_tiles=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Nest:
-    """An index in the nest of an instruction."""
+class Cut:
+    """How much of a kernel is left."""
 
-    tile: int
-    """Values of the index that an iteration of the outermost level goes through."""
-    kept: int
-    """The least extent with all kinds of tiles."""
-    may_shrink: bool
+    extents: Mapping[str, int]
+    """Of its indices."""
+    inner: Mapping[str, tuple[int, ...]]
+    """Sizes of the inner levels of indices, where these are others than they were."""
 
 
-def _nest(logical: LogicalDim, made: GridImplementation, kept: Kept) -> _Nest:
-    outermost, *inner = logical.dims
-    tile, kind = math.prod(map(made.size, inner)), made.kind(outermost)
-    whole, rest = divmod(logical.extent, tile)
-    # Threads that combine what they have do so in numbers that a rule gives.
-    may_shrink = kind in kept and not (kind == "THREAD" and outermost.is_reduction)
-    return _Nest(tile, min(whole, kept.get(kind, whole)) * tile + rest, may_shrink)
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """Extents of an index for which its tilings are alike: `top`, and what lies below it in steps."""
+
+    top: int
+    step: int
+    least: int
+    inner: tuple[int, ...] | None
+    """As in a `Cut`; None where they stay."""
+
+    def at_least(self, wanted: int) -> int:
+        return self.top - max(0, self.top - max(wanted, self.least)) // self.step * self.step
+
+
+def cut_down(kernel: KernelFile, made: GridImplementation, kept: Kept) -> Cut:
+    """As much as it takes to have first and last tiles of each kind."""
+    nests: dict[str, list[LogicalDim]] = defaultdict(list)
+    for instruction in present(kernel.backbone, made):
+        for logical in instruction.logical_dims:
+            nests[logical.index].append(logical)
+    offers = {index: tuple(_offers(own, made, kept)) for index, own in nests.items()}
+
+    def offer(index: str, wanted: int) -> _Offer:
+        extent = kernel.computation.extents[index]
+        whole = _Offer(extent, 1, extent, None)
+        return next(o for o in (*offers.get(index, ()), whole) if wanted <= o.top)
+
+    extents = enclosing(kernel.computation, lambda index, n: offer(index, n).at_least(n))
+    inner = {index: offer(index, extent).inner for index, extent in extents.items()}
+    return Cut(extents, {index: sizes for index, sizes in inner.items() if sizes is not None})
+
+
+def _offers(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -> Iterator[_Offer]:
+    """Of an index, in the nests of instructions that depend on it; smaller ones first."""
+    sizes = [tuple(map(made.size, nest.dims)) for nest in nests]
+    extent = nests[0].extent
+    if not kept.has_whole_tiles and len(set(sizes)) == 1 and math.prod(sizes[0]) == extent:
+        levels = zip(*(nest.dims for nest in nests), strict=True)
+        count, *inner = (max(_left(dim, made, kept) for dim in level) for level in levels)
+        tile = math.prod(inner)
+        yield _Offer(tile * sizes[0][0], tile, tile * count, tuple(inner))
+    outermost = [nest.dims[0] for nest in nests]
+    if all(_may_shrink(dim, made, kept) for dim in outermost):
+        tiles = [math.prod(inner) for _, *inner in sizes]
+        least = max(
+            min(extent // tile, kept.counts[made.kind(dim)]) * tile + extent % tile
+            for dim, tile in zip(outermost, tiles, strict=True)
+        )
+        # Of extents that are apart by it, all tilings end alike.
+        yield _Offer(extent, math.lcm(*tiles), least, None)
+
+
+def _left(dim: Dimension, made: GridImplementation, kept: Kept) -> int:
+    size = made.size(dim)
+    return min(size, kept.counts[made.kind(dim)]) if _may_shrink(dim, made, kept) else size
+
+
+def _may_shrink(dim: Dimension, made: GridImplementation, kept: Kept) -> bool:
+    """Threads that combine what they have do so in numbers that a rule gives."""
+    kind = made.kind(dim)
+    return kind in kept.counts and not (kind == "THREAD" and dim.is_reduction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +120,7 @@ class CornerImplementation(CandidateImplementation):
 
     whole: Mapping[Statement, Statement]
     """The statements of the kernel for those of the corner."""
+    cut: Cut
     _counts: dict[Dimension, int] = field(default_factory=dict, init=False, repr=False)
 
     def order(self, lhs: Statement, rhs: Statement) -> str:
@@ -91,9 +133,10 @@ class CornerImplementation(CandidateImplementation):
         return CandidateImplementation.thread_stride(self, self._dim(dim))
 
     def size(self, dim: Dimension) -> int:
-        """As it was, but for an outermost level: as many tiles as the corner has."""
+        """Of an outermost level: as many tiles as the corner has."""
         if dim.level:
-            return CandidateImplementation.size(self, self._dim(dim))
+            inner = self.cut.inner.get(dim.index)
+            return inner[dim.level - 1] if inner else CandidateImplementation.size(self, self._dim(dim))
         if dim not in self._counts:
             self._counts[dim] = -(-dim.logical.extent // math.prod(map(self.size, dim.inner_levels)))
         return self._counts[dim]
@@ -108,20 +151,20 @@ class CornerImplementation(CandidateImplementation):
 
 
 def on_corner(
-    kernel: KernelFile, candidate: Candidate, kept: Kept = SAME_THREADS
+    kernel: KernelFile, candidate: Candidate, kept: Kept = WHOLE_TILES
 ) -> tuple[KernelFile, CornerImplementation]:
     """The corner, and a complete candidate's implementation of it."""
-    extents = corner_extents(kernel, CandidateImplementation(candidate), kept)
-    cut = corner(kernel, extents)
-    return cut, CornerImplementation(candidate, whole=_whole(cut.backbone, kernel.backbone))
+    cut = cut_down(kernel, CandidateImplementation(candidate), kept)
+    smaller = corner(kernel, cut.extents)
+    return smaller, CornerImplementation(candidate, whole=_whole(smaller.backbone, kernel.backbone), cut=cut)
 
 
-def _whole(cut: Kernel, kernel: Kernel) -> dict[Statement, Statement]:
+def _whole(smaller: Kernel, kernel: Kernel) -> dict[Statement, Statement]:
     """The statements of a kernel for those of a corner of it."""
     found: dict[Statement, Statement] = {}
-    pairs = zip((*cut.instructions, *cut.reloads), (*kernel.instructions, *kernel.reloads), strict=True)
-    for ours, its in pairs:
-        assert ours.name == its.name
-        found[ours] = its
-        found |= zip(ours.dims, its.dims, strict=True)
+    ours = (*smaller.instructions, *smaller.reloads)
+    for own, its in zip(ours, (*kernel.instructions, *kernel.reloads), strict=True):
+        assert own.name == its.name
+        found[own] = its
+        found |= zip(own.dims, its.dims, strict=True)
     return found

@@ -11,7 +11,7 @@ import pytest
 
 from spacedsl.codegen.cuda import checking
 from spacedsl.codegen.cuda.checking import Checker
-from spacedsl.codegen.cuda.corners import FEWER_THREADS, SAME_THREADS, corner_extents, on_corner
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, Cut, cut_down, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.implementation import CandidateImplementation
@@ -92,15 +92,18 @@ def test_random_implementations_have_the_same_text_on_a_corner() -> None:
 
 def test_tiles_end_on_a_corner_as_they_do_on_the_whole(candidate: Candidate) -> None:
     made = CandidateImplementation(candidate)
-    assert corner_extents(LARGE, made, SAME_THREADS) == {"i": 2 * 128 + 122, "j": 2 * 128, "p": 3 * 16}
-    assert corner_extents(LARGE, made, FEWER_THREADS) == {"i": 2 * 128 + 122, "j": 2 * 128, "p": 3 * 16}
+    cut = cut_down(LARGE, made, WHOLE_TILES)
+    assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 128, "p": 3 * 16}, {})
+    # Of 16 threads, 2 copies and 4 lanes in a tile, 4 threads are left; those along p are a loop as well.
+    cut = cut_down(LARGE, made, PARTS_OF_TILES)
+    assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 32, "p": 2 * 8}, {"j": (4, 2, 4), "p": (2, 4)})
 
 
 @pytest.mark.parametrize("name", ["softmax", "conv2d_nhwc", "axpy"])
 def test_random_implementations_are_right_on_their_corners(name: str, tmp_path: Path) -> None:
     kernel = load_kernel(LIBRARY / f"{name}.yaml", {}, "gpu")
     for made in random_candidates(space_of(kernel), 2, seed=2):
-        cut, smaller = on_corner(kernel, made, FEWER_THREADS)
+        cut, smaller = on_corner(kernel, made, PARTS_OF_TILES)
         program = verify(lower_grids(cut.backbone, smaller))
         if checking.executed(program.body) < checking.EASILY_EXECUTED:
             assert run_difference(cut, twin(program, tmp_path, 3), brief_case(cut)) == ""
