@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from spacedsl.codegen.implementation import CandidateImplementation, GridImplementation, Statement
@@ -67,6 +67,7 @@ class _Offer:
 
 def cut_down(kernel: KernelFile, made: GridImplementation, kept: Kept) -> Cut:
     """As much as it takes to have first and last tiles of each kind."""
+    kept = _for_pipelines(kept, kernel.backbone, made)
     nests: dict[str, list[LogicalDim]] = defaultdict(list)
     for instruction in present(kernel.backbone, made):
         for logical in instruction.logical_dims:
@@ -81,6 +82,12 @@ def cut_down(kernel: KernelFile, made: GridImplementation, kept: Kept) -> Cut:
     extents = enclosing(kernel.computation, lambda index, n: offer(index, n).at_least(n))
     inner = {index: offer(index, extent).inner for index, extent in extents.items()}
     return Cut(extents, {index: sizes for index, sizes in inner.items() if sizes is not None})
+
+
+def _for_pipelines(kept: Kept, kernel: Kernel, made: GridImplementation) -> Kept:
+    """Loops whose tiles are copied ahead come to a tile that takes the room of one before it."""
+    ahead = max((made.buffers(m) - 1 for m in kernel.storable if made.is_stored(m)), default=0)
+    return replace(kept, counts={**kept.counts, "LOOP": kept.counts["LOOP"] + ahead})
 
 
 def _offers(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -> Iterator[_Offer]:
