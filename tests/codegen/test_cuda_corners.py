@@ -82,10 +82,14 @@ def test_random_implementations_have_the_same_text_on_a_corner() -> None:
     def without_counts(line: str) -> str:
         return re.sub(r"\d+", "n", line) if _COUNTS.search(line) else line
 
+    def same(lines: list[str]) -> list[str]:
+        """What a block shares may be so much more that it has to be asked for."""
+        return [without_counts(line) for line in lines if "cudaFuncSetAttribute" not in line]
+
     smaller = 0
     for made in random_candidates(space_of(kernel), 12, seed=1):
         whole, cut = texts(kernel, made)
-        assert list(map(without_counts, cut)) == list(map(without_counts, whole))
+        assert same(cut) == same(whole)
         smaller += cut != whole
     assert smaller > 8
 
