@@ -8,6 +8,7 @@ runs in a worker process, on the test cases of a corner of the kernel, before it
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,9 +34,20 @@ from spacedsl.kernels.kernel_file import KernelFile
 KEPT_PROGRAMS = 1000
 """Of those that were lowered last."""
 
+PROMISING = 1.25
+"""So much slower than the best, before the compiler has said what registers it takes, it is passed over."""
+
 
 def _ignore(_: object) -> None:
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    program: Program
+    candidate: Candidate
+    estimate_ns: float
+    """What the model says without the compiler."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,10 +62,12 @@ class PredictingEvaluator:
     waited_s: float = field(default=0.0, init=False)
     """Nothing here has to be alone on the machine."""
     _checker: Checker = field(init=False)
-    _programs: dict[str, tuple[Program, Candidate]] = field(default_factory=dict, init=False)
+    _programs: dict[str, _Lowered] = field(default_factory=dict, init=False)
     """What has been lowered, by its digest."""
-    _known: dict[str, Mapping[str, Resources] | Outcome] = field(default_factory=dict, init=False)
-    """Of what has been built, by its digest: what its grids take, or what is wrong with it."""
+    _known: dict[str, float | Outcome] = field(default_factory=dict, init=False)
+    """Of what has been compiled and checked, by its digest: how long it takes, or what is wrong with it."""
+    _best_ns: float = field(default=math.inf, init=False)
+    """Of these."""
 
     def __post_init__(self) -> None:
         self._checker = Checker(self.kernel, self.options)
@@ -85,40 +99,53 @@ class PredictingEvaluator:
         code = print_cuda(program)
         digest = hashlib.sha256(code.encode()).hexdigest()
         self._programs.pop(digest, None)
-        self._programs[digest] = program, candidate
+        self._programs[digest] = _Lowered(program, candidate, predict(program, self.device).time_ns)
         if len(self._programs) > KEPT_PROGRAMS:
             del self._programs[next(iter(self._programs))]
         return Lowered(digest, code)
 
     def build(self, programs: Sequence[Lowered]) -> None:
-        """Compiles and checks programs for `run`, as many at a time as there are CPUs."""
-        new = [program for program in programs if program.digest not in self._known]
-        with ThreadPoolExecutor(len(processor.usable_cpus())) as threads:
-            self._known |= zip([p.digest for p in new], threads.map(self._examined, new), strict=True)
+        """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate."""
+        self._examine([program for program in programs if self._is_promising(program)])
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        """What the model predicts of a program that the compiler takes and whose twin is right."""
-        if lowered.digest not in self._known:
-            self.build([lowered])
-        known = self._known[lowered.digest]
+        """What the model predicts of a program that the compiler takes and whose twin is right.
+
+        Of one that is clearly slower than the best, what it says without compiler and twin.
+        """
+        if self._is_promising(lowered):
+            self._examine([lowered])
+        known = self._known.get(lowered.digest)
         if isinstance(known, Outcome):
             return known
-        program, _ = self._programs[lowered.digest]
-        time_ns = predict(program, self.device, known).time_ns
+        time_ns = self._programs[lowered.digest].estimate_ns if known is None else known
         return Outcome(Timing(time_ns, time_ns, time_ns, 0))
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
         """Predictions do not change; what an earlier part of the run has checked is checked again."""
-        self.build(contenders)
+        self._examine(contenders)
         return [self.run(contender, None) for contender in contenders]
 
-    def _examined(self, lowered: Lowered) -> Mapping[str, Resources] | Outcome:
-        """What the grids of a program take; or what is wrong with it."""
+    def _is_promising(self, lowered: Lowered) -> bool:
+        return self._programs[lowered.digest].estimate_ns <= PROMISING * self._best_ns
+
+    def _examine(self, programs: Sequence[Lowered]) -> None:
+        """Compiles and checks those that have not been."""
+        new = [program for program in programs if program.digest not in self._known]
+        with ThreadPoolExecutor(len(processor.usable_cpus())) as threads:
+            for program, known in zip(new, threads.map(self._examined, new), strict=True):
+                self._known[program.digest] = known
+                if not isinstance(known, Outcome):
+                    self._best_ns = min(self._best_ns, known)
+
+    def _examined(self, lowered: Lowered) -> float | Outcome:
+        """How long a program takes by the model, with what its grids take; or what is wrong with it."""
         resources: Mapping[str, Resources] = {}
         if is_target(self.device.compute_capability):
             try:
                 resources = compile_cubin(lowered.code, self.device.compute_capability).resources
             except BuildError as error:
                 return Outcome(None, Failure.BUILD_ERROR, str(error))
-        _, candidate = self._programs[lowered.digest]
-        return self._checker.check(candidate) or resources
+        made = self._programs[lowered.digest]
+        wrong = self._checker.check(made.candidate)
+        return predict(made.program, self.device, resources).time_ns if wrong is None else wrong

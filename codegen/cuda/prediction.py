@@ -53,6 +53,9 @@ from spacedsl.kernels.linalg.operations import Op
 
 SECTOR_BYTES = 32
 BANKS, BANK_BYTES = 32, 4
+USUAL_RATE, USUAL_LATENCY = 0.55, 1.5
+"""Of the best that a description says, about: what kernels get of the L2 cache, and how long they wait."""
+
 ADDRESS_REGISTERS = 24
 """Of a thread, besides those of its values: addresses, coordinates, loops."""
 
@@ -134,10 +137,11 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
         "L1": work.sectors * SECTOR_BYTES / device.l1_bytes_per_cycle,
     }
     cycles = {name: waves * resident * warps * each for name, each in of_block.items()}
-    cycles["latency"] = waves * (work.waiting + work.barriers * device.latency.barrier + work.issued)
+    waiting = USUAL_LATENCY * (work.waiting + work.barriers * device.latency.barrier)
+    cycles["latency"] = waves * (waiting + work.issued)
     terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
     through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
-    terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns))
+    terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
     distinct = sum(t.nbytes for t in program.tensors)
     if distinct > device.l2_bytes:
         terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns))
@@ -183,6 +187,7 @@ class _Follower:
             if not c.is_block
         }
         self.count = len(lanes)
+        self.shares: dict[tuple[Span, ...], float] = {}
 
     def block(self, body: Sequence[Statement]) -> Work:
         work = Work()
@@ -225,8 +230,13 @@ class _Follower:
         work.waiting += loads_wait
         return work
 
-    def share(self, spans: Sequence[Span]) -> float:
+    def share(self, spans: tuple[Span, ...]) -> float:
         """Of the warps, those that have a thread there."""
+        if spans not in self.shares:
+            self.shares[spans] = self._share(spans)
+        return self.shares[spans]
+
+    def _share(self, spans: tuple[Span, ...]) -> float:
         warps = range(0, self.grid.threads, self.device.warp)
         numbers = (range(w, min(w + self.device.warp, self.grid.threads)) for w in warps)
         active = sum(

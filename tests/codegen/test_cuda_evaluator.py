@@ -1,0 +1,67 @@
+"""What the compiler and the twin are spared, and what they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.cuda import evaluator
+from spacedsl.codegen.cuda.evaluator import PROMISING, PredictingEvaluator
+from spacedsl.codegen.cuda.nvrtc import Cubin, compile_cubin
+from spacedsl.kernels.evaluation import Lowered
+from spacedsl.kernels.kernel_file import load_kernel
+from tests.codegen.grids import device, random_candidates, space_of
+
+KERNEL = load_kernel(Path("kernels/library/row_sum.yaml"), {"m": 64, "n": 256}, "gpu")
+
+
+@pytest.fixture
+def evaluating() -> Iterator[PredictingEvaluator]:
+    made = PredictingEvaluator(KERNEL, device())
+    made.open()
+    yield made
+    made.close()
+
+
+def drawn(evaluating: PredictingEvaluator) -> list[Lowered]:
+    """The fastest first, by the estimate."""
+    found = [evaluating.lower(candidate) for candidate in random_candidates(space_of(KERNEL), 12, seed=2)]
+    kept = {each.digest: each for each in found if isinstance(each, Lowered)}
+    return sorted(kept.values(), key=lambda each: evaluating._programs[each.digest].estimate_ns)
+
+
+def test_what_is_clearly_slower_is_not_compiled(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+
+    def counted(code: str, architecture: str) -> Cubin:
+        compiled.append(code)
+        return compile_cubin(code, architecture)
+
+    monkeypatch.setattr(evaluator, "compile_cubin", counted)
+    best, *others = drawn(evaluating)
+    evaluating.build([best])
+    best_ns = time_ns(evaluating, best)
+    assert len(compiled) == 1
+    estimates = {each.code: evaluating._programs[each.digest].estimate_ns for each in others}
+    slower = [each for each in others if estimates[each.code] > PROMISING * best_ns]
+    evaluating.build(others)
+    assert slower and {each.code for each in slower}.isdisjoint(compiled)
+    assert [time_ns(evaluating, each) for each in slower] == [estimates[each.code] for each in slower]
+    assert len(compiled) == 1 + len(others) - len(slower)
+
+
+def time_ns(evaluating: PredictingEvaluator, program: Lowered) -> float:
+    timing = evaluating.run(program, None).timing
+    assert timing is not None
+    return timing.time_ns
+
+
+def test_what_may_be_handed_out_is(evaluating: PredictingEvaluator) -> None:
+    programs = drawn(evaluating)
+    evaluating.build(programs[:1])
+    assert all(outcome.failure is None for outcome in evaluating.compare(programs[-2:]))
+    assert all(program.digest in evaluating._known for program in programs[-2:])
