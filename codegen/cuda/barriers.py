@@ -58,7 +58,7 @@ def _block(
     done: list[Statement] = []
     for statement in body:
         accesses = frozenset(a for a in _accesses((statement,)) if a[0] in watched)
-        if _conflict(accesses, before):
+        if _conflict(accesses, before) and not _has_its_own(statement, before, watched):
             done.append(Barrier())
             before = frozenset()
         match statement:
@@ -77,6 +77,18 @@ def _block(
                 done.append(statement)
                 before |= accesses
     return tuple(done), before
+
+
+def _has_its_own(statement: Statement, before: frozenset[Access], watched: set[str]) -> bool:
+    """Whether a loop waits for what was before it where it waits for its own iterations."""
+    if not isinstance(statement, Loop):
+        return False
+    late, early = (_loop(statement, b, watched)[0] for b in (before, frozenset[Access]()))
+    return _barriers(late) == _barriers(early)
+
+
+def _barriers(loop: Loop) -> int:
+    return sum(isinstance(s, Barrier) for s in statements(loop.body))
 
 
 def _loop(loop: Loop, before: frozenset[Access], watched: set[str]) -> tuple[Loop, frozenset[Access]]:

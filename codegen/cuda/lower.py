@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from spacedsl.codegen.addresses import Place
 from spacedsl.codegen.cuda.barriers import with_barriers
+from spacedsl.codegen.cuda.forwarding import forwarded
 from spacedsl.codegen.cuda.pipelines import begun, pipelined, stages, turning_loops
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import GridImplementation, LoweringError
 from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Node, nest
+from spacedsl.codegen.parts import loaded
 from spacedsl.codegen.program import (
     Branch,
     Coordinate,
@@ -62,7 +64,17 @@ def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
         grids.append(lowering.grid(names.fresh(f"{kernel.name}_{number}"), nodes))
     through = (t for maker, t in stored.items() if not implementation.is_shared(maker))
     scratch = (*kernel.scratch, *(Scratch(t.tensor, t.has_padding) for t in through))
-    return Program(kernel.name, kernel.tensors, kernel.parameters, tuple(grids), scratch)
+    own = {s.tensor.name for s in scratch} | {t.name for grid in grids for t in grid.shared}
+    pipelined = frozenset(t.tensor for t in stored.values() if t.turning is not None)
+    body = tuple(_waiting(grid, pipelined) for grid in forwarded(grids, own))
+    used = {name for grid in body for name in loaded(grid.body)}
+    scratch = tuple(s for s in scratch if s.tensor.name in used)
+    return Program(kernel.name, kernel.tensors, kernel.parameters, body, scratch)
+
+
+def _waiting(grid: Grid, pipelined: frozenset[Tensor]) -> Grid:
+    """With barriers."""
+    return replace(grid, body=with_barriers(grid.body, grid.shared, grid.threads, pipelined))
 
 
 def _grids(tree: Sequence[Node]) -> Iterator[tuple[Node, ...]]:
@@ -112,22 +124,21 @@ class _Lowering(Expansion):
     """Of threads, by what moves along them, stride and extent."""
 
     def grid(self, name: str, nodes: tuple[Node, ...]) -> Grid:
+        """Without barriers."""
         blocks: list[Fused] = []
         while _is_block(inside := blocks[-1].body if blocks else nodes):
             (node,) = inside
             assert isinstance(node, Fused)
             blocks.append(node)
         variables = [self.variable(block) for block in blocks]
-        shared = self.shared(nodes)
-        turning = frozenset(t.tensor for t in self.temporaries.values() if t.turning is not None)
-        body = with_barriers(self.blocks(blocks, variables, nodes, {}), shared, self.threads, turning)
+        body = self.blocks(blocks, variables, nodes, {})
         numbers = [
             Coordinate(variable, True, math.prod(b.size for b in blocks[n + 1 :]), block.size)
             for n, (variable, block) in enumerate(zip(variables, blocks, strict=True))
         ]
         coordinates = (*numbers, *self.coordinates.values())
         count = math.prod(block.size for block in blocks)
-        return Grid(name, count, self.threads, coordinates, shared, body)
+        return Grid(name, count, self.threads, coordinates, self.shared(nodes), body)
 
     def shared(self, nodes: Sequence[Node]) -> tuple[Tensor, ...]:
         """The arrays of a block."""

@@ -57,6 +57,14 @@ def test_a_barrier_before_a_loop_serves_all_of_its_iterations() -> None:
     assert waited(write(), body) == (write(), Barrier(), body)
 
 
+def test_a_loop_that_waits_anyway_is_not_waited_for() -> None:
+    """Its first barrier lies between what was before it and what it does."""
+    body = Loop("p", 4, (write("other"), read("other"), write(), read()))
+    waiting = (write("other"), Barrier(), read("other"), write(), Barrier(), read())
+    assert waited(read(), body) == (read(), Loop("p", 4, waiting))
+    assert waited(read(), write(), Barrier(), body)[:2] == (read(), Barrier())
+
+
 def test_both_ways_of_a_branch_count() -> None:
     branch = Branch("i", 2, (read(),), (write(),))
     assert waited(branch, write()) == (branch, Barrier(), write())

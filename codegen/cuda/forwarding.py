@@ -1,0 +1,150 @@
+"""Forwarding: what a thread still has in registers is not loaded again.
+
+In: grids, before their barriers. Out: the same, in which a load of what the thread has stored or loaded
+before, and still has, is a register; then without stores to arrays of the program's own that nothing loads,
+and without grids that do nothing else. It sees straight through the text: two accesses are to one element
+where their indices are spelled alike. Each element is written by one thread, and threads that differ in
+nothing but their number have the same in their registers: it does not matter which of them stores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from spacedsl.codegen.parts import loaded, statements, stored, subexpressions
+from spacedsl.codegen.program import (
+    Assign,
+    Branch,
+    CopyAhead,
+    Expression,
+    Grid,
+    Index,
+    Load,
+    Loop,
+    Pack,
+    PartialStore,
+    Register,
+    Statement,
+    Store,
+    Type,
+    Where,
+    type_of,
+)
+
+Element = tuple[str, Index, Type]
+"""An array, where in it, and how much of it."""
+
+Held = dict[Element, Expression]
+"""What a thread has of elements: a register, or a vector of registers."""
+
+
+def forwarded(grids: Sequence[Grid], own: Collection[str]) -> tuple[Grid, ...]:
+    """The grids. `own`: the names of arrays that nobody sees but the program."""
+    made = [replace(grid, body=_block(grid.body, {})) for grid in grids]
+    unread = set(own).difference(*(loaded(grid.body) for grid in made))
+    kept = (_without(grid, unread) for grid in made)
+    return tuple(grid for grid in kept if stored(grid.body))
+
+
+def _block(body: Sequence[Statement], held: Held) -> tuple[Statement, ...]:
+    """The statements; `held` is what the thread has before them, then what it has behind them."""
+    done: list[Statement] = []
+    for statement in body:
+        match statement:
+            case Assign(register, Load(tensor, index, kind) as load):
+                done.append(Assign(register, held.get((tensor, index, kind), load)))
+                _forget(statement, held)
+                held[tensor, index, kind] = register
+            case Store():
+                done.append(statement)
+                _forget(statement, held)
+                held |= _stored(statement)
+            case Loop() | Where() | Branch():
+                inside = dict(held)
+                for each in statements((statement,)):
+                    _forget(each, held)
+                    if isinstance(statement, Loop):
+                        # Of the iteration before.
+                        _forget(each, inside)
+                done.append(_inside(statement, inside))
+                if isinstance(statement, Where):
+                    held |= _stored_by_some(statement)
+            case _:
+                done.append(statement)
+                _forget(statement, held)
+    return tuple(done)
+
+
+def _inside(statement: Loop | Where | Branch, held: Held) -> Statement:
+    body = _block(statement.body, dict(held))
+    if isinstance(statement, Branch):
+        return replace(statement, body=body, otherwise=_block(statement.otherwise, dict(held)))
+    return replace(statement, body=body)
+
+
+def _stored(store: Store) -> Held:
+    """What a thread has of an element that it has stored."""
+    if not isinstance(store.value, Register | Pack) or not _registers(store.value):
+        return {}
+    return {(store.tensor, store.index, type_of(store.value)): store.value}
+
+
+def _stored_by_some(where: Where) -> Held:
+    """What all threads have of what some of them have stored: not what only those have assigned."""
+    assigned = {s.register.name for s in statements(where.body) if isinstance(s, Assign)}
+    stores = (_stored(s) for s in where.body if isinstance(s, Store))
+    return {e: v for stored in stores for e, v in stored.items() if assigned.isdisjoint(_registers(v))}
+
+
+def _registers(value: Expression) -> set[str]:
+    return {part.name for part in subexpressions(value) if isinstance(part, Register)}
+
+
+def _forget(statement: Statement, held: Held) -> None:
+    """What a statement changes, or may change."""
+    match statement:
+        case Assign(register):
+            gone = [e for e, value in held.items() if register.name in _registers(value)]
+        case Store() | PartialStore() | CopyAhead():
+            kind = statement.source.type if isinstance(statement, CopyAhead) else type_of(statement.value)
+            written = (statement.tensor, statement.index, kind)
+            gone = [element for element in held if _may_be_same(element, written)]
+        case _:
+            return
+    for element in gone:
+        del held[element]
+
+
+def _may_be_same(one: Element, other: Element) -> bool:
+    """Whether accesses may touch the same element; not where a constant distance keeps them apart."""
+    (name, index, kind), (other_name, other_index, other_kind) = one, other
+    if name != other_name:
+        return False
+    if (index.terms, index.shares) != (other_index.terms, other_index.shares):
+        return True
+    distance = other_index.constant - index.constant
+    return -other_kind.lanes < distance < kind.lanes
+
+
+def _without(grid: Grid, unread: Collection[str]) -> Grid:
+    """A grid without stores to arrays that nothing reads."""
+    shared = tuple(tensor for tensor in grid.shared if tensor.name not in unread)
+    return replace(grid, shared=shared, body=tuple(_kept(grid.body, unread)))
+
+
+def _kept(body: Sequence[Statement], unread: Collection[str]) -> Iterator[Statement]:
+    for statement in body:
+        match statement:
+            case Store(tensor) | PartialStore(tensor) | CopyAhead(tensor):
+                if tensor not in unread:
+                    yield statement
+            case Loop(_, _, inner) | Where(_, inner):
+                if rest := tuple(_kept(inner, unread)):
+                    yield replace(statement, body=rest)
+            case Branch(_, _, inner, otherwise):
+                first, second = tuple(_kept(inner, unread)), tuple(_kept(otherwise, unread))
+                if first or second:
+                    yield replace(statement, body=first, otherwise=second)
+            case _:
+                yield statement
