@@ -1,4 +1,4 @@
-"""What a thread still has is not loaded again, and what nobody loads is not stored; nothing else is left out."""
+"""What a thread still has is not loaded again, what nobody loads is not stored; nothing else is left out."""
 
 from __future__ import annotations
 
