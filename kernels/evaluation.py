@@ -6,6 +6,7 @@ It lies here because `search` and `codegen` both know it and never import each o
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -60,6 +61,10 @@ class Lowered:
 
     digest: str
     code: str
+
+    @classmethod
+    def of(cls, code: str) -> Lowered:
+        return cls(hashlib.sha256(code.encode()).hexdigest(), code)
 
 
 class Evaluator(Protocol):

@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
+from spacedsl.search.measurements import Measurement
 from spacedsl.search.state import Drawn, Iteration
 from spacedsl.search.tree import Expansion, Step
 
@@ -55,6 +57,23 @@ def iteration_of(row: Mapping[str, Any]) -> Iteration:
         seconds=row["seconds"],
         evaluations=row["evaluations"],
         random_state=row["random_state"],
+    )
+
+
+def row_of_measurement(measurement: Measurement) -> tuple[object, ...]:
+    m = measurement
+    decisions = json.dumps([[d.choice, d.objects, d.values] for d in m.decisions])
+    return (m.digest, m.device, *cells_of(m.outcome), m.bound_ns, decisions)
+
+
+def measurement_of(digest: str, device: str, *cells: Any) -> Measurement:
+    *outcome, bound_ns, decisions = cells
+    return Measurement(
+        digest,
+        device,
+        outcome_of(*outcome),
+        bound_ns,
+        tuple(Decision(choice, tuple(o), tuple(v)) for choice, o, v in json.loads(decisions)),
     )
 
 

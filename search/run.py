@@ -20,16 +20,17 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
-from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
+from spacedsl.search.comparison import Finalist, judged, ranked
 from spacedsl.search.descent import Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.partitions import partitions
 from spacedsl.search.policies import Policy
+from spacedsl.search.restoring import restore
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
-from spacedsl.search.store import DamagedError, Store
+from spacedsl.search.store import Store
 from spacedsl.search.tree import Tree, replay
 
 MOST_ITERATIONS = 16
@@ -148,7 +149,9 @@ class Search:
         tree = Tree(self._instance, root, bound_ns, self._policy.kept_times)
         state = State(tree, self._options.contenders)
         if self._store is not None:
-            self._restore(state, self._store)
+            random_state = restore(state, self._store)
+            if random_state is not None:
+                self._rng.bit_generator.state = json.loads(random_state)
         self._emit(Started(tree.root.bound_ns, self._options.seed, state.iterations))
         self._evaluator.open()
         try:
@@ -167,26 +170,6 @@ class Search:
             trials=tuple(state.trials),
             defects=tuple(state.defects),
         )
-
-    def _restore(self, state: State, store: Store) -> None:
-        random_state: str | None = None
-        for happened in store.history():
-            if isinstance(happened, Comparison):
-                state.compare(happened)
-                continue
-            try:
-                if isinstance(happened, Evaluation):
-                    state.evaluate(happened)
-                else:
-                    random_state = happened.random_state
-                    state.absorb(happened)
-            except IndexError:
-                message = (
-                    f"the record in {store.folder} is damaged: iteration {state.iterations + 1} has no place"
-                )
-                raise DamagedError(message) from None
-        if random_state is not None:
-            self._rng.bit_generator.state = json.loads(random_state)
 
     def _search(self, state: State, root: Candidate) -> Stop:
         """Explores, and compares the fastest; goes on where that has opened again what they had cut.

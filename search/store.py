@@ -1,7 +1,8 @@
 """The record of a run: one SQLite file, to which whatever happens is committed at once.
 
-In: what a run is about, once; then `Iteration`, `Evaluation` and `Comparison` records. Out: the same, in
-order. A process may be killed at any moment: what was committed is there, and what was not did not happen.
+In: what a run is about, once; then `Iteration`, `Evaluation` and `Comparison` records, and `Measurement`s of
+another machine. Out: the same, in order. A process may be killed at any moment: what was committed is there,
+and what was not did not happen.
 One process writes at a time (a lock file says so, which the system releases with the process); any number
 may read.
 """
@@ -13,7 +14,7 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -23,10 +24,18 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from spacedsl.search.comparison import Comparison
-from spacedsl.search.rows import cells_of, iteration_of, outcome_of, row_of
+from spacedsl.search.measurements import Measurement
+from spacedsl.search.rows import (
+    cells_of,
+    iteration_of,
+    measurement_of,
+    outcome_of,
+    row_of,
+    row_of_measurement,
+)
 from spacedsl.search.state import Evaluation, Iteration
 
-SCHEMA = 3
+SCHEMA = 4
 DATABASE = "run.sqlite"
 LOCK = "run.lock"
 
@@ -70,6 +79,18 @@ CREATE TABLE comparison (
     PRIMARY KEY (number, digest)
 );
 CREATE TABLE code (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE measurement (
+    digest TEXT PRIMARY KEY,
+    device TEXT NOT NULL,
+    time_ns REAL,
+    low_ns REAL,
+    high_ns REAL,
+    samples INTEGER,
+    failure TEXT,
+    message TEXT,
+    bound_ns REAL NOT NULL,
+    decisions TEXT NOT NULL
+);
 """
 _COLUMNS = (
     "path", "expansion", "steps", "bound_ns", "digest", "proven_ns", "refused", "seconds", "evaluations",
@@ -90,6 +111,8 @@ _COMPARE = (
     "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), (SELECT COUNT(*) FROM evaluation), "
     "?, ?, ?, ?, ?, ?, ?"
 )
+_MEASURE = "INSERT OR REPLACE INTO measurement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MEASURED = "SELECT * FROM measurement ORDER BY rowid"
 _COMPARED = "SELECT * FROM comparison ORDER BY number, rowid"
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM iteration ORDER BY number"
 
@@ -244,6 +267,24 @@ class Store:
             ).fetchone()
             rows = [(number, digest, *cells_of(outcome)) for digest, outcome in comparison.outcomes.items()]
             self._connection.executemany(_COMPARE, rows)
+
+    def append_measurements(self, measurements: Iterable[Measurement], codes: Mapping[str, str]) -> None:
+        """Commits what another machine measured, all of it or nothing, and code by its digest; what was known
+        of a program from there is replaced. Raises `OSError` as `append` does.
+        """
+        with self._writing():
+            self._connection.executemany(_MEASURE, map(row_of_measurement, measurements))
+            self._connection.executemany("INSERT OR IGNORE INTO code VALUES (?, ?)", codes.items())
+
+    def measurements(self) -> list[Measurement]:
+        """What another machine measured: beside the predictions, which stay as they are."""
+        with self._readable():
+            rows = self._connection.execute(_MEASURED).fetchall()
+            return [measurement_of(*row) for row in rows]
+
+    def digests(self) -> frozenset[str]:
+        """Of all programs that have been evaluated."""
+        return frozenset(evaluation.digest for evaluation in self._evaluations())
 
     def plan(self, seconds: float | None, evaluations: int | None) -> None:
         """Replaces the budget of the run; raises `OSError` as `append` does."""

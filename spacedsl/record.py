@@ -76,6 +76,8 @@ class MeasuredRecord(Record):
     time_ci_ns: tuple[float, float]
     samples: int = Field(ge=0)
     """0 where the time is that of a model: no GPU has run it."""
+    measured_on: str | None = None
+    """The GPU that measured it, where that was another machine than the one that found it."""
     bound_ns: float = Field(ge=0)
     verified: Literal[True]
     """Code is timed only after its results were compared with the reference."""

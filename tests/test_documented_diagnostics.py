@@ -7,6 +7,7 @@ a right one. The first words behind the three backticks say what the example is.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
 from spacedsl.codegen import memory
 from spacedsl.codegen.cases import NotFiniteError, make_cases, not_finite
+from spacedsl.codegen.cuda.batch_results import read_results
 from spacedsl.codegen.implementation import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
@@ -92,6 +94,7 @@ def check_example(example: Example, folder: Path) -> tuple[int, tuple[Diagnostic
         "yaml": (_base(example, "yaml preamble"), _check_with(_load, "example.yaml")),
         "plain": ("", _check_with(load_any, "example.yaml")),
         "json": ("", _check_with(record.read, "best.json")),
+        "results": ("", _check_with(_results, "results.jsonl")),
     }[kind]
     if "device" in rest:
         before, check = _base(example, "yaml device"), _check_with(load_device, "example.yaml")
@@ -123,6 +126,17 @@ def _check_with(load: Callable[[Path], object], name: str) -> Check:
         return ()
 
     return check
+
+
+def _results(path: Path) -> None:
+    """The results of a batch with one implementation, whose code has the digest 00."""
+    entry = {"digest": "00", "predicted_ns": 9.0, "bound_ns": 4.0, "decisions": []}
+    about = {"kernel": "scale", "sizes": {"n": 4}, "cache": "warm", "runs": [], "implementations": [entry]}
+    (path.parent / "scale").mkdir()
+    (path.parent / "scale" / "problem.json").write_text(json.dumps(about), encoding="utf-8")
+    batch = json.dumps({"schema": 2, "problems": ["scale"]})
+    (path.parent / "batch.json").write_text(batch, encoding="utf-8")
+    read_results(path)
 
 
 def _load(path: Path) -> None:

@@ -1,30 +1,36 @@
 """Offline batches: implementations for a GPU that is somewhere else, in a folder of their own.
 
-In: a kernel, the description of a GPU, programs that have been verified. Out: a folder with their cubins, the
-test cases, and `run_batch.py`, which checks and times them there. What comes back is a line of JSON for each.
+In: problems, each a kernel with programs that have been verified, and the description of a GPU. Out: a folder
+with their cubins, the test cases, and `run_batch.py`, which checks and times them there and adds a line for
+each to `results.jsonl`. What these lines say is read by `batch_results.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spacedsl.codegen import processor
 from spacedsl.codegen.cases import make_cases
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import Grid, Program
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile
 
-RUNNER = Path(__file__).parent / "run_batch.py"
+PROBES = Path(__file__).parent / "probes.cu"
+RUNNER = ("run_batch.py", "driver.py")
+"""What runs on the other machine; the first is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +40,67 @@ class Batched:
     program: Program
     predicted_ns: float
     bound_ns: float
+    decisions: tuple[Decision, ...]
 
 
-def write_batch(
-    folder: Path, kernel: KernelFile, device: GpuDevice, implementations: Iterable[Batched], seed: int
-) -> int:
+@dataclass(frozen=True, slots=True)
+class BatchedProblem:
+    """Implementations of one kernel, and the folders of the runs that found them."""
+
+    kernel: KernelFile
+    implementations: tuple[Batched, ...]
+    runs: tuple[Path, ...]
+
+
+def write_batch(folder: Path, device: GpuDevice, problems: Sequence[BatchedProblem], seed: int) -> int:
     """Fills a folder, which may be there already; how many implementations it holds, each code once.
 
-    Raises `BuildError` for code that the compiler refuses, `NotFiniteError`, `OSError`.
+    `seed`: of the values of the test cases. Raises `BuildError` for code that the compiler refuses,
+    `NotFiniteError`, `OSError`.
     """
-    (folder / "implementations").mkdir(parents=True, exist_ok=True)
-    entries = {e["digest"]: e for e in (_entry(folder, device, each) for each in implementations)}
+    named = dict(zip(_names(problems), problems, strict=True))
+    with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
+        count = sum(_write(folder / n, device, p, seed, compilers) for n, p in named.items())
+    cubin = compile_cubin(PROBES.read_text(encoding="utf-8"), device.compute_capability)
+    (folder / "probes.cubin").write_bytes(cubin.code)
+    document = {
+        "schema": 2,
+        "device": device.name,
+        "compute_capability": device.compute_capability,
+        "problems": list(named),
+    }
+    _write_json(folder / "batch.json", document)
+    write_runner(folder)
+    return count
+
+
+def write_runner(folder: Path) -> None:
+    """The program that runs a batch, which imports nothing of this project."""
+    for name in RUNNER:
+        text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+        (folder / name).write_text(
+            text.replace(f"from {__name__.rpartition('.')[0]}.", "from "), encoding="utf-8"
+        )
+
+
+def _names(problems: Sequence[BatchedProblem]) -> Iterator[str]:
+    """Of their folders: `matmul`, `matmul-2`, .."""
+    seen: dict[str, int] = {}
+    for problem in problems:
+        name = problem.kernel.name
+        seen[name] = seen.get(name, 0) + 1
+        yield name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+
+def _write(
+    folder: Path, device: GpuDevice, problem: BatchedProblem, seed: int, compilers: ThreadPoolExecutor
+) -> int:
+    """The folder of one problem."""
+    kernel, place = problem.kernel, folder / "implementations"
+    shutil.rmtree(place, ignore_errors=True)  # what an earlier batch left there
+    place.mkdir(parents=True)
+    codes = {Lowered.of(print_cuda(each.program)): each for each in problem.implementations}
+    entries = compilers.map(lambda item: _entry(folder, device, *item), codes.items())
     cases = list(make_cases(kernel, np.random.default_rng(seed)))
     arrays: dict[str, Any] = {}
     for number, case in enumerate(cases):
@@ -52,15 +108,18 @@ def write_batch(
         arrays |= {f"{number}/out/{name}": array for name, array in case.expected.items()}
     np.savez(folder / "cases.npz", **arrays)
     document = {
-        "schema": 1,
         "kernel": kernel.name,
         "sizes": dict(kernel.sizes),
-        "device": device.name,
-        "compute_capability": device.compute_capability,
-        "l2_bytes": device.l2_bytes,
+        "cache": kernel.cache,
+        "runs": [str(run) for run in problem.runs],
         "tensors": [
-            {"name": t.name, "dtype": t.dtype.label, "nbytes": t.nbytes, "shape": t.shape,
-             "strides": t.strides, "is_output": t.is_output}
+            {
+                "name": t.name,
+                "dtype": t.dtype.label,
+                "nbytes": t.nbytes,
+                "shape": t.shape,
+                "strides": t.strides,
+            }
             for t in kernel.backbone.tensors
         ],
         "parameters": {p.name: p.dtype.label for p in kernel.backbone.parameters},
@@ -68,22 +127,19 @@ def write_batch(
             {"name": case.name, "parameters": dict(case.parameters), "tolerances": dict(case.tolerances)}
             for case in cases
         ],
-        "implementations": list(entries.values()),
-    }  # fmt: skip
-    (folder / "batch.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    shutil.copy(RUNNER, folder / RUNNER.name)
-    return len(entries)
+        "implementations": list(entries),
+    }
+    _write_json(folder / "problem.json", document)
+    return len(codes)
 
 
-def _entry(folder: Path, device: GpuDevice, each: Batched) -> Mapping[str, Any]:
-    code = print_cuda(each.program)
-    digest = hashlib.sha256(code.encode()).hexdigest()
-    place = Path("implementations") / digest[:16]
-    cubin = compile_cubin(code, device.compute_capability)
-    (folder / place.with_suffix(".cu")).write_text(code, encoding="utf-8")
+def _entry(folder: Path, device: GpuDevice, lowered: Lowered, each: Batched) -> Mapping[str, Any]:
+    place = code_path(lowered.digest)
+    cubin = compile_cubin(lowered.code, device.compute_capability)
+    (folder / place).write_text(lowered.code, encoding="utf-8")
     (folder / place.with_suffix(".cubin")).write_bytes(cubin.code)
     return {
-        "digest": digest,
+        "digest": lowered.digest,
         "cubin": str(place.with_suffix(".cubin")),
         "predicted_ns": each.predicted_ns,
         "bound_ns": each.bound_ns,
@@ -97,4 +153,14 @@ def _entry(folder: Path, device: GpuDevice, each: Batched) -> Mapping[str, Any]:
             {"name": s.tensor.name, "nbytes": s.tensor.nbytes, "is_zeroed": s.is_zeroed}
             for s in each.program.scratch
         ],
+        "decisions": [asdict(decision) for decision in each.decisions],
     }  # fmt: skip
+
+
+def code_path(digest: str) -> Path:
+    """Of the code of an implementation, in the folder of its problem; its cubin lies beside it."""
+    return Path("implementations") / f"{digest[:16]}.cu"
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document) + "\n", encoding="utf-8")

@@ -7,7 +7,6 @@ runs in a worker process, on the test cases of a corner of the kernel, before it
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -96,13 +95,13 @@ class PredictingEvaluator:
             program = verify(lower_grids(self.kernel.backbone, CandidateImplementation(candidate)))
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
-        code = print_cuda(program)
-        digest = hashlib.sha256(code.encode()).hexdigest()
-        self._programs.pop(digest, None)
-        self._programs[digest] = _Lowered(program, candidate, predict(program, self.device).time_ns)
+        lowered = Lowered.of(print_cuda(program))
+        estimate_ns = predict(program, self.device).time_ns
+        self._programs.pop(lowered.digest, None)
+        self._programs[lowered.digest] = _Lowered(program, candidate, estimate_ns)
         if len(self._programs) > KEPT_PROGRAMS:
             del self._programs[next(iter(self._programs))]
-        return Lowered(digest, code)
+        return lowered
 
     def build(self, programs: Sequence[Lowered]) -> None:
         """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate."""

@@ -11,9 +11,10 @@ measuring, `explaining.py` says why something is so.
 from pathlib import Path
 
 from spacedsl import kernels
-from spacedsl.api.batching import batch
+from spacedsl.api.batching import Batch, batch
 from spacedsl.api.explaining import Answer, explain
 from spacedsl.api.exploration import explore, resume
+from spacedsl.api.importing import Imported, import_results
 from spacedsl.api.problem import (
     Activity,
     ChangedError,
@@ -41,12 +42,12 @@ from spacedsl.search.store import DamagedError, StoreError
 from spacedsl.search.tree import ReplayError
 
 __all__ = [
-    "Activity", "Answer", "Best", "ChangedError", "Characterization", "DamagedError", "Defect",
-    "EmptySpaceError",
-    "EnvironmentLack", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
+    "Activity", "Answer", "Batch", "Best", "ChangedError", "Characterization", "DamagedError", "Defect",
+    "EmptySpaceError", "EnvironmentLack", "Imported", "Planned", "Preparing", "Replay", "ReplayError",
+    "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
     "UnverifiedError", "Waiting", "Warned", "batch", "characterize",
-    "device_files", "emit", "explain", "explore", "load", "load_any_device", "load_device",
+    "device_files", "emit", "explain", "explore", "import_results", "load", "load_any_device", "load_device",
     "load_kernel", "load_space", "local_device", "pose_unmeasured", "replay", "resume", "solve",
 ]  # fmt: skip
 

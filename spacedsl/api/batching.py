@@ -1,50 +1,132 @@
-"""Offline batches: implementations that were written down, in a folder for a GPU that is somewhere else.
+"""Offline batches: implementations for a GPU that is somewhere else, in a folder of their own.
 
-In: the paths of records (`best.json`) of one kernel for one GPU. Out: a folder that a machine with such a GPU
-runs by itself. Nothing is run here.
+In: folders of runs for a GPU, of each of which the best are taken, and records (`best.json`). Out: a folder
+that a machine with such a GPU runs by itself. Nothing is run here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacedsl.api.problem import UnknownNameError
+from spacedsl.api.exploration import pose_again
+from spacedsl.api.problem import ChangedError, Listener, Preparing, Problem, UnknownNameError
 from spacedsl.api.replaying import recorded_implementation
-from spacedsl.codegen.cuda.batch import Batched, write_batch
+from spacedsl.api.targets import TARGETS
+from spacedsl.codegen.cuda.batch import Batched, BatchedProblem, write_batch
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import is_target, version
+from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import check_memory
 from spacedsl.codegen.verify import verify
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.record import MeasuredRecord, read
+from spacedsl.search.restoring import implementations
+from spacedsl.search.store import Store, holds_run
+from spacedsl.search.tree import replay as follow
+
+DEFAULT_TOP = 100
 
 
-def batch(paths: Sequence[Path], folder: Path, seed: int = 0) -> int:
-    """Writes the folder; how many implementations it holds. `seed`: of the values of the test cases.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a folder holds."""
 
-    Raises `UnknownNameError` for records that do not belong together, else what `replay` does.
+    implementations: int
+    problems: int
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What is found of one kernel."""
+
+    kernel: KernelFile
+    implementations: list[Batched] = field(default_factory=list)
+    runs: list[Path] = field(default_factory=list)
+
+
+def batch(
+    sources: Sequence[Path],
+    folder: Path,
+    *,
+    top: int = DEFAULT_TOP,
+    seed: int = 0,
+    on_event: Listener = lambda event: None,
+) -> Batch:
+    """Writes a folder with the implementations of records, and, `top` of each run, those that are predicted
+    to be the fastest and have not been measured. `seed`: of the values of test cases.
+
+    Raises `UnknownNameError` for what is not for one GPU, `StoreError` where there is no run, `ChangedError`
+    where the space or the generator has changed since, `EnvironmentLack`; for records what `replay` does.
     """
-    if not paths:
-        raise UnknownNameError("a batch of no implementations")
+    gathered: dict[tuple[object, ...], _Gathered] = {}
+    device: GpuDevice | None = None
+    for source in sources:
+        problem, found, run = _of_run(source, top, on_event) if source.is_dir() else _of_record(source)
+        assert isinstance(problem.device, GpuDevice)
+        device = device or problem.device
+        if problem.device != device:
+            raise UnknownNameError(f"{source}: for {problem.device.name}, and {sources[0]} for {device.name}")
+        key = (problem.kernel.text, tuple(sorted(problem.kernel.sizes.items())))
+        entry = gathered.setdefault(key, _Gathered(problem.kernel))
+        entry.implementations += found
+        entry.runs += [run] if run is not None and run not in entry.runs else []
+    if device is None or not any(each.implementations for each in gathered.values()):
+        raise UnknownNameError("a batch of no implementations: all have been measured, or none was right")
+    if not is_target(device.compute_capability):
+        raise EnvironmentLack(f"{version()} no longer knows the architecture of {device.name}")
+    for each in gathered.values():
+        check_memory(each.kernel, 0)
+    on_event(Preparing("compiling"))
+    problems = [
+        BatchedProblem(each.kernel, tuple(each.implementations), tuple(each.runs))
+        for each in gathered.values()
+        if each.implementations
+    ]
+    return Batch(write_batch(folder, device, problems, seed), len(problems))
+
+
+Found = tuple[Problem, list[Batched], Path | None]
+"""A problem, implementations of it, and the run that they belong to."""
+
+
+def _of_run(folder: Path, top: int, on_event: Listener) -> Found:
+    folder = folder.resolve()
+    with Store.open(folder, read_only=True) as store:
+        about = store.about()
+        if about.target != "cuda":
+            raise UnknownNameError(f"{folder}: a run for a CPU, whose times are measured already")
+        problem = pose_again(about, folder.name, on_event)
+        target = TARGETS[about.target]
+        bound = target.bound(problem.instance, problem.device)
+        measured = {measurement.digest for measurement in store.measurements()}
+        contenders = implementations(problem.instance, problem.root, bound, store)
     found: list[Batched] = []
-    first: MeasuredRecord | None = None
-    for path in paths:
-        recorded = read(path)
-        if recorded.target != "cuda" or not isinstance(recorded, MeasuredRecord):
-            raise UnknownNameError(f"{path}: not an implementation for a GPU that is right")
-        first = first or recorded
-        if (recorded.kernel.text, recorded.kernel.sizes, recorded.device) != (
-            first.kernel.text, first.kernel.sizes, first.device,
-        ):  # fmt: skip
-            raise UnknownNameError(f"{path}: another kernel, other sizes, or another GPU than {paths[0]}")
-        problem, candidate = recorded_implementation(recorded, path)
-        program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
-        found.append(Batched(program, recorded.time_ns, recorded.bound_ns))
-    assert isinstance(problem.device, GpuDevice)
-    if not is_target(problem.device.compute_capability):
-        raise EnvironmentLack(f"{version()} no longer knows the architecture of {problem.device.name}")
-    check_memory(problem.kernel, 0)
-    return write_batch(folder, problem.kernel, problem.device, found, seed)
+    for contender in [c for c in contenders if c.digest not in measured][:top]:
+        candidate = follow(problem.instance, problem.root, contender.steps)
+        batched = _batched(problem, candidate, contender.timing.time_ns, contender.bound_ns)
+        lowered = Lowered.of(print_cuda(batched.program))
+        if lowered.digest != contender.digest:
+            raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
+        found.append(batched)
+    return problem, found, folder
+
+
+def _of_record(path: Path) -> Found:
+    recorded = read(path)
+    if recorded.target != "cuda" or not isinstance(recorded, MeasuredRecord):
+        raise UnknownNameError(f"{path}: not an implementation for a GPU that is right")
+    problem, candidate = recorded_implementation(recorded, path)
+    batched = _batched(problem, candidate, recorded.time_ns, recorded.bound_ns)
+    return problem, [batched], path.parent.resolve() if holds_run(path.parent) else None
+
+
+def _batched(problem: Problem, candidate: Candidate, predicted_ns: float, bound_ns: float) -> Batched:
+    program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
+    return Batched(program, predicted_ns, bound_ns, candidate.decisions())

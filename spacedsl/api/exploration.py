@@ -10,7 +10,7 @@ import hashlib
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,7 +34,7 @@ from spacedsl.api.problem import (
     pose,
     unknown,
 )
-from spacedsl.api.results import Result, RunFiles
+from spacedsl.api.results import Fastest, Result, RunFiles, fastest_measured
 from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target
 from spacedsl.codegen import processor
 from spacedsl.codegen.lack import EnvironmentLack
@@ -140,12 +140,7 @@ def resume(
     with Store.open(folder) as store:
         about = store.about()
         made_for = TARGETS[about.target]
-        source = Source(about.kernel_path, about.kernel_text)
-        kernel = check_kernel(source, Path(about.kernel_path), about.sizes, made_for.kind)
-        device = made_for.recorded_device(about.device)
-        problem = pose(kernel, Path(about.space_path), device, on_event)
-        if problem.space.digest != about.space_digest:
-            raise ChangedError(f"{about.space_path} has changed since {folder.name} began: explore anew")
+        problem = pose_again(about, folder.name, on_event)
         if generator_digest() != about.generator_digest:
             raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
         compiler = made_for.compiler()
@@ -166,6 +161,20 @@ def resume(
         with _resumable(folder):
             bound = made_for.bound(problem.instance, problem.device)
             return _search(problem, made_for, bound, about, store, on_event)
+
+
+def pose_again(about: About, run: str, on_event: Listener) -> Problem:
+    """The problem of an earlier run.
+
+    Raises `ChangedError` where its space has changed, else what `pose` does.
+    """
+    made_for = TARGETS[about.target]
+    source = Source(about.kernel_path, about.kernel_text)
+    kernel = check_kernel(source, Path(about.kernel_path), about.sizes, made_for.kind)
+    problem = pose(kernel, Path(about.space_path), made_for.recorded_device(about.device), on_event)
+    if problem.space.digest != about.space_digest:
+        raise ChangedError(f"{about.space_path} has changed since {run} began: explore anew")
+    return problem
 
 
 @contextmanager
@@ -212,6 +221,8 @@ class _Keeper:
     """By the digest of the code."""
     is_device_raised: bool = False
     best_digest: str = ""
+    is_measured: bool = False
+    """Whether the best is what a GPU measured, which no prediction replaces."""
 
     def listen(self, event: Event) -> None:
         match event:
@@ -219,7 +230,7 @@ class _Keeper:
                 self.is_device_raised |= self.target.raise_peaks(self.problem.device, 1 / scale)
             case Failed(digest=digest) if digest == self.best_digest:
                 self.files.remove_best()
-            case NewBest():
+            case NewBest() if not self.is_measured:
                 self._keep_best(event)
         if isinstance(event, Failed) and event.failure.is_defect:
             self.on_event(self.keep(event))
@@ -237,7 +248,9 @@ class _Keeper:
         candidate = self._candidate(event.steps)
         lowered = self.evaluator.lower(candidate)
         assert isinstance(lowered, Lowered)
-        self.files.write_best(Finalist(candidate, lowered.digest, lowered.code, event.timing, event.bound_ns))
+        self.files.write_best(
+            Fastest(lowered.digest, lowered.code, candidate.decisions(), event.timing, event.bound_ns)
+        )
 
     def _candidate(self, steps: Iterable[Step]) -> Candidate:
         return follow(self.problem.instance, self.problem.root, steps)
@@ -248,7 +261,8 @@ def _search(
 ) -> Result:
     evaluator = target.evaluator(problem.kernel, problem.device, on_event)
     files = RunFiles(store.folder, about, problem.kernel, target.suffix)
-    keeper = _Keeper(problem, target, evaluator, files, on_event)
+    measured = fastest_measured(store)
+    keeper = _Keeper(problem, target, evaluator, files, on_event, is_measured=measured is not None)
     if bound.no_native is not None:
         on_event(Warned(f"the reference computes bounds, some hundred times slower: {bound.no_native}"))
     search = Search(
@@ -268,7 +282,8 @@ def _search(
     on_event(Planned(about.seconds, about.evaluations))
     with _interruptible(search, on_event):
         found = search.run()
-    if found.best is None:
+    best = measured or _predicted(found.finalists, store)
+    if best is None:
         files.remove_best()
     for failed in found.defects:
         # Those of earlier parts of the run: a process that was killed may have left one unwritten.
@@ -284,10 +299,16 @@ def _search(
         progress=found.progress,
         root_bound_ns=found.root_bound_ns,
         trials=found.trials,
-        best=None if found.best is None else files.write_best(found.best),
+        best=None if best is None else files.write_best(best),
         defects=tuple(keeper.defects[failed.digest] for failed in found.defects),
         is_device_raised=keeper.is_device_raised,
     )
+
+
+def _predicted(finalists: Sequence[Finalist], store: Store) -> Fastest | None:
+    """The fastest that has not failed where it was measured."""
+    failed = {m.digest for m in store.measurements()}
+    return next((Fastest.of(finalist) for finalist in finalists if finalist.digest not in failed), None)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from spacedsl.api.problem import Defect
 from spacedsl.codegen.c_interface import print_header
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.device import Device
-from spacedsl.kernels.evaluation import Failure
+from spacedsl.kernels.evaluation import Failure, Timing
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.record import (
@@ -31,9 +31,10 @@ from spacedsl.record import (
 )
 from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Failed, Progress
+from spacedsl.search.measurements import fastest_first
 from spacedsl.search.results import Stop
 from spacedsl.search.state import Trial
-from spacedsl.search.store import About
+from spacedsl.search.store import About, Store
 
 if TYPE_CHECKING:
     import pandas
@@ -53,8 +54,43 @@ class Best:
     decisions: Path
     is_predicted: bool
     """Whether no GPU has run it, and its time is that of a model."""
+    measured_on: str | None
+    """The GPU that measured it, where that was on another machine."""
     is_tied: bool
     """Whether another implementation's time cannot be told from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fastest:
+    """What becomes the best of a run."""
+
+    digest: str
+    code: str
+    decisions: tuple[Decision, ...]
+    timing: Timing
+    bound_ns: float
+    is_tied: bool = False
+    measured_on: str | None = None
+
+    @classmethod
+    def of(cls, finalist: Finalist) -> Fastest:
+        """What the search itself found."""
+        f = finalist
+        return cls(f.digest, f.code, f.decisions, f.timing, f.bound_ns, f.is_tied)
+
+
+def fastest_measured(store: Store) -> Fastest | None:
+    """The fastest of what a GPU measured, whatever was predicted; None where nothing was right."""
+    found = fastest_first(store.measurements())
+    if not found:
+        return None
+    best, timing = found[0], found[0].outcome.timing
+    code = store.code(best.digest)
+    assert timing is not None and code is not None
+    is_tied = any(
+        m.outcome.timing is not None and m.outcome.timing.low_ns <= timing.high_ns for m in found[1:]
+    )
+    return Fastest(best.digest, code, best.decisions, timing, best.bound_ns, is_tied, best.device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,13 +156,14 @@ class RunFiles:
     suffix: str
     """Of files with code."""
 
-    def write_best(self, best: Finalist) -> Best:
+    def write_best(self, best: Fastest) -> Best:
         name, tensors, parameters = (
             self.kernel.name,
             self.kernel.backbone.tensors,
             self.kernel.backbone.parameters,
         )
         code, header, decisions = self._paths()
+        timing = best.timing
         record.replace_text(code, best.code)
         record.replace_text(
             header, print_header(name, tensors, parameters, is_for_gpu=self.about.target == "cuda")
@@ -134,15 +171,15 @@ class RunFiles:
         record.write(
             MeasuredRecord(
                 **self._rebuilding(best.digest, best.decisions),
-                time_ns=best.timing.time_ns,
-                time_ci_ns=(best.timing.low_ns, best.timing.high_ns),
-                samples=best.timing.samples,
+                time_ns=timing.time_ns,
+                time_ci_ns=(timing.low_ns, timing.high_ns),
+                samples=timing.samples,
+                measured_on=best.measured_on,
                 bound_ns=best.bound_ns,
                 verified=True,
             ),
             decisions,
         )
-        timing = best.timing
         return Best(
             time_ns=timing.time_ns,
             time_ci_ns=(timing.low_ns, timing.high_ns),
@@ -151,6 +188,7 @@ class RunFiles:
             header=header,
             decisions=decisions,
             is_predicted=timing.samples == 0,
+            measured_on=best.measured_on,
             is_tied=best.is_tied,
         )
 

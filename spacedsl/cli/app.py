@@ -10,6 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
+from spacedsl.cli import batch as batches
 from spacedsl.cli import device, doctor, explore, fmt, language, lsp, replay, schema, solve, stats
 from spacedsl.cli import explain as explaining
 from spacedsl.cli.console import Console
@@ -85,7 +86,8 @@ for group, name, command in (
     (app, "stats", stats.stats),
     (app, "replay", replay.replay),
     (app, "emit", replay.emit),
-    (app, "batch", replay.batch),
+    (app, "batch", batches.batch),
+    (app, "import", batches.import_results),
     (app, "doctor", doctor.doctor),
     (devices, "list", device.list_devices),
     (devices, "show", device.show),

@@ -33,8 +33,8 @@ def replay(
     from spacedsl.record import FailedRecord
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    _no_other(decisions)
-    replayed = api.replay(decisions, on_event=lambda event: _say(console, event))
+    no_other(decisions)
+    replayed = api.replay(decisions, on_event=lambda event: say(console, event))
     if json:
         console.document(summary.replay_document(replayed))
     else:
@@ -47,7 +47,7 @@ def replay(
     return ExitCode.CONTENT
 
 
-def _say(console: Console, event: Activity) -> None:
+def say(console: Console, event: Activity) -> None:
     from spacedsl.api import Preparing, Warned
 
     match event:
@@ -75,7 +75,7 @@ def emit(
     console = Console.of(verbose=verbose, quiet=quiet)
     if target not in (None, "c", "cuda"):
         raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c, cuda")
-    _no_other(decisions)
+    no_other(decisions)
     language = {"cpu": "c"}.get(made_for := read(decisions).target, made_for)
     if target not in (None, language):
         raise CommandError(f"{decisions}: an implementation in {language}, and not in {target}")
@@ -88,27 +88,7 @@ def emit(
     return ExitCode.OK
 
 
-def batch(
-    records: Annotated[list[Path], typer.Argument(metavar="best.json...", help="Implementations for a GPU.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the batch is written.")
-    ],
-    verbose: Verbose = False,
-    quiet: Quiet = False,
-) -> ExitCode:
-    """Put implementations for a GPU in a folder that a machine with one checks and times by itself."""
-    from spacedsl import api
-    from spacedsl.diagnostics import counted
-
-    console = Console.of(verbose=verbose, quiet=quiet)
-    for record in records:
-        _no_other(record)
-    count = api.batch(records, output)
-    console.say(f"{output}: {counted(count, 'implementation')}; there, `python run_batch.py` runs them")
-    return ExitCode.OK
-
-
-def _no_other(decisions: Path) -> None:
+def no_other(decisions: Path) -> None:
     """A kernel file, or the folder of a run, in place of a record: which command takes it."""
     from spacedsl.search.store import holds_run
 

@@ -72,6 +72,8 @@ def _best(result: Result, best: Best) -> list[str]:
     how = f"95 %: {duration(low)} to {duration(high)}"
     if best.is_predicted:
         how = "predicted: no GPU has run it"
+    elif best.measured_on is not None:
+        how += f", measured on {best.measured_on}"
     call = f"in Python  spacedsl.load({shown(best.decisions)!r})({', '.join(arguments)})"
     return [
         f"best       {duration(best.time_ns)}  ({how}), {rates(result, best.time_ns)}{tie}",
@@ -159,6 +161,7 @@ def document(result: Result) -> dict[str, object]:
             "time_ns": best.time_ns,
             "time_ci_ns": list(best.time_ci_ns),
             "is_predicted": best.is_predicted,
+            "measured_on": best.measured_on,
             "bound_ns": best.bound_ns,
             "code": str(best.code),
             "decisions": str(best.decisions),
@@ -197,11 +200,11 @@ def _result(replayed: Replay) -> Iterator[str]:
     else:
         timing = outcome.timing
         before = f", recorded {duration(recorded.time_ns)}" if recorded.verified else ""
+        if recorded.verified and recorded.measured_on is not None:
+            before += f", measured on {recorded.measured_on}"
+        how = f"95 %: {duration(timing.low_ns)} to {duration(timing.high_ns)}"
         yield "checked    equal to the reference"
-        yield (
-            f"time       {duration(timing.time_ns)}  "
-            f"(95 %: {duration(timing.low_ns)} to {duration(timing.high_ns)}){before}"
-        )
+        yield f"time       {duration(timing.time_ns)}  ({how if timing.samples else 'predicted'}){before}"
 
 
 def _verdict(replayed: Replay) -> Iterator[str]:

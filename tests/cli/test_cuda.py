@@ -28,8 +28,9 @@ def test_what_is_found_is_predicted_checked_and_kept(tmp_path: Path, machine: Pa
     assert emitted.out.rstrip() == best.read_text().rstrip()
     written = run("batch", best.with_name("best.json"), "-o", tmp_path / "batch")
     assert written.code == 0, written.err
-    assert "1 implementation;" in written.err
-    assert json.loads((tmp_path / "batch" / "batch.json").read_text())["implementations"][0]["launches"]
+    assert "1 implementation of 1 kernel;" in written.err
+    (entry,) = json.loads((tmp_path / "batch" / "matmul" / "problem.json").read_text())["implementations"]
+    assert entry["launches"]
     resumed = run("resume", best.parent, "-n", 2, "--json")
     assert json.loads(resumed.out)["evaluations"] == 8
 

@@ -1,138 +1,165 @@
-"""Offline batches: what they hold, and what their runner does with it on a device that is a twin."""
+"""Offline batches: what they hold, and what their runner does with it on a driver whose kernels are twins."""
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
-from spacedsl.codegen.cuda.batch import Batched, write_batch
+from spacedsl.codegen.cuda.batch import Batched, BatchedProblem, code_path, write_batch
 from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.cuda.twin import build_twin
 from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
+from tests.codegen.fake_gpu import environment, substitute
 from tests.codegen.grids import device, random_candidates, space_of
 from tests.codegen.kernels import axpy
 
-COUNT = 2
+COUNT = 7
+LIMIT_S = 3
+
+
+def problem(kernel: KernelFile, count: int) -> BatchedProblem:
+    candidates = random_candidates(space_of(kernel), count, seed=1)
+    programs = [(c, verify(lower_grids(kernel.backbone, CandidateImplementation(c)))) for c in candidates]
+    entries = [Batched(program, 1000.0 + n, 10.0, c.decisions()) for n, (c, program) in enumerate(programs)]
+    return BatchedProblem(kernel, tuple(entries), ())
 
 
 @pytest.fixture(scope="module")
-def kernel() -> KernelFile:
-    return axpy(256, "{i: [[4, 8], [2, 4]]}")
-
-
-@pytest.fixture(scope="module")
-def batch(kernel: KernelFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A batch of two problems, as it goes to another machine."""
     folder = tmp_path_factory.mktemp("batch")
-    candidates = random_candidates(space_of(kernel), COUNT, seed=1)
-    programs = [verify(lower_grids(kernel.backbone, CandidateImplementation(c))) for c in candidates]
-    entries = [Batched(program, 1000.0 + n, 10.0) for n, program in enumerate(programs)]
-    assert write_batch(folder, kernel, device(), entries, seed=3) == COUNT
+    problems = [problem(axpy(256, "{i: [[4, 8], [2, 4]]}"), COUNT), problem(axpy(64, "{i: [[4], [2]]}"), 1)]
+    assert write_batch(folder, device(), problems, seed=3) == COUNT + 1
     return folder
 
 
-class TwinDevice:
-    """Memory of the host in place of a device's; the first kernel of an implementation runs all of it."""
-
-    name, title, driver, compute_capability = "a twin", "this CPU", "none", "9.0"
-
-    def __init__(self, kernel: KernelFile, folder: Path) -> None:
-        self.kernel, self.folder, self.kept = kernel, folder, list[np.ndarray[Any, Any]]()
-        self.loaded = 0
-
-    def allocate(self, nbytes: int) -> int:
-        self.kept.append(np.zeros(nbytes, np.uint8))
-        return int(self.kept[-1].ctypes.data)
-
-    def upload(self, address: int, array: np.ndarray[Any, Any]) -> None:
-        ctypes.memmove(address, np.ascontiguousarray(array).ctypes.data, array.nbytes)
-
-    def download(self, array: np.ndarray[Any, Any], address: int) -> None:
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
-    def fill(self, address: int, byte: int, nbytes: int) -> None:
-        ctypes.memset(address, byte, nbytes)
-
-    def load(self, cubin: bytes) -> Path:
-        (path,) = (p for p in self.folder.glob("implementations/*.cubin") if p.read_bytes() == cubin)
-        return path
-
-    def function(self, module: Path, name: str, shared: int) -> tuple[ctypes.CDLL, str]:
-        # What has been loaded from a path is not loaded from it again.
-        self.loaded += 1
-        path = module.with_suffix(f".{id(self)}-{self.loaded}.so")
-        library = build_twin(module.with_suffix(".cu").read_text(), path)
-        return ctypes.CDLL(str(library)), name
-
-    def launch(
-        self, function: tuple[ctypes.CDLL, str], blocks: int, threads: int, shared: int, arguments: list[Any]
-    ) -> None:
-        library, name = function
-        pointers = [ctypes.c_void_p(int(a)) for a in arguments if isinstance(a, np.uint64)]
-        scalars = [ctypes.c_float(float(a)) for a in arguments if isinstance(a, np.float32)]
-        assert len(pointers) + len(scalars) == len(arguments)
-        assert name.endswith("_0") and len(pointers) == len(self.kernel.backbone.tensors)
-        getattr(library, entry_name(self.kernel.name))(*pointers, *scalars)
-
-    def event(self) -> list[float]:
-        return [0.0]
-
-    def record(self, event: list[float]) -> None:
-        event[0] += 1.0
-
-    def elapsed_ns(self, start: list[float], end: list[float]) -> float:
-        return 1e6
-
-    def synchronize(self) -> None:
-        pass
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of processes that have a GPU."""
+    return environment(tmp_path_factory.mktemp("driver"))
 
 
-@pytest.fixture
-def runner(batch: Path) -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("run_batch", batch / "run_batch.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
 
 
-def test_what_is_right_is_timed_and_what_is_wrong_is_said_to_be(
-    batch: Path, runner: ModuleType, kernel: KernelFile
+def run_batch(folder: Path, machine: dict[str, str], *flags: str) -> Ran:
+    command = [sys.executable, "run_batch.py", *flags]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=machine)
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def spoil(folder: Path, number: int, old: str, new: str) -> str:
+    """Changes the code of an implementation; its digest."""
+    (entry,) = json.loads((folder / "axpy" / "problem.json").read_text())["implementations"][
+        number : number + 1
+    ]
+    path = folder / "axpy" / code_path(entry["digest"])
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    return str(entry["digest"])
+
+
+def test_what_is_right_is_timed_and_what_is_wrong_costs_a_worker_at_most(
+    written: Path, machine: dict[str, str], tmp_path: Path
 ) -> None:
-    document = json.loads((batch / "batch.json").read_text())
-    arena = runner.Arena(TwinDevice(kernel, batch), document)
-    for entry in document["implementations"]:
-        found = runner.measure(arena, entry)
-        assert set(found) == {"warm_ns", "cold_ns"}
-        assert all(sample == 1e6 for sample in found["cold_ns"])
-    first = document["implementations"][0]
-    code = (batch / first["cubin"]).with_suffix(".cu")
-    sound = code.read_text()
-    code.write_text(sound.replace("alpha * ", "2.0f * alpha * "))
-    assert code.read_text() != sound
-    arena = runner.Arena(TwinDevice(kernel, batch), document)
-    try:
-        assert runner.measure(arena, first)["failure"] == "wrong_result"
-    finally:
-        code.write_text(sound)
+    folder = tmp_path / "batch"
+    shutil.copytree(written, folder)
+    runner = folder / "run_batch.py"
+    runner.write_text(runner.read_text().replace("LIMIT_S = 60.0", f"LIMIT_S = {LIMIT_S}.0"))
+    begin = ") {\n"
+    faults = {
+        "wrong": spoil(folder, 0, "alpha * ", "2.0f * alpha * "),
+        "hangs": spoil(folder, 1, begin, begin + "for (;;) asm volatile(\"\");\n"),
+        "breaks": spoil(folder, 2, 'extern "C"', 'extern "C" { int breaks = 1; }\nextern "C"'),
+        "beyond": spoil(folder, 3, begin, begin + "((float *)y)[256] = 0.0f;\n"),
+        "crashes": spoil(folder, 4, begin, begin + "*(volatile int *)8 = 0;\n"),
+        "prints": spoil(folder, 5, begin, begin + 'puts("no answer");\n'),
+    }  # fmt: skip
+    substitute(folder)
+    ran = run_batch(folder, machine)
+    assert ran.code == 0, ran.err
+    about, *lines = results(folder)
+    assert (about["device"]["name"], about["device"]["sms"], about["device"]["driver"]) == (
+        "A fake GPU",
+        2,
+        "13.0",
+    )
+    assert about["limits"].keys() == {
+        "launch_warm_ns", "launch_cold_ns", "copy_bytes_per_ns", "fma_f32_flops_per_ns",
+        "fma_f64_flops_per_ns", "mma_bf16_flops_per_ns",
+    }  # fmt: skip
+    assert len(lines) == COUNT + 1
+    found = {line["digest"]: line for line in lines}
+    said = {name: found[digest].get("failure") for name, digest in faults.items()}
+    assert said == {
+        "wrong": "wrong_result", "hangs": "run_timeout", "breaks": "crash", "beyond": "wrong_result",
+        "crashes": "crash", "prints": None,
+    }  # fmt: skip
+    assert found[faults["hangs"]]["message"] == f"no answer in {LIMIT_S} s"
+    assert "an illegal memory access was encountered (700)" in found[faults["breaks"]]["message"]
+    assert found[faults["crashes"]]["message"] == "the worker ended with status -11"
+    assert found[faults["beyond"]]["message"] == "something was written behind y"
+    right = [line for line in lines if "failure" not in line]
+    assert [line["problem"] for line in right] == ["axpy", "axpy", "axpy-2"]
+    for line in right:
+        assert line["sm_mhz"] == 1755
+        assert all(time_ns > 0 for time_ns in (*line["warm_ns"], *line["cold_ns"]))
 
 
-def test_without_a_gpu_it_is_said_so(batch: Path) -> None:
-    command, hidden = [sys.executable, "run_batch.py"], {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    ran = subprocess.run(command, cwd=batch, capture_output=True, text=True, check=False, env=hidden)
-    assert ran.returncode == 5
-    assert "no GPU can be used here" in ran.stderr
-    assert "Traceback" not in ran.stderr
+def test_what_was_interrupted_goes_on_where_it_stood(
+    written: Path, machine: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "batch"
+    shutil.copytree(written, folder)
+    substitute(folder)
+    ran = run_batch(folder, machine, "--seconds", "0")
+    assert "axpy: no time is left after 0 of 7" in ran.err
+    assert results(folder) == []
+    assert run_batch(folder, machine).code == 0
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    cut_off = "\n".join(lines[:4]) + "\n" + lines[4][:20]
+    (folder / "results.jsonl").write_text(cut_off)
+    assert run_batch(folder, machine).code == 0
+    again = results(folder)
+    assert [line for line in again if "device" in line] == [again[0], again[4]]
+    digests = [line["digest"] for line in again if "digest" in line]
+    assert len(digests) == len(set(digests)) == COUNT + 1
+    assert (folder / "results.jsonl").read_text().startswith("\n".join(lines[:4]))
+
+
+@pytest.mark.parametrize("has_driver", [True, False])
+def test_without_the_right_gpu_it_is_said_so(
+    written: Path, machine: dict[str, str], tmp_path: Path, has_driver: bool
+) -> None:
+    folder = tmp_path / "batch"
+    shutil.copytree(written, folder)
+    if has_driver:
+        batch = json.loads((folder / "batch.json").read_text())
+        (folder / "batch.json").write_text(json.dumps({**batch, "compute_capability": "8.0"}))
+    ran = run_batch(folder, machine if has_driver else {**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert ran.code == 5
+    assert "no GPU can be used here" in ran.err
+    assert ("is of compute capability 9.0" in ran.err) == has_driver
+    assert "Traceback" not in ran.err
+
+
+def test_a_batch_brings_all_that_its_runner_imports(written: Path) -> None:
+    for name in ("run_batch.py", "driver.py"):
+        assert "spacedsl" not in (written / name).read_text()

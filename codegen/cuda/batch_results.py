@@ -1,0 +1,221 @@
+"""What came back of an offline batch: the lines of `results.jsonl`, each at its place in the batch.
+
+In: the path of the file, in the folder of its batch. Out: `BatchResults`, or diagnostics at the line that is
+wrong. A last line that was cut off is left out: the batch goes on there. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spacedsl.codegen.cuda.batch import code_path
+from spacedsl.codegen.timing import summarise
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.evaluation import Failure, Outcome
+
+RESULTS = "results.jsonl"
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+Samples = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+
+
+class _Read(BaseModel):
+    """Of what other programs may add, nothing is asked."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class MeasuredDevice(_Read):
+    """As its driver describes it."""
+
+    name: str
+    compute_capability: str
+    driver: str
+    sms: int
+
+
+class _DeviceLine(_Read):
+    device: MeasuredDevice
+    limits: dict[str, float]
+    """What a launch costs (ns), and what memory and arithmetic gave at best (per ns)."""
+
+
+class _TimedLine(_Read):
+    problem: str
+    digest: str
+    warm_ns: Samples
+    cold_ns: Samples
+    sm_mhz: int | None
+
+
+class _FailedLine(_Read):
+    problem: str
+    digest: str
+    failure: Failure
+    message: str
+
+
+class Entry(_Read):
+    """An implementation of a batch."""
+
+    digest: str
+    predicted_ns: float
+    bound_ns: float
+    decisions: tuple[Decision, ...]
+
+
+class _Problem(_Read):
+    kernel: str
+    sizes: dict[str, int]
+    cache: Literal["warm", "cold"]
+    runs: tuple[Path, ...]
+    implementations: tuple[Entry, ...]
+
+
+class _Batch(_Read):
+    schema_version: Literal[2] = Field(alias="schema")
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An implementation of a batch, and what became of it; `warm` and `cold`: the L2 cache."""
+
+    entry: Entry
+    warm: Outcome
+    cold: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemResults:
+    """What came back of one kernel."""
+
+    name: str
+    kernel: str
+    sizes: Mapping[str, int]
+    cache: Literal["warm", "cold"]
+    """What the kernel's time is measured with."""
+    runs: tuple[Path, ...]
+    folder: Path
+    asked: int
+    """Implementations in the batch."""
+    measured: tuple[Measured, ...]
+
+    def outcome(self, measured: Measured) -> Outcome:
+        return measured.warm if self.cache == "warm" else measured.cold
+
+    def code(self, digest: str) -> str:
+        return (self.folder / code_path(digest)).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResults:
+    device: MeasuredDevice
+    limits: Mapping[str, float]
+    problems: tuple[ProblemResults, ...]
+
+
+def read_results(path: Path) -> BatchResults:
+    """Raises `DiagnosticError` (RC002) for the first line that is wrong, `OSError`."""
+    source = Source.read(path)
+    batch = _document(path.parent / "batch.json", _Batch)
+    problems = {name: _document(path.parent / name / "problem.json", _Problem) for name in batch.problems}
+    entries = {(name, e.digest): e for name, problem in problems.items() for e in problem.implementations}
+    about: _DeviceLine | None = None
+    found: dict[tuple[str, str], Measured] = {}
+    for offset, line in _lines(source):
+        if isinstance(line, _DeviceLine):
+            if about is not None and line.device.name != about.device.name:
+                raise _wrong(
+                    source, offset, f"from here on {line.device.name}, and before {about.device.name}"
+                )
+            about = line
+            continue
+        if about is None:
+            raise _wrong(source, offset, "a result before the line that says what the device is")
+        entry = entries.get((line.problem, line.digest))
+        if entry is None:
+            message = f"`{line.problem}` of this batch has no implementation {line.digest[:12]}"
+            raise _wrong(source, offset, message)
+        found[line.problem, line.digest] = _measured(entry, line)
+    if about is None:
+        raise _wrong(source, 0, "no results: there is no line about a device")
+    return BatchResults(
+        about.device,
+        about.limits,
+        tuple(
+            ProblemResults(
+                name,
+                problem.kernel,
+                problem.sizes,
+                problem.cache,
+                problem.runs,
+                path.parent / name,
+                len(problem.implementations),
+                tuple(measured for (of, _), measured in found.items() if of == name),
+            )
+            for name, problem in problems.items()
+        ),
+    )
+
+
+def _measured(entry: Entry, line: _TimedLine | _FailedLine) -> Measured:
+    if isinstance(line, _FailedLine):
+        failed = Outcome(None, line.failure, line.message)
+        return Measured(entry, failed, failed)
+    return Measured(entry, Outcome(summarise(line.warm_ns)), Outcome(summarise(line.cold_ns)))
+
+
+def _lines(source: Source) -> Iterator[tuple[int, _DeviceLine | _TimedLine | _FailedLine]]:
+    """Where each whole line begins, and what it says."""
+    start = 0
+    while (end := source.text.find("\n", start)) >= 0:
+        yield start, _line(source, start, source.text[start:end])
+        start = end + 1
+
+
+def _line(source: Source, start: int, text: str) -> _DeviceLine | _TimedLine | _FailedLine:
+    data = _json(source, start, text)
+    keys = data if isinstance(data, dict) else {}
+    if "device" in keys:
+        return _valid(source, start, data, _DeviceLine)
+    if "failure" in keys:
+        return _valid(source, start, data, _FailedLine)
+    return _valid(source, start, data, _TimedLine)
+
+
+def _document(path: Path, model: type[_Model]) -> _Model:
+    source = Source.read(path)
+    return _valid(source, 0, _json(source, 0, source.text), model)
+
+
+def _json(source: Source, start: int, text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _wrong(source, start + error.pos, f"this is not JSON: {error.msg}") from None
+    except RecursionError:
+        raise _wrong(source, start, "this is nested too deeply") from None
+
+
+def _valid(source: Source, start: int, data: object, model: type[_Model]) -> _Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        message = f"not what `run_batch.py` writes: {f'`{where}`: ' if where else ''}{first['msg']}"
+        raise _wrong(source, start, message) from None
+
+
+def _wrong(source: Source, offset: int, message: str) -> DiagnosticError:
+    offset = min(offset, max(len(source.text) - 1, 0))
+    return DiagnosticError([Diagnostic("RC002", message, Span(source, offset, offset + 1))])

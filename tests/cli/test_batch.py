@@ -1,0 +1,182 @@
+"""`batch` and `import`: to a machine with a GPU and back, as a user sees it. The GPU is a fake one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import ROOT, Run
+from tests.cli.running import run
+from tests.codegen.fake_gpu import environment, substitute
+
+AXPY = ROOT / "kernels" / "library" / "axpy.yaml"
+ASKED = 4
+
+
+@pytest.fixture(scope="module")
+def measured(machine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, and a batch of it that has been run; nothing has been imported."""
+    folder = tmp_path_factory.mktemp("measured")
+    flags = ("--size", "n=512", "--target", "cuda", "--device", "h100", "-n", 5, "--runs", folder / "runs")
+    assert run("explore", AXPY, *flags).code == 0
+    ran = run("batch", the_run(folder), "--top", ASKED, "-o", folder / "batch")
+    assert ran.code == 0, ran.err
+    assert f"{ASKED} implementations of 1 kernel" in ran.err
+    substitute(folder / "batch")
+    (folder / "driver").mkdir()
+    environ = environment(folder / "driver")
+    subprocess.run(
+        [sys.executable, "run_batch.py"], cwd=folder / "batch", check=True, env=environ, capture_output=True
+    )
+    return folder
+
+
+@pytest.fixture
+def back(measured: Path, tmp_path: Path) -> Iterator[Path]:
+    """What came back, ready to be imported into a run that nobody else changes."""
+    folder = tmp_path / "back"
+    shutil.copytree(measured, folder)
+    problem = folder / "batch" / "axpy" / "problem.json"
+    problem.write_text(problem.read_text().replace(f"{measured}/", f"{folder}/"))
+    yield folder
+
+
+def the_run(folder: Path) -> Path:
+    (found,) = (folder / "runs").iterdir()
+    return found
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    """What is said of the device, and of each implementation, the one predicted to be fastest first."""
+    return [json.loads(line) for line in (folder / "batch" / "results.jsonl").read_text().splitlines()]
+
+
+def rewrite(folder: Path, lines: list[dict[str, Any]]) -> None:
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "batch" / "results.jsonl").write_text(text)
+
+
+def content(folder: Path, *tables: str) -> list[tuple[object, ...]]:
+    """All that a run's store holds, or some tables of it."""
+    with closing(sqlite3.connect(the_run(folder) / "run.sqlite")) as connection:
+        kept = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = tables or tuple(sorted(name for (name,) in kept))
+        return [(name, *row) for name in names for row in connection.execute(f"SELECT * FROM {name}")]
+
+
+def test_the_fastest_that_was_measured_becomes_the_best_and_predictions_stay(back: Path) -> None:
+    best_json = the_run(back) / "best.json"
+    predictions = content(back, "iteration", "evaluation", "comparison")
+    about, *lines = results(back)
+    for place, line in enumerate(lines):
+        line["warm_ns"] = [9000.0 - 10 * place] * 7
+    rewrite(back, [about, *lines])
+    ran = run("import", back / "batch", "--json")
+    assert ran.code == 0, ran.err
+    (imported,) = json.loads(ran.out)["runs"]
+    best = imported["best"]
+    assert (best["time_ns"], best["measured_on"]) == (9000.0 - 10 * (ASKED - 1), "A fake GPU")
+    assert best["rank"] == imported["measured"] == imported["changed"] == ASKED
+    record = json.loads(best_json.read_text())
+    assert (record["time_ns"], record["samples"]) == (best["time_ns"], 7)
+    assert record["code"]["digest"] == lines[-1]["digest"]
+    replayed = run("replay", best_json, "--json")
+    assert json.loads(replayed.out)["identical"] is True
+    assert content(back, "iteration", "evaluation", "comparison") == predictions
+    resumed = run("resume", the_run(back), "-n", 1)
+    assert "measured on A fake GPU" in resumed.out
+    assert json.loads(best_json.read_text()) == record
+
+
+def test_importing_again_changes_nothing_and_another_batch_leaves_out_what_is_known(back: Path) -> None:
+    assert run("import", back / "batch").code == 0
+    best_json = the_run(back) / "best.json"
+    before, record = content(back), best_json.read_bytes()
+    again = run("import", back / "batch" / "results.jsonl")
+    assert "all known before" in again.out
+    assert (content(back), best_json.read_bytes()) == (before, record)
+    assert run("batch", the_run(back), "--top", 9, "-o", back / "next").code == 0
+    (new,) = json.loads((back / "next" / "axpy" / "problem.json").read_text())["implementations"]
+    assert new["digest"] not in {line.get("digest") for line in results(back)}
+
+
+def test_what_fails_there_is_counted_and_never_the_best(back: Path) -> None:
+    about, *lines = results(back)
+    failed = {"failure": "wrong_result", "message": "y[3] is 0.0, not 1.0 (inputs: random)"}
+    kept = [{key: line[key] for key in ("problem", "digest")} for line in lines]
+    rewrite(back, [about, *({**line, **failed} for line in kept)])
+    ran = run("import", back / "batch")
+    assert ran.code == 4
+    assert f"failures   wrong_result {ASKED}" in ran.out
+    assert "wrong_result: y[3] is 0.0, not 1.0" in ran.out
+    assert not (the_run(back) / "best.json").exists()
+    wrong = sorted(the_run(back).glob("wrong-*.json"))
+    assert len(wrong) == 3
+    assert "on A fake GPU: y[3]" in json.loads(wrong[0].read_text())["message"]
+    assert run("resume", the_run(back), "-n", 1).code == 0
+    best = json.loads((the_run(back) / "best.json").read_text())
+    assert best["code"]["digest"] not in {line["digest"] for line in lines}
+    assert best["measured_on"] is None
+
+
+def test_a_time_below_the_bound_is_said(back: Path) -> None:
+    about, *lines = results(back)
+    rewrite(back, [about, *({**line, "warm_ns": [0.5] * 7} for line in lines)])
+    ran = run("import", back / "batch")
+    assert ran.code == 0
+    assert f"violations {ASKED} times below the bound" in ran.out
+
+
+def test_half_of_the_results_are_taken_without_the_line_that_was_cut_off(back: Path) -> None:
+    path = back / "batch" / "results.jsonl"
+    path.write_text("\n".join(path.read_text().splitlines()[:3]) + '\n{"problem": "axp')
+    assert f"2 of {ASKED} measured on A fake GPU" in run("import", back / "batch").out
+
+
+_NOBODYS = '{"problem": "axpy", "digest": "00", "failure": "crash", "message": ""}'
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "said"),
+    [
+        (2, "{", ":2:2: error RC002: this is not JSON"),
+        (3, _NOBODYS, ":3:1: error RC002: `axpy` of this batch has no implementation 00"),
+        (1, _NOBODYS, ":1:1: error RC002: a result before the line that says what the device is"),
+        (2, _NOBODYS.replace("crash", "boredom"), "`failure`"),
+    ],
+)
+def test_what_is_no_result_is_shown_where_it_stands_and_nothing_is_taken_over(
+    back: Path, line: int, text: str, said: str
+) -> None:
+    path, before = back / "batch" / "results.jsonl", content(back)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[: line - 1], text, *lines[line:]]) + "\n")
+    ran = run("import", path)
+    assert ran.code == 1
+    assert said in ran.err
+    assert content(back) == before
+
+
+def test_times_of_another_gpu_are_not_taken_into_the_same_run(back: Path) -> None:
+    assert run("import", back / "batch").code == 0
+    about, *lines = results(back)
+    rewrite(back, [{**about, "device": {**about["device"], "name": "Another GPU"}}, *lines])
+    ran = run("import", back / "batch")
+    assert ran.code == 1
+    assert "was measured on A fake GPU, and this is Another GPU" in ran.err
+
+
+def test_what_is_not_for_a_gpu_makes_no_batch(explored: Run, tmp_path: Path) -> None:
+    ran = run("batch", explored.folder, "-o", tmp_path / "batch")
+    assert ran.code == 2
+    assert "a run for a CPU" in ran.err
+    assert run("import", tmp_path).code == 2

@@ -1,0 +1,109 @@
+"""The runner of batches in parts: what it compares, how it waits, what its probes do."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.cuda import driver, run_batch
+from spacedsl.codegen.cuda.batch import PROBES
+from spacedsl.kernels.formats import elements
+from spacedsl.kernels.linalg.tensors import DType
+from tests.codegen.fake_gpu import build_image
+
+CASE = {"tolerances": {"C": 0.25}}
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (5, 3), (4, 3, 2)])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16])
+def test_the_one_element_that_is_off_is_found(
+    shape: tuple[int, ...], dtype: DType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_batch, "CHUNK", 4)
+    tensor = {"name": "C", "dtype": dtype.label}
+    values = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+    wrong = values.copy()
+    at = tuple(extent - 1 for extent in shape)
+    wrong[at] += 1.0
+    right, off = (elements(dtype, array) for array in (values, wrong))
+    assert run_batch._difference(right, right, CASE, tensor) is None
+    assert run_batch._difference(off, right, CASE, tensor) == at
+
+
+def test_what_is_no_number_is_near_to_nothing_but_itself() -> None:
+    tensor, nan = {"name": "C", "dtype": "f32"}, np.float32("nan")
+    some, other = np.array([nan, np.inf, 1.0], np.float32), np.array([nan, np.inf, nan], np.float32)
+    assert run_batch._difference(some, some, CASE, tensor) is None
+    assert run_batch._difference(some, other, CASE, tensor) == (2,)
+    assert run_batch._difference(other, some, CASE, tensor) == (2,)
+
+
+class SlowHost:
+    """A device that is through with `delays` fillings before the host has launched a sample."""
+
+    l2_bytes = 1 << 20
+
+    def __init__(self, delays: int) -> None:
+        self.delays = delays
+        self.queue: list[str] = []
+        self.samples: list[list[str]] = []
+
+    def allocate(self, nbytes: int) -> int:
+        return nbytes
+
+    def event(self) -> object:
+        return object()
+
+    def fill(self, address: int, byte: int, nbytes: int) -> None:
+        self.queue.append("delay" if nbytes == driver.DELAY_BYTES else "flush")
+
+    def launch(self, launch: str) -> None:
+        self.queue.append(launch)
+
+    def record(self, event: object) -> None:
+        self.queue.append("event")
+
+    def has_passed(self, event: object) -> bool:
+        return self.queue.count("delay") <= self.delays
+
+    def elapsed_ns(self, start: object, end: object) -> float:
+        self.samples.append(self.queue)
+        self.queue = []
+        return 1e3
+
+
+@pytest.mark.parametrize("is_cold", [True, False])
+def test_a_sample_that_waited_for_the_host_is_thrown_away(is_cold: bool) -> None:
+    device = SlowHost(delays=3)
+    watch = driver.Stopwatch(cast("Any", device))
+    times_ns = watch.samples_ns(cast("Any", ["first", "second"]), is_cold=is_cold)
+    calls = 1 if is_cold else driver.CALLS
+    assert times_ns == [1e3 / calls] * driver.SAMPLES
+    assert [sample.count("delay") for sample in device.samples] == [1, 2, *[4] * driver.SAMPLES]
+    call = ["first", "second"]
+    warming = ["flush"] if is_cold else call
+    assert device.samples[-1][4:] == [*warming, "event", *call * calls, "event"]
+
+
+def test_the_probes_do_what_their_rates_say(tmp_path: Path) -> None:
+    image = tmp_path / "probes.so"
+    image.write_bytes(build_image(PROBES.read_text(), tmp_path / "built.so"))
+    library = ctypes.CDLL(str(image))
+
+    def launch(name: str, blocks: int, threads: int, *arguments: Any) -> None:
+        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(a) for a in arguments))
+        getattr(library, f"run_{name}")(blocks, threads, ctypes.c_size_t(0), pointers)
+
+    source = np.arange(4 * 1003, dtype=np.float32)
+    to = np.zeros_like(source)
+    arrays = (ctypes.c_void_p(a.ctypes.data) for a in (to, source))
+    launch("copy", 3, 32, *arrays, ctypes.c_longlong(1003))
+    assert (to == source).all()
+    sums = np.zeros(64)
+    launch("fma_f64", 2, 32, ctypes.c_void_p(sums.ctypes.data), ctypes.c_double(0.5), ctypes.c_int(3))
+    # x * 0.5 + 0.5, 3 * 64 times: eight chains go to 1.
+    assert np.allclose(sums, 8.0)
