@@ -130,7 +130,7 @@ def _check_with(load: Callable[[Path], object], name: str) -> Check:
 
 def _results(path: Path) -> None:
     """The results of a batch with one implementation, whose code has the digest 00."""
-    entry = {"digest": "00", "predicted_ns": 9.0, "bound_ns": 4.0, "decisions": []}
+    entry = {"digest": "00", "predicted_ns": 9.0, "bound_ns": 4.0}
     about = {"kernel": "scale", "sizes": {"n": 4}, "cache": "warm", "runs": [], "implementations": [entry]}
     (path.parent / "scale").mkdir()
     (path.parent / "scale" / "problem.json").write_text(json.dumps(about), encoding="utf-8")

@@ -7,18 +7,17 @@ each to `results.jsonl`. What these lines say is read by `batch_results.py`.
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spacedsl.codegen import processor
-from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.cuda.batch_cases import write_cases
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
 from spacedsl.codegen.names import c_name
@@ -29,6 +28,8 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile
 
 PROBES = Path(__file__).parent / "probes.cu"
+DECISIONS = "decisions.json.gz"
+"""What each implementation is made of, by its digest: much text, which only `import` reads."""
 RUNNER = ("run_batch.py", "driver.py")
 """What runs on the other machine; the first is called."""
 
@@ -52,15 +53,20 @@ class BatchedProblem:
     runs: tuple[Path, ...]
 
 
-def write_batch(folder: Path, device: GpuDevice, problems: Sequence[BatchedProblem], seed: int) -> int:
+def write_batch(
+    folder: Path, device: GpuDevice, problems: Sequence[BatchedProblem], seed: int, *, has_cases: bool = True
+) -> int:
     """Fills a folder, which may be there already; how many implementations it holds, each code once.
 
-    `seed`: of the values of the test cases. Raises `BuildError` for code that the compiler refuses,
-    `NotFiniteError`, `OSError`.
+    `seed`: of the values of the test cases; without `has_cases`, the other machine makes them. Raises
+    `BuildError` for code that the compiler refuses, `NotFiniteError`, `OSError`.
     """
     named = dict(zip(_names(problems), problems, strict=True))
     with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
         count = sum(_write(folder / n, device, p, seed, compilers) for n, p in named.items())
+    if has_cases:
+        for name, problem in named.items():
+            write_cases(folder / name, problem.kernel, seed)
     cubin = compile_cubin(PROBES.read_text(encoding="utf-8"), device.compute_capability)
     (folder / "probes.cubin").write_bytes(cubin.code)
     document = {
@@ -97,19 +103,18 @@ def _write(
 ) -> int:
     """The folder of one problem."""
     kernel, place = problem.kernel, folder / "implementations"
-    shutil.rmtree(place, ignore_errors=True)  # what an earlier batch left there
-    place.mkdir(parents=True)
+    if (folder / "problem.json").exists():  # what an earlier batch left there
+        shutil.rmtree(place, ignore_errors=True)
+        (folder / "cases.json").unlink(missing_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
     codes = {Lowered.of(print_cuda(each.program)): each for each in problem.implementations}
     entries = compilers.map(lambda item: _entry(folder, device, *item), codes.items())
-    cases = list(make_cases(kernel, np.random.default_rng(seed)))
-    arrays: dict[str, Any] = {}
-    for number, case in enumerate(cases):
-        arrays |= {f"{number}/in/{name}": array for name, array in case.inputs.items()}
-        arrays |= {f"{number}/out/{name}": array for name, array in case.expected.items()}
-    np.savez(folder / "cases.npz", **arrays)
     document = {
         "kernel": kernel.name,
+        "kernel_path": str(kernel.path),
+        "kernel_text": kernel.text,
         "sizes": dict(kernel.sizes),
+        "seed": seed,
         "cache": kernel.cache,
         "runs": [str(run) for run in problem.runs],
         "tensors": [
@@ -123,13 +128,11 @@ def _write(
             for t in kernel.backbone.tensors
         ],
         "parameters": {p.name: p.dtype.label for p in kernel.backbone.parameters},
-        "cases": [
-            {"name": case.name, "parameters": dict(case.parameters), "tolerances": dict(case.tolerances)}
-            for case in cases
-        ],
         "implementations": list(entries),
     }
     _write_json(folder / "problem.json", document)
+    decisions = {lowered.digest: [astuple(d) for d in each.decisions] for lowered, each in codes.items()}
+    (folder / DECISIONS).write_bytes(gzip.compress(json.dumps(decisions).encode()))
     return len(codes)
 
 
@@ -153,7 +156,6 @@ def _entry(folder: Path, device: GpuDevice, lowered: Lowered, each: Batched) -> 
             {"name": s.tensor.name, "nbytes": s.tensor.nbytes, "is_zeroed": s.is_zeroed}
             for s in each.program.scratch
         ],
-        "decisions": [asdict(decision) for decision in each.decisions],
     }  # fmt: skip
 
 

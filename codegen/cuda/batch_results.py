@@ -6,6 +6,7 @@ wrong. A last line that was cut off is left out: the batch goes on there. Nothin
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from spacedsl.codegen.cuda.batch import code_path
+from spacedsl.codegen.cuda.batch import DECISIONS, code_path
 from spacedsl.codegen.timing import summarise
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
@@ -69,7 +70,6 @@ class Entry(_Read):
     digest: str
     predicted_ns: float
     bound_ns: float
-    decisions: tuple[Decision, ...]
 
 
 class _Problem(_Read):
@@ -114,6 +114,16 @@ class ProblemResults:
 
     def code(self, digest: str) -> str:
         return (self.folder / code_path(digest)).read_text(encoding="utf-8")
+
+    def decisions(self) -> dict[str, tuple[Decision, ...]]:
+        """What each implementation is made of, by its digest."""
+        text = gzip.decompress((self.folder / DECISIONS).read_bytes())
+        return {
+            digest: tuple(
+                Decision(choice, tuple(objects), tuple(values)) for choice, objects, values in made_of
+            )
+            for digest, made_of in json.loads(text).items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,14 +100,30 @@ def _least_ns(stopwatch: Stopwatch, launches: list[Launch]) -> float:
 # ---- One problem ---------------------------------------------------------------------------------------
 
 
+def make_cases(folder: Path) -> None:
+    """The test cases of a problem that came without them; raises `CasesError`."""
+    command = [sys.executable, "-m", "spacedsl.codegen.cuda.batch_cases", str(folder)]
+    ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if ran.returncode:
+        last = ran.stderr.strip().rpartition("\n")[2]
+        raise CasesError(f"{folder.name} came without test cases, which need spacedsl here: {last}")
+
+
+class CasesError(Exception):
+    """There is nothing to check with."""
+
+
 class Arena:
     """The arrays of a problem on the device, with guards around them that nothing may write to."""
 
     def __init__(self, device: Device, folder: Path) -> None:
         self.device, self.folder = device, folder
         self.problem: dict[str, Any] = json.loads((folder / "problem.json").read_text())
-        with np.load(folder / "cases.npz") as cases:
-            self.cases: dict[str, Array] = dict(cases)
+        if not (folder / "cases.json").exists():
+            make_cases(folder)
+        self.cases: list[dict[str, Any]] = json.loads((folder / "cases.json").read_text())
+        with np.load(folder / "cases.npz") as arrays:
+            self.arrays: dict[str, Array] = dict(arrays)
         self.sizes = {t["name"]: int(t["nbytes"]) for t in self.problem["tensors"]}
         self.addresses = {name: self._guarded(nbytes) for name, nbytes in self.sizes.items()}
         self.scratch: dict[str, tuple[int, int]] = {}
@@ -132,7 +148,7 @@ class Arena:
         for name, address, nbytes in self._arrays():
             for end in (address - GUARD_BYTES, address + nbytes):
                 self.device.fill(end, GUARD, GUARD_BYTES)
-            if name in self.sizes and (array := self.cases.get(f"{case}/in/{name}")) is not None:
+            if name in self.sizes and (array := self.arrays.get(f"{case}/in/{name}")) is not None:
                 self.device.upload(address, array)
             elif name in self.sizes:
                 self.device.fill(address, 0xFF, nbytes)
@@ -145,9 +161,9 @@ class Arena:
 
     def wrong(self, case: int) -> str:
         """What is wrong with the outputs, or with what lies around an array; empty where nothing is."""
-        about = self.problem["cases"][case]
+        about = self.cases[case]
         for tensor in self.problem["tensors"]:
-            expected = self.cases.get(f"{case}/out/{tensor['name']}")
+            expected = self.arrays.get(f"{case}/out/{tensor['name']}")
             if expected is None:
                 continue
             found = np.empty_like(expected)
@@ -243,7 +259,7 @@ class Implementation:
 def measure(arena: Arena, entry: dict[str, Any]) -> dict[str, Any]:
     """Checked on all test cases, then timed on the first one, warm and cold, and checked once more."""
     implementation = Implementation(arena, entry)
-    cases = arena.problem["cases"]
+    cases = arena.cases
     for case in reversed(range(len(cases))):
         arena.enter(case)
         for launch in implementation.prepared(cases[case]["parameters"]):
@@ -280,7 +296,7 @@ def work(folder: Path) -> None:
             wanted = f"the batch is for {batch['device']}, {batch['compute_capability']}"
             raise DeviceError(f"{is_of}, and {wanted}")
         arena = Arena(device, folder)
-    except (DeviceError, MemoryError) as error:
+    except (DeviceError, CasesError, MemoryError) as error:
         _say(answers, {"message": str(error)})
         return
     about = {"name": device.name, "compute_capability": device.compute_capability, "driver": device.driver,

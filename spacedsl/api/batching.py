@@ -15,6 +15,7 @@ from spacedsl.api.problem import ChangedError, Listener, Preparing, Problem, Unk
 from spacedsl.api.replaying import recorded_implementation
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.batch import Batched, BatchedProblem, write_batch
+from spacedsl.codegen.cuda.batch_results import RESULTS
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import is_target, version
 from spacedsl.codegen.cuda.printer import print_cuda
@@ -57,14 +58,18 @@ def batch(
     *,
     top: int = DEFAULT_TOP,
     seed: int = 0,
+    has_cases: bool = True,
     on_event: Listener = lambda event: None,
 ) -> Batch:
     """Writes a folder with the implementations of records, and, `top` of each run, those that are predicted
-    to be the fastest and have not been measured. `seed`: of the values of test cases.
+    to be the fastest and have not been measured. `seed`: of the values of test cases, which the other machine
+    makes itself without `has_cases`.
 
     Raises `UnknownNameError` for what is not for one GPU, `StoreError` where there is no run, `ChangedError`
     where the space or the generator has changed since, `EnvironmentLack`; for records what `replay` does.
     """
+    if (folder / RESULTS).exists():
+        raise UnknownNameError(f"{folder} holds results of an earlier batch: take another folder")
     gathered: dict[tuple[object, ...], _Gathered] = {}
     device: GpuDevice | None = None
     for source in sources:
@@ -89,7 +94,7 @@ def batch(
         for each in gathered.values()
         if each.implementations
     ]
-    return Batch(write_batch(folder, device, problems, seed), len(problems))
+    return Batch(write_batch(folder, device, problems, seed, has_cases=has_cases), len(problems))
 
 
 Found = tuple[Problem, list[Batched], Path | None]

@@ -120,10 +120,15 @@ def _import(results: BatchResults, problem: ProblemResults, run: Path, on_event:
         files = RunFiles(store.folder, about, kernel, target.suffix)
         of_run = store.digests()
         measured = [m for m in problem.measured if m.entry.digest in of_run]
+        decisions = problem.decisions()
         before = {m.digest: m for m in store.measurements()}
         found = [
             Measurement(
-                m.entry.digest, results.device.name, problem.outcome(m), m.entry.bound_ns, m.entry.decisions
+                m.entry.digest,
+                results.device.name,
+                problem.outcome(m),
+                m.entry.bound_ns,
+                decisions[m.entry.digest],
             )
             for m in measured
         ]

@@ -34,6 +34,13 @@ def batch(
             "--top", min=1, metavar="N", help="Of each run, so many that are predicted to be fastest."
         ),
     ] = 100,
+    cases: Annotated[
+        bool,
+        typer.Option(
+            "--cases/--no-cases",
+            help="With test cases, or without them where they are large: spacedsl then makes them there.",
+        ),
+    ] = True,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -48,7 +55,7 @@ def batch(
     for source in sources:
         if not holds_run(source):
             no_other(source)
-    found = api.batch(sources, output, top=top, on_event=lambda event: say(console, event))
+    found = api.batch(sources, output, top=top, has_cases=cases, on_event=lambda event: say(console, event))
     what = f"{counted(found.implementations, 'implementation')} of {counted(found.problems, 'kernel')}"
     console.say(
         f"{output}: {what}; there, `python run_batch.py` runs them, and here, "

@@ -104,7 +104,11 @@ def test_importing_again_changes_nothing_and_another_batch_leaves_out_what_is_kn
     again = run("import", back / "batch" / "results.jsonl")
     assert "all known before" in again.out
     assert (content(back), best_json.read_bytes()) == (before, record)
-    assert run("batch", the_run(back), "--top", 9, "-o", back / "next").code == 0
+    ran = run("batch", the_run(back), "-o", back / "batch")
+    assert ran.code == 2
+    assert "holds results of an earlier batch" in ran.err
+    assert run("batch", the_run(back), "--top", 9, "--no-cases", "-o", back / "next").code == 0
+    assert not list((back / "next").glob("*/cases*"))
     (new,) = json.loads((back / "next" / "axpy" / "problem.json").read_text())["implementations"]
     assert new["digest"] not in {line.get("digest") for line in results(back)}
 

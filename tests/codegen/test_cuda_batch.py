@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from spacedsl.codegen.cuda import batch_cases
 from spacedsl.codegen.cuda.batch import Batched, BatchedProblem, code_path, write_batch
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.implementation import CandidateImplementation
@@ -160,6 +162,16 @@ def test_without_the_right_gpu_it_is_said_so(
     assert "Traceback" not in ran.err
 
 
+def test_the_other_machine_makes_the_same_test_cases(written: Path, tmp_path: Path) -> None:
+    shutil.copy(written / "axpy" / "problem.json", tmp_path)
+    batch_cases.main(tmp_path)
+    assert (tmp_path / "cases.json").read_text() == (written / "axpy" / "cases.json").read_text()
+    with np.load(tmp_path / "cases.npz") as made, np.load(written / "axpy" / "cases.npz") as kept:
+        assert sorted(made) == sorted(kept)
+        assert all((made[name] == kept[name]).all() for name in kept)
+
+
 def test_a_batch_brings_all_that_its_runner_imports(written: Path) -> None:
     for name in ("run_batch.py", "driver.py"):
-        assert "spacedsl" not in (written / name).read_text()
+        assert "import spacedsl" not in (written / name).read_text()
+        assert "from spacedsl" not in (written / name).read_text()
