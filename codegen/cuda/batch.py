@@ -76,17 +76,15 @@ def write_batch(
         "problems": list(named),
     }
     _write_json(folder / "batch.json", document)
-    write_runner(folder)
+    for script in RUNNER:
+        write_script(Path(__file__).parent / script, folder)
     return count
 
 
-def write_runner(folder: Path) -> None:
-    """The program that runs a batch, which imports nothing of this project."""
-    for name in RUNNER:
-        text = (Path(__file__).parent / name).read_text(encoding="utf-8")
-        (folder / name).write_text(
-            text.replace(f"from {__name__.rpartition('.')[0]}.", "from "), encoding="utf-8"
-        )
+def write_script(script: Path, folder: Path) -> None:
+    """A program for the other machine, where the modules of this package lie beside it."""
+    text = script.read_text(encoding="utf-8").replace(f"from {__name__.rpartition('.')[0]}.", "from ")
+    (folder / script.name).write_text(text, encoding="utf-8")
 
 
 def _names(problems: Sequence[BatchedProblem]) -> Iterator[str]:

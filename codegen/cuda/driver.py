@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,6 +162,10 @@ class Device:
         """Queued: what goes wrong in the kernel is said by whatever waits for it."""
         self._check("cuLaunchKernel", self._library.cuLaunchKernel(*launch.packed))
 
+    def launch_all(self, launches: Iterable[Launch]) -> None:
+        for launch in launches:
+            self.launch(launch)
+
     def synchronize(self) -> None:
         self._call("cuCtxSynchronize")
 
@@ -205,22 +209,22 @@ class Stopwatch:
         self.delays = 1
         self.start, self.end = device.event(), device.event()
 
-    def samples_ns(self, launches: Sequence[Launch], *, is_cold: bool) -> list[float]:
-        """Of one call: alone after the cache was displaced, or of `CALLS` in a row after one more."""
+    def samples_ns(self, call: Callable[[], object], *, is_cold: bool) -> list[float]:
+        """Of one call, which queues work: after the cache was displaced, or of `CALLS` after one more."""
         calls = 1 if is_cold else CALLS
         began = time.monotonic()
         samples: list[float] = []
         while len(samples) < SAMPLES and (
             len(samples) < LEAST_SAMPLES or time.monotonic() - began < BUDGET_S
         ):
-            time_ns, is_late = self._sample(launches, calls, is_cold)
+            time_ns, is_late = self._sample(call, calls, is_cold)
             if is_late and self.delays < MOST_DELAYS:
                 self.delays *= 2
             else:
                 samples.append(time_ns / calls)
         return samples
 
-    def _sample(self, launches: Sequence[Launch], calls: int, is_cold: bool) -> tuple[float, bool]:
+    def _sample(self, call: Callable[[], object], calls: int, is_cold: bool) -> tuple[float, bool]:
         """Nanoseconds of all calls, and whether the device began before all of them were launched."""
         device = self.device
         for number in range(self.delays):
@@ -228,17 +232,13 @@ class Stopwatch:
         if is_cold:
             device.fill(self.flush, 0, self.flush_bytes)
         else:
-            self._call(launches)
+            call()
         device.record(self.start)
         for _ in range(calls):
-            self._call(launches)
+            call()
         device.record(self.end)
         is_late = device.has_passed(self.start)
         return device.elapsed_ns(self.start, self.end), is_late
-
-    def _call(self, launches: Sequence[Launch]) -> None:
-        for launch in launches:
-            self.device.launch(launch)
 
 
 class Clock:

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,9 +54,9 @@ def limits(device: Device, stopwatch: Stopwatch) -> dict[str, float]:
     kernel = {
         name: device.function(probes, name) for name in ("empty", "copy", "fma_f32", "fma_f64", "mma_bf16")
     }
-    empty = [device.prepare(kernel["empty"], 1, 32, 0, [])]
+    empty = device.prepare(kernel["empty"], 1, 32, 0, [])
     found = {
-        f"launch_{cache}_ns": float(np.median(stopwatch.samples_ns(empty, is_cold=cache == "cold")))
+        f"launch_{cache}_ns": _median_ns(stopwatch, empty, is_cold=cache == "cold")
         for cache in ("warm", "cold")
     }
     to, source = (device.allocate(COPIED_BYTES) for _ in range(2))
@@ -68,7 +69,7 @@ def limits(device: Device, stopwatch: Stopwatch) -> dict[str, float]:
         for per_sm in (2, 4, 8, 16)
         for threads in (256, 512, 1024)
     ]  # fmt: skip
-    found["copy_bytes_per_ns"] = 2 * COPIED_BYTES / _least_ns(stopwatch, copies)
+    found["copy_bytes_per_ns"] = 2 * COPIED_BYTES / min(_median_ns(stopwatch, each) for each in copies)
     rounds = 16
     for name, argument, operations in (
         ("fma_f32", [np.float32(0.5)], 1024 * 256),
@@ -81,7 +82,7 @@ def limits(device: Device, stopwatch: Stopwatch) -> dict[str, float]:
             )
             for per_sm in (4, 8)
         ]
-        times_ns = [float(np.median(stopwatch.samples_ns([each], is_cold=False))) for each in launches]
+        times_ns = [_median_ns(stopwatch, each) for each in launches]
         found[f"{name}_flops_per_ns"] = max(
             operations * rounds * per_sm * device.sms / time_ns
             for per_sm, time_ns in zip((4, 8), times_ns, strict=True)
@@ -93,8 +94,8 @@ def limits(device: Device, stopwatch: Stopwatch) -> dict[str, float]:
     return found
 
 
-def _least_ns(stopwatch: Stopwatch, launches: list[Launch]) -> float:
-    return min(float(np.median(stopwatch.samples_ns([each], is_cold=False))) for each in launches)
+def _median_ns(stopwatch: Stopwatch, launch: Launch, *, is_cold: bool = False) -> float:
+    return float(np.median(stopwatch.samples_ns(partial(stopwatch.device.launch, launch), is_cold=is_cold)))
 
 
 # ---- One problem ---------------------------------------------------------------------------------------
@@ -270,9 +271,10 @@ def measure(arena: Arena, entry: dict[str, Any]) -> dict[str, Any]:
             implementation.close()
             return {"failure": "wrong_result", "message": wrong}
     launches = implementation.prepared(cases[0]["parameters"])
-    warm = arena.stopwatch.samples_ns(launches, is_cold=False)
+    call = partial(arena.device.launch_all, launches)
+    warm = arena.stopwatch.samples_ns(call, is_cold=False)
     clock = arena.clock.sm_mhz()
-    cold = arena.stopwatch.samples_ns(launches, is_cold=True)
+    cold = arena.stopwatch.samples_ns(call, is_cold=True)
     wrong = arena.wrong(0)
     implementation.close()
     if wrong:

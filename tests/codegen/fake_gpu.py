@@ -37,7 +37,7 @@ static void fake_run(void (*kernel)(A...), unsigned blocks, unsigned threads, si
 def build_image(code: str, library: Path) -> bytes:
     """What the fake driver loads in place of a cubin: the kernels of the code, called by their names."""
     text = [_GRID, code, _RUN]
-    for name in _KERNEL.findall(code):
+    for name in dict.fromkeys(_KERNEL.findall(code)):
         kernel_type = f"std::make_index_sequence<fake_count({name})>()"
         text.append(
             f'extern "C" void run_{name}(unsigned b, unsigned t, size_t s, void **a) '
@@ -49,7 +49,7 @@ def build_image(code: str, library: Path) -> bytes:
 def substitute(folder: Path) -> None:
     """Twins in place of all cubins of a batch; of probes, which would take a CPU long, nothing is left."""
     with tempfile.TemporaryDirectory() as scratch:
-        for cubin in folder.glob("*/implementations/*.cubin"):
+        for cubin in folder.glob("*/**/*.cubin"):
             cubin.write_bytes(
                 build_image(cubin.with_suffix(".cu").read_text(), Path(scratch) / f"{cubin.stem}.so")
             )

@@ -1,0 +1,88 @@
+"""The product beside what a user would take instead, on a GPU that is somewhere else.
+
+    python -m benchmarks.gpu write [CASE ..] -o FOLDER [--runs DIR] [--time 2m] [--top N]
+    cd FOLDER; python run_benchmark.py          # over there
+    python -m benchmarks.gpu report FOLDER [--json FILE]
+
+`write` explores each kernel for so long, or takes the runs that lie below a folder, and puts their best into
+a batch with naive kernels and the peers. `report` says what came of it, beside what is aimed at on an H200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
+from benchmarks.gpu import folder as folders
+from benchmarks.gpu.cases import BY_NAME
+from benchmarks.gpu.folder import SkippedError
+from benchmarks.gpu.report import report, show
+from benchmarks.tables import console
+from spacedsl.diagnostics import counted
+
+
+def main() -> int:
+    options = _arguments()
+    return _write(options) if options.command == "write" else _report(options)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=(__doc__ or "").partition("\n")[0]
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    write = commands.add_parser("write", help="make the folder that goes to a machine with a GPU")
+    write.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {', '.join(BY_NAME)}; default: all")
+    write.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
+    write.add_argument("--device", default="h200", help="the GPU to explore for; default: h200")
+    write.add_argument("--runs", type=existing_folder, metavar="DIR", help="take these, explore nothing")
+    write.add_argument("--time", type=duration_s, default="2m", help="of each exploration; default: 2m")
+    write.add_argument("--top", type=positive, default=100, metavar="N", help="of each run")
+    write.add_argument("--cases-there", action="store_true", help="spacedsl makes the test cases over there")
+    made = commands.add_parser("report", help="what was measured there")
+    made.add_argument("folder", type=existing_folder, metavar="FOLDER")
+    made.add_argument("--json", type=new_file, metavar="FILE")
+    options = parser.parse_args()
+    unknown = [name for name in getattr(options, "cases", ()) if name not in BY_NAME]
+    if unknown:
+        parser.error(f"no case is called {', '.join(unknown)}; known: {', '.join(BY_NAME)}")
+    return options
+
+
+def _write(options: argparse.Namespace) -> int:
+    err = Console(stderr=True)
+    runs: list[Path] = []
+    for name in options.cases or BY_NAME:
+        case = BY_NAME[name]
+        try:
+            if options.runs is not None:
+                found = folders.runs_of(case, options.runs)
+                if not found:
+                    raise SkippedError(f"there is no run of it below {options.runs}")
+                runs += found
+            else:
+                err.print(f"{name}: exploring for {options.time:.0f} s", highlight=False)
+                place = options.output / "runs"
+                runs.append(folders.explore(case, options.device, place, options.time, err.print))
+        except SkippedError as error:
+            err.print(f"{name} is skipped: {error}", highlight=False)
+    written = folders.write(options.output, runs, options.top, has_cases=not options.cases_there)
+    what = f"{counted(written.implementations, 'implementation')} of {counted(written.problems, 'kernel')}"
+    err.print(f"{options.output}: {what}; there, `python run_benchmark.py` measures them", highlight=False)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    made = report(options.folder)
+    if options.json is not None:
+        options.json.write_text(json.dumps(made.as_document(), indent=2) + "\n", encoding="utf-8")
+    show(made, console())
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)

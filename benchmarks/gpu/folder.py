@@ -1,0 +1,98 @@
+"""The folder that goes to a machine with a GPU: runs of each case, naive kernels, and what measures them.
+
+In: cases, and how long to explore each, or runs that are there already. Out: a folder; `run_benchmark.py` in
+it is the one command.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from benchmarks import LIBRARY
+from benchmarks.gpu.cases import Case
+from spacedsl import api
+from spacedsl.codegen.cuda.batch import write_script
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.search.store import Store, StoreError
+
+HERE = Path(__file__).parent
+THREADS = 256
+BY_ROWS = ("softmax",)
+"""Of these, the naive kernel has a thread for each row of the result."""
+
+
+class SkippedError(Exception):
+    """A case that cannot be explored; the message says why."""
+
+
+def kernel_of(case: Case) -> KernelFile:
+    return load_kernel(LIBRARY / f"{case.kernel}.yaml", case.sizes)
+
+
+def explore(case: Case, device: str, runs: Path, time_s: float, say: Callable[[str], None]) -> Path:
+    """A run of the case, from nothing."""
+
+    def listen(event: object) -> None:
+        if isinstance(event, api.Preparing):
+            say(event.activity)
+
+    try:
+        result = api.explore(
+            kernel_of(case), target="cuda", device=device, time_s=time_s, runs=runs, on_event=listen
+        )
+    except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
+        raise SkippedError(str(error)) from None
+    return result.run
+
+
+def runs_of(case: Case, folder: Path) -> list[Path]:
+    """All runs for a GPU below a folder that are of this kernel in these sizes."""
+    kernel, found = kernel_of(case), []
+    for path in sorted(folder.rglob("run.sqlite")):
+        try:
+            with Store.open(path.parent, read_only=True) as store:
+                about = store.about()
+        except StoreError:
+            continue
+        if (about.target, about.kernel, about.sizes) == ("cuda", kernel.name, dict(kernel.sizes)):
+            found.append(path.parent)
+    return found
+
+
+def write(folder: Path, runs: Sequence[Path], top: int, *, has_cases: bool) -> api.Batch:
+    """Writes the folder; raises as `api.batch` does."""
+    written = api.batch(runs, folder, top=top, has_cases=has_cases)
+    batch = json.loads((folder / "batch.json").read_text())
+    for name in batch["problems"]:
+        add_naive(folder / name, batch["compute_capability"])
+    write_script(HERE / "run_benchmark.py", folder)
+    return written
+
+
+def add_naive(folder: Path, compute_capability: str) -> None:
+    """The naive kernel of a problem, as an implementation that its runner can measure."""
+    problem = json.loads((folder / "problem.json").read_text())
+    code = naive_code(problem["kernel"], problem["sizes"].items())
+    (folder / "naive.cubin").write_bytes(compile_cubin(code, compute_capability).code)
+    (folder / "naive.cu").write_text(code)
+    shape = problem["tensors"][-1]["shape"]
+    threads = shape[0] if problem["kernel"] in BY_ROWS else math.prod(shape)
+    launch = {
+        "name": "naive",
+        "blocks": -(-threads // THREADS),
+        "threads": THREADS,
+        "shared": 0,
+        "arguments": [*(t["name"] for t in problem["tensors"]), *problem["parameters"]],
+    }
+    entry = {"cubin": "naive.cubin", "launches": [launch], "scratch": []}
+    (folder / "naive.json").write_text(json.dumps(entry) + "\n")
+
+
+def naive_code(kernel: str, sizes: Iterable[tuple[str, int]]) -> str:
+    macros = [f"#define KERNEL_{kernel}", *(f"#define SIZE_{name} {size}" for name, size in sizes)]
+    return "\n".join([*macros, (HERE / "naive.cu").read_text()])
