@@ -30,9 +30,9 @@ from spacedsl.codegen.start_peaks import POOL_SOURCE, START_SOURCE, measure_star
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.device import CpuDevice, MemoryLevel, load_device
 
-_HEADER = """\
+_HEADER = f"""\
 Measured here by `spacedsl device characterize`. Rates are the best of many samples and raised by a margin
-({core} for one core, {shared} for what cores share): bounds must not be above what is possible."""
+({CORE_MARGIN} for one core, {SHARED_MARGIN} for what cores share): no bound is above what is possible."""
 
 MOST_RAISED = 2.0
 """A machine that others kept busy while it was measured may be so many times as fast as its description."""
@@ -76,7 +76,7 @@ def characterize(
         measured = _measure(progress)
     device = measured.device if known is None else faster(measured.device, known)
     try:
-        _write(device, path)
+        write_description(device, path, _HEADER)
     except OSError as error:
         warn(
             f"the description of this machine is used but not kept, since {path} cannot be written "
@@ -135,7 +135,7 @@ def raise_peaks(device: CpuDevice, factor: float) -> bool:
     if known is None or known.name != device.name or factor > MOST_RAISED:
         return False
     try:
-        _write(faster(_times(device, factor), known), path)
+        write_description(faster(_times(device, factor), known), path, _HEADER)
     except OSError:
         return False
     return True
@@ -252,13 +252,12 @@ def _pass(
     )
 
 
-def _write(device: CpuDevice, path: Path) -> None:
+def write_description(device: BaseModel, path: Path, header: str) -> None:
     """Whole or not at all: another process may read at the same time."""
     yaml = YAML()
     yaml.default_flow_style = None
     yaml.width = 160
     text = io.StringIO()
-    header = _HEADER.format(core=CORE_MARGIN, shared=SHARED_MARGIN)
     text.write("".join(f"# {line}\n" for line in header.splitlines()))
     yaml.dump(device.model_dump(mode="json"), text)
     path.parent.mkdir(parents=True, exist_ok=True)

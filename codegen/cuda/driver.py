@@ -61,9 +61,9 @@ class Device:
     Addresses are plain integers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, library: str = "libcuda.so.1") -> None:
         try:
-            self._library = ctypes.CDLL("libcuda.so.1")
+            self._library = ctypes.CDLL(library)
         except OSError as error:
             raise DeviceError(f"there is no driver: {error}") from None
         self._call("cuInit", 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spacedsl import kernels
 from spacedsl.api.batching import Batch, batch
+from spacedsl.api.characterizing import GpuCharacterization, characterize_gpu
 from spacedsl.api.explaining import Answer, explain
 from spacedsl.api.exploration import explore, resume
 from spacedsl.api.importing import Imported, import_results
@@ -31,7 +32,13 @@ from spacedsl.api.problem import (
 from spacedsl.api.replaying import Replay, emit, load, replay
 from spacedsl.api.results import Best, Result
 from spacedsl.api.solving import Solution, Unmeasured, pose_unmeasured, solve
-from spacedsl.codegen.characterize import Characterization, characterize, devices_folder, local_device
+from spacedsl.codegen.characterize import (
+    Characterization,
+    characterize,
+    devices_folder,
+    local_device,
+    write_description,
+)
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import TooLargeError
 from spacedsl.kernels.device import load_any_device, load_device
@@ -43,12 +50,13 @@ from spacedsl.search.tree import ReplayError
 
 __all__ = [
     "Activity", "Answer", "Batch", "Best", "ChangedError", "Characterization", "DamagedError", "Defect",
-    "EmptySpaceError", "EnvironmentLack", "Imported", "Planned", "Preparing", "Replay", "ReplayError",
-    "Result", "SizeOverrideError",
+    "EmptySpaceError", "EnvironmentLack", "GpuCharacterization", "Imported", "Planned",
+    "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
-    "UnverifiedError", "Waiting", "Warned", "batch", "characterize",
+    "UnverifiedError", "Waiting", "Warned", "batch", "characterize", "characterize_gpu",
     "device_files", "emit", "explain", "explore", "import_results", "load", "load_any_device", "load_device",
     "load_kernel", "load_space", "local_device", "pose_unmeasured", "replay", "resume", "solve",
+    "write_description",
 ]  # fmt: skip
 
 

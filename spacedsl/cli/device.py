@@ -54,11 +54,35 @@ UNSTABLE = 0.05
 """Figures that differ by more between two measurements are shown."""
 
 
-def characterize(json: Json = False, verbose: Verbose = False, quiet: Quiet = False) -> ExitCode:
-    """Measure this machine again, twice: arithmetic, loads and stores, caches, memory, threads."""
+def characterize(
+    target: Annotated[
+        str, typer.Option("--target", metavar="cpu|cuda", help="What is measured: the CPU, or a GPU.")
+    ] = "cpu",
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="NAME|FILE", help="The description that a GPU is compared with."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Its description, with what was better."),
+    ] = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Measure this machine again, twice: arithmetic, loads and stores, caches, memory, threads.
+
+    Of a GPU (--target cuda): latencies, what each level of memory gives, what a launch costs.
+    """
     from spacedsl.api import characterize as measure
 
     console = Console.of(verbose=verbose, quiet=quiet)
+    if target not in ("cpu", "cuda"):
+        raise CommandError(f"no target is called `{target}`", hint="known: cpu, cuda")
+    if target == "cuda":
+        return _characterize_gpu(console, device, output, json=json)
+    if device is not None or output is not None:
+        raise CommandError("the description of a CPU is always this one's", hint="--target cuda: a GPU's")
     found = measure(progress=console.say, warn=console.warn)
     figures = list(both(found.first, found.second))
     if json:
@@ -68,6 +92,33 @@ def characterize(json: Json = False, verbose: Verbose = False, quiet: Quiet = Fa
         return ExitCode.OK
     shown = figures if verbose else [f for f in figures if f.difference > UNSTABLE]
     console.data("\n".join((*described(found.device), *_stability(figures, shown))))
+    return ExitCode.OK
+
+
+def _characterize_gpu(console: Console, name: str | None, output: Path | None, *, json: bool) -> ExitCode:
+    from spacedsl.api import characterize_gpu, write_description
+
+    found = characterize_gpu(name, console.say)
+    if output is not None:
+        header = (
+            f"{found.described.name}, where {found.name} was better as measured: the least latencies, the "
+        )
+        write_description(found.improved, output, f"{header}greatest rates.")
+        console.say(f"{output}: written")
+    if json:
+        rows = [
+            {"figure": f.name, "described": f.described, "measured": f.measured, "is_better": f.is_better}
+            for f in found.figures
+        ]
+        console.document(
+            {"schema": 1, "device": found.name, "described": found.described.name, "measured": rows}
+        )
+        return ExitCode.OK
+    console.data(f"{found.name} beside the description of {found.described.name}")
+    console.data(f"  {'':24} {'described':>12} {'measured':>12}")
+    for f in found.figures:
+        better = "  better than its description: bounds are too high" if f.is_better else ""
+        console.data(f"  {f.name:24} {f.described:12.4g} {f.measured:12.4g}{better}")
     return ExitCode.OK
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from spacedsl.codegen.cuda import characterize
+from spacedsl.codegen.cuda.driver import Device
 from tests.cli.conftest import ROOT
 from tests.cli.running import run
 
@@ -59,6 +63,15 @@ def test_what_a_gpu_is_like_is_shown() -> None:
     assert ran.code == 0
     assert "NVIDIA Quadro K4000: 4 SMs of compute capability 3.0 at 0.81 GHz, 1.2 TFLOP/s of f32" in ran.out
     assert "NVIDIA H200 SXM 141 GB  (gpu, 132 SMs)" in run("device", "list").out
+
+
+def test_a_gpu_is_measured_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(characterize, "Device", lambda: Device("libcuda-that-is-not-there.so"))
+    ran = run("device", "characterize", "--target", "cuda")
+    assert ran.code == 5
+    assert "there is no GPU to measure here" in ran.err
+    assert run("device", "characterize", "--device", "h100").code == 2
+    assert run("device", "characterize", "--target", "gpu").code == 2
 
 
 def test_the_bound_of_a_gpu_is_explained() -> None:
