@@ -16,18 +16,24 @@ from spacedsl.api.problem import (
     Listener,
     Preparing,
     Problem,
+    UnknownNameError,
     UnverifiedError,
     generator_digest,
     pose,
 )
 from spacedsl.api.targets import TARGETS
+from spacedsl.codegen.cuda.launcher import print_launcher
+from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.native import Function, build_function
+from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Lowered, Outcome
+from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import check_kernel
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
@@ -85,7 +91,7 @@ def replay(path: Path | str, *, on_event: Listener = lambda event: None) -> Repl
         return Replay(recorded, None, None, changes, str(error))
     if isinstance(lowered, Outcome):
         if isinstance(recorded, MeasuredRecord):
-            raise _no_code(Path(path), lowered)
+            raise _no_code(Path(path), lowered.message)
         return Replay(recorded, None, lowered, changes)
     on_event(Preparing("building, checking and measuring"))
     evaluator.open()
@@ -119,6 +125,22 @@ def emit(path: Path | str) -> str:
     return _rebuilt(record.read(Path(path)), Path(path))[1].code
 
 
+def emit_launcher(path: Path | str) -> str:
+    """A module of Python that calls the implementation of a record for a GPU; raises as `replay` does."""
+    recorded = record.read(Path(path))
+    if recorded.target != "cuda":
+        raise UnknownNameError(
+            f"{path}: only code for a GPU has a launcher; `spacedsl.load` calls the others"
+        )
+    problem, candidate = recorded_implementation(recorded, Path(path))
+    assert isinstance(problem.device, GpuDevice)
+    try:
+        program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
+    except (LoweringError, VerificationError) as error:
+        raise _no_code(Path(path), str(error)) from None
+    return print_launcher(program, problem.device.compute_capability)
+
+
 def recorded_implementation(recorded: Record, path: Path) -> tuple[Problem, Candidate]:
     """The problem of a record, and its decisions; raises as `replay` does."""
     problem = _posed(recorded, path, lambda event: None)
@@ -130,7 +152,7 @@ def _rebuilt(recorded: Record, path: Path) -> tuple[Problem, Lowered]:
     evaluator = TARGETS[recorded.target].evaluator(problem.kernel, problem.device, lambda event: None)
     lowered = evaluator.lower(candidate)
     if isinstance(lowered, Outcome):
-        raise _no_code(path, lowered)
+        raise _no_code(path, lowered.message)
     return problem, lowered
 
 
@@ -154,8 +176,8 @@ def _recorded_candidate(recorded: Record, path: Path, problem: Problem) -> Candi
     return candidate
 
 
-def _no_code(path: Path, outcome: Outcome) -> ChangedError:
-    return ChangedError(f"{path}: no code can be made of its decisions: {outcome.message}")
+def _no_code(path: Path, message: str) -> ChangedError:
+    return ChangedError(f"{path}: no code can be made of its decisions: {message}")
 
 
 def _changes(recorded: Record, problem: Problem) -> tuple[str, ...]:

@@ -62,6 +62,14 @@ def emit(
     target: Annotated[
         str | None, typer.Option("--target", metavar="c|cuda", help="The language that is expected.")
     ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="cpp|python",
+            help="What calls kernels of a GPU: the function in the file itself, or PyCUDA.",
+        ),
+    ] = "cpp",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of to stdout.")
     ] = None,
@@ -75,11 +83,13 @@ def emit(
     console = Console.of(verbose=verbose, quiet=quiet)
     if target not in (None, "c", "cuda"):
         raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c, cuda")
+    if host not in ("cpp", "python"):
+        raise CommandError(f"`{host}` is nothing that calls kernels", hint="known: cpp, python")
     no_other(decisions)
     language = {"cpu": "c"}.get(made_for := read(decisions).target, made_for)
     if target not in (None, language):
         raise CommandError(f"{decisions}: an implementation in {language}, and not in {target}")
-    code = api.emit(decisions)
+    code = api.emit(decisions) if host == "cpp" else api.emit_launcher(decisions)
     if output is None:
         console.data(code)
     else:

@@ -30,6 +30,9 @@ def test_what_is_found_is_predicted_checked_and_kept(tmp_path: Path, machine: Pa
     assert (document["identical"], document["verified"]) == (True, True)
     emitted = run("emit", best.with_name("best.json"))
     assert emitted.out.rstrip() == best.read_text().rstrip()
+    launcher = run("emit", best.with_name("best.json"), "--host", "python").out
+    assert "def matmul(A, B):" in launcher
+    assert best.read_text() in launcher
     written = run("batch", best.with_name("best.json"), "-o", tmp_path / "batch")
     assert written.code == 0, written.err
     assert "1 implementation of 1 kernel;" in written.err

@@ -55,7 +55,7 @@ def test_the_document_of_a_run_has_the_agreed_keys(explored: Run) -> None:
     assert document["evaluations"] == document["valid"] + sum(document["failures"].values()) == 3
     best = document["best"]
     assert set(best) == {
-        "time_ns", "time_ci_ns", "is_predicted", "bound_ns", "code", "decisions", "verified"
+        "time_ns", "time_ci_ns", "is_predicted", "measured_on", "bound_ns", "code", "decisions", "verified"
     }  # fmt: skip
     assert best["is_predicted"] is False
     assert best["time_ci_ns"][0] <= best["time_ns"] <= best["time_ci_ns"][1]
