@@ -98,7 +98,10 @@ def measure_peers(name: str) -> Iterator[dict[str, Any]]:
     if not torch.cuda.is_available():
         yield {"peer": "torch", "failure": "absent", "message": "this torch sees no GPU"}
         return
-    yield from torch_peers(arena, torch)
+    try:
+        yield from torch_peers(arena, torch)
+    except (RuntimeError, TypeError) as error:
+        yield {"peer": "torch", "failure": "crash", "message": str(error).partition("\n")[0]}
 
 
 def work(name: str) -> int:

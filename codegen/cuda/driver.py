@@ -10,6 +10,7 @@ Names and numbers of the driver's interface are those of `cuda.h` (CUDA 13) and 
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -209,13 +210,18 @@ class Stopwatch:
         self.delays = 1
         self.start, self.end = device.event(), device.event()
 
-    def samples_ns(self, call: Callable[[], object], *, is_cold: bool) -> list[float]:
-        """Of one call, which queues work: after the cache was displaced, or of `CALLS` after one more."""
+    def samples_ns(
+        self, call: Callable[[], object], *, is_cold: bool, enough_ns: float = math.inf
+    ) -> list[float]:
+        """Of one call, which queues work: after the cache was displaced, or of `CALLS` after one more.
+
+        Where even the least of the first samples is above `enough_ns`, they are all.
+        """
         calls = 1 if is_cold else CALLS
         began = time.monotonic()
         samples: list[float] = []
-        while len(samples) < SAMPLES and (
-            len(samples) < LEAST_SAMPLES or time.monotonic() - began < BUDGET_S
+        while len(samples) < LEAST_SAMPLES or (
+            len(samples) < SAMPLES and min(samples) < enough_ns and time.monotonic() - began < BUDGET_S
         ):
             time_ns, is_late = self._sample(call, calls, is_cold)
             if is_late and self.delays < MOST_DELAYS:

@@ -25,7 +25,7 @@ from tests.codegen.grids import device, random_candidates, space_of
 from tests.codegen.kernels import axpy
 
 COUNT = 7
-LIMIT_S = 3
+LIMIT_S = 5
 
 
 def problem(kernel: KernelFile, count: int) -> BatchedProblem:

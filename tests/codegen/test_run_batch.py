@@ -86,6 +86,12 @@ def test_a_sample_that_waited_for_the_host_is_thrown_away(is_cold: bool) -> None
     assert device.samples[-1][4:] == [*warming, "event", *call * calls, "event"]
 
 
+@pytest.mark.parametrize(("enough_ns", "samples"), [(99.0, driver.LEAST_SAMPLES), (101.0, driver.SAMPLES)])
+def test_of_what_is_clearly_slow_few_samples_are_enough(enough_ns: float, samples: int) -> None:
+    watch = driver.Stopwatch(cast("Any", SlowHost(delays=0)))
+    assert watch.samples_ns(lambda: None, is_cold=False, enough_ns=enough_ns) == [100.0] * samples
+
+
 def test_the_probes_do_what_their_rates_say(tmp_path: Path) -> None:
     image = tmp_path / "probes.so"
     image.write_bytes(build_image(PROBES.read_text(), tmp_path / "built.so"))
