@@ -86,7 +86,7 @@ def batch(
         raise UnknownNameError("a batch of no implementations: all have been measured, or none was right")
     if not is_target(device.compute_capability):
         raise EnvironmentLack(f"{version()} no longer knows the architecture of {device.name}")
-    for each in gathered.values():
+    for each in gathered.values() if has_cases else ():
         check_memory(each.kernel, 0)
     on_event(Preparing("compiling"))
     problems = [
