@@ -14,13 +14,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spacedsl.codegen.cuda.driver import Array, Device, DeviceError
-from spacedsl.codegen.cuda.run_batch import HERE, Arena, CasesError, measure
+from spacedsl.codegen.cuda.measuring import Arena, CasesError, measure
 
+HERE = Path(__file__).resolve().parent
 PEERS = HERE / "peers.jsonl"
 LIMIT_S = 600.0
 """Of all peers of a problem."""

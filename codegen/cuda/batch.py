@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from spacedsl.codegen import processor
+from spacedsl.codegen.build import BuildError
 from spacedsl.codegen.cuda.batch_cases import write_cases
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
@@ -30,7 +31,7 @@ from spacedsl.kernels.kernel_file import KernelFile
 PROBES = Path(__file__).parent / "probes.cu"
 DECISIONS = "decisions.json.gz"
 """What each implementation is made of, by its digest: much text, which only `import` reads."""
-RUNNER = ("run_batch.py", "driver.py")
+RUNNER = ("run_batch.py", "measuring.py", "driver.py")
 """What runs on the other machine; the first is called."""
 
 
@@ -53,17 +54,25 @@ class BatchedProblem:
     runs: tuple[Path, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many implementations a folder holds, and how many the compiler refused: they are left out."""
+
+    implementations: int
+    refused: int
+
+
 def write_batch(
     folder: Path, device: GpuDevice, problems: Sequence[BatchedProblem], seed: int, *, has_cases: bool = True
-) -> int:
-    """Fills a folder, which may be there already; how many implementations it holds, each code once.
+) -> Written:
+    """Fills a folder, which may be there already, with each code once.
 
     `seed`: of the values of the test cases; without `has_cases`, the other machine makes them. Raises
-    `BuildError` for code that the compiler refuses, `NotFiniteError`, `OSError`.
+    `NotFiniteError`, `OSError`.
     """
     named = dict(zip(_names(problems), problems, strict=True))
     with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
-        count = sum(_write(folder / n, device, p, seed, compilers) for n, p in named.items())
+        written = [_write(folder / n, device, p, seed, compilers) for n, p in named.items()]
     if has_cases:
         for name, problem in named.items():
             write_cases(folder / name, problem.kernel, seed)
@@ -78,7 +87,7 @@ def write_batch(
     _write_json(folder / "batch.json", document)
     for script in RUNNER:
         write_script(Path(__file__).parent / script, folder)
-    return count
+    return Written(sum(w.implementations for w in written), sum(w.refused for w in written))
 
 
 def write_script(script: Path, folder: Path) -> None:
@@ -98,7 +107,7 @@ def _names(problems: Sequence[BatchedProblem]) -> Iterator[str]:
 
 def _write(
     folder: Path, device: GpuDevice, problem: BatchedProblem, seed: int, compilers: ThreadPoolExecutor
-) -> int:
+) -> Written:
     """The folder of one problem."""
     kernel, place = problem.kernel, folder / "implementations"
     if (folder / "problem.json").exists():  # what an earlier batch left there
@@ -106,7 +115,8 @@ def _write(
         (folder / "cases.json").unlink(missing_ok=True)
     place.mkdir(parents=True, exist_ok=True)
     codes = {Lowered.of(print_cuda(each.program)): each for each in problem.implementations}
-    entries = compilers.map(lambda item: _entry(folder, device, *item), codes.items())
+    found = compilers.map(lambda item: _entry(folder, device, *item), codes.items())
+    entries = [entry for entry in found if entry is not None]
     document = {
         "kernel": kernel.name,
         "kernel_path": str(kernel.path),
@@ -126,17 +136,21 @@ def _write(
             for t in kernel.backbone.tensors
         ],
         "parameters": {p.name: p.dtype.label for p in kernel.backbone.parameters},
-        "implementations": list(entries),
+        "implementations": entries,
     }
     _write_json(folder / "problem.json", document)
     decisions = {lowered.digest: [astuple(d) for d in each.decisions] for lowered, each in codes.items()}
     (folder / DECISIONS).write_bytes(gzip.compress(json.dumps(decisions).encode()))
-    return len(codes)
+    return Written(len(entries), len(codes) - len(entries))
 
 
-def _entry(folder: Path, device: GpuDevice, lowered: Lowered, each: Batched) -> Mapping[str, Any]:
+def _entry(folder: Path, device: GpuDevice, lowered: Lowered, each: Batched) -> Mapping[str, Any] | None:
+    """None for code that the compiler refuses: a search does not compile what is clearly slow."""
     place = code_path(lowered.digest)
-    cubin = compile_cubin(lowered.code, device.compute_capability)
+    try:
+        cubin = compile_cubin(lowered.code, device.compute_capability)
+    except BuildError:
+        return None
     (folder / place).write_text(lowered.code, encoding="utf-8")
     (folder / place.with_suffix(".cubin")).write_bytes(cubin.code)
     return {

@@ -41,6 +41,8 @@ class Batch:
 
     implementations: int
     problems: int
+    refused: int
+    """Implementations that are left out, since the compiler takes them for no code of this GPU."""
 
 
 @dataclass(slots=True)
@@ -94,7 +96,8 @@ def batch(
         for each in gathered.values()
         if each.implementations
     ]
-    return Batch(write_batch(folder, device, problems, seed, has_cases=has_cases), len(problems))
+    written = write_batch(folder, device, problems, seed, has_cases=has_cases)
+    return Batch(written.implementations, len(problems), written.refused)
 
 
 Found = tuple[Problem, list[Batched], Path | None]

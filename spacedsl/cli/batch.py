@@ -56,6 +56,8 @@ def batch(
         if not holds_run(source):
             no_other(source)
     found = api.batch(sources, output, top=top, has_cases=cases, on_event=lambda event: say(console, event))
+    if found.refused:
+        console.warn(f"{counted(found.refused, 'implementation')} left out, which the compiler refuses")
     what = f"{counted(found.implementations, 'implementation')} of {counted(found.problems, 'kernel')}"
     console.say(
         f"{output}: {what}; there, `python run_batch.py` runs them, and here, "

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.gpu.cases import BY_NAME, CASES, COPY, NAIVE, TORCH, Aim, Case
 from benchmarks.gpu.folder import HERE, add_naive, kernel_of
 from benchmarks.gpu.report import report
-from spacedsl.codegen.cuda.batch import BatchedProblem, write_batch, write_script
+from spacedsl.codegen.cuda.batch import BatchedProblem, Written, write_batch, write_script
 from tests.codegen.fake_gpu import environment, substitute
 from tests.codegen.grids import device
 from tests.codegen.test_cuda_batch import problem
@@ -52,7 +52,9 @@ def test_a_product_has_two_operations_for_each_multiply_add(case: Case) -> None:
 def test_naive_kernels_are_right_and_what_is_missing_is_said(tmp_path: Path) -> None:
     assert {case.kernel for case in CASES} == SIZES.keys()
     folder = tmp_path / "batch"
-    assert write_batch(folder, device(), [BatchedProblem(kernel_of(case), (), ()) for case in SMALL], 5) == 0
+    assert write_batch(
+        folder, device(), [BatchedProblem(kernel_of(case), (), ()) for case in SMALL], 5
+    ) == Written(0, 0)
     for name in SIZES:
         add_naive(folder / name, "9.0")
     write_script(HERE / "run_benchmark.py", folder)

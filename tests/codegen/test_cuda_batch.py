@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cuda import batch_cases
-from spacedsl.codegen.cuda.batch import Batched, BatchedProblem, code_path, write_batch
+from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.cuda import batch, batch_cases
+from spacedsl.codegen.cuda.batch import RUNNER, Batched, BatchedProblem, Written, code_path, write_batch
 from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.cuda.nvrtc import Cubin
 from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
@@ -40,7 +42,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A batch of two problems, as it goes to another machine."""
     folder = tmp_path_factory.mktemp("batch")
     problems = [problem(axpy(256, "{i: [[4, 8], [2, 4]]}"), COUNT), problem(axpy(64, "{i: [[4], [2]]}"), 1)]
-    assert write_batch(folder, device(), problems, seed=3) == COUNT + 1
+    assert write_batch(folder, device(), problems, seed=3) == Written(COUNT + 1, 0)
     return folder
 
 
@@ -162,6 +164,22 @@ def test_without_the_right_gpu_it_is_said_so(
     assert "Traceback" not in ran.err
 
 
+def test_what_the_compiler_refuses_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def compile_cubin(code: str, compute_capability: str) -> Cubin:
+        compiled.append(code)
+        if len(compiled) == 1:
+            raise BuildError("no code for this GPU")
+        return Cubin(b"", {})
+
+    monkeypatch.setattr(batch, "compile_cubin", compile_cubin)
+    problems = [problem(axpy(64, "{i: [[4], [2]]}"), 3)]
+    assert write_batch(tmp_path, device(), problems, seed=3, has_cases=False) == Written(2, 1)
+    left = json.loads((tmp_path / "axpy" / "problem.json").read_text())["implementations"]
+    assert len(left) == 2
+
+
 def test_the_other_machine_makes_the_same_test_cases(written: Path, tmp_path: Path) -> None:
     shutil.copy(written / "axpy" / "problem.json", tmp_path)
     batch_cases.main(tmp_path)
@@ -172,6 +190,6 @@ def test_the_other_machine_makes_the_same_test_cases(written: Path, tmp_path: Pa
 
 
 def test_a_batch_brings_all_that_its_runner_imports(written: Path) -> None:
-    for name in ("run_batch.py", "driver.py"):
+    for name in RUNNER:
         assert "import spacedsl" not in (written / name).read_text()
         assert "from spacedsl" not in (written / name).read_text()

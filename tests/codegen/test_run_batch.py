@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cuda import driver, run_batch
+from spacedsl.codegen.cuda import driver, measuring
 from spacedsl.codegen.cuda.batch import PROBES
 from spacedsl.kernels.formats import elements
 from spacedsl.kernels.linalg.tensors import DType
@@ -23,23 +23,23 @@ CASE = {"tolerances": {"C": 0.25}}
 def test_the_one_element_that_is_off_is_found(
     shape: tuple[int, ...], dtype: DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_batch, "CHUNK", 4)
+    monkeypatch.setattr(measuring, "CHUNK", 4)
     tensor = {"name": "C", "dtype": dtype.label}
     values = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
     wrong = values.copy()
     at = tuple(extent - 1 for extent in shape)
     wrong[at] += 1.0
     right, off = (elements(dtype, array) for array in (values, wrong))
-    assert run_batch._difference(right, right, CASE, tensor) is None
-    assert run_batch._difference(off, right, CASE, tensor) == at
+    assert measuring._difference(right, right, CASE, tensor) is None
+    assert measuring._difference(off, right, CASE, tensor) == at
 
 
 def test_what_is_no_number_is_near_to_nothing_but_itself() -> None:
     tensor, nan = {"name": "C", "dtype": "f32"}, np.float32("nan")
     some, other = np.array([nan, np.inf, 1.0], np.float32), np.array([nan, np.inf, nan], np.float32)
-    assert run_batch._difference(some, some, CASE, tensor) is None
-    assert run_batch._difference(some, other, CASE, tensor) == (2,)
-    assert run_batch._difference(other, some, CASE, tensor) == (2,)
+    assert measuring._difference(some, some, CASE, tensor) is None
+    assert measuring._difference(some, other, CASE, tensor) == (2,)
+    assert measuring._difference(other, some, CASE, tensor) == (2,)
 
 
 class SlowHost:
