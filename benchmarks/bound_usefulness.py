@@ -1,7 +1,7 @@
 """How much of a space the bound cuts before it is explored: nodes that are left, level by level.
 
     python -m benchmarks.bound_usefulness [KERNEL.yaml ..] [--record best.json ..] [--cut matmul=6.1ms ..]
-                                          [--time 60s] [--samples 0] [--ordering ORDERING ..]
+                                          [--time 60s] [--samples 0] [--ordering ORDERING ..] [--device k4000]
 
 The cut is the best time of a kernel: given, that of a record, or what an exploration of `--time` finds. A
 level is one decision with more than one valid group of values. The table shows the first level with more
@@ -10,6 +10,8 @@ reverse one, or in the orders that are given: its nodes, and the share that no b
 5.4 and 5.5 of "On the Representation of Partially Specified Implementations"). Levels up to --nodes nodes are
 counted; of a larger one, the children of a random part of the level before, and the share is an estimate with
 a standard error.
+
+`--device` names a GPU instead of this machine, or its file. Nothing is measured there: cuts are given.
 
 `--samples N` asks what a perfect bound would leave: below N random nodes that are left at that level, an
 implementation is looked for (`below.py`) that is as fast as the cut, within --tolerance. Such a node no true
@@ -21,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,13 +35,12 @@ from benchmarks.arguments import duration_s, existing_file, positive, run, short
 from benchmarks.below import Below
 from spacedsl import api, record
 from spacedsl.api.problem import Problem, pose
+from spacedsl.api.targets import TARGETS
 from spacedsl.cli.options import parse_sizes
-from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.descent import Bounded, Descent
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
@@ -181,9 +181,10 @@ def recorded(path: Path) -> tuple[str, Best]:
 
 
 def report(kernel: KernelFile, best: Best, options: argparse.Namespace) -> None:
-    device = local_device(progress=lambda activity: print(activity, file=sys.stderr))
-    problem = pose(kernel, kernel.space, device, lambda event: None)
-    bound = CpuBound(problem.instance, device)
+    target = TARGETS["cuda" if options.device else "cpu"]
+    device = target.device(options.device, lambda event: None)
+    problem = pose(kernel, kernel.space_for(target.kind), device, lambda event: None)
+    bound = target.bound(problem.instance, device)
     root = Bounded(problem.root, bound(problem.root))
     for name, spec in _orders(options).items():
         ordering = select_ordering(problem.instance, problem.space, spec)
@@ -246,6 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         help="a name, or items; repeatable, instead of the default and the reverse one",
     )
+    parser.add_argument("--device", metavar="NAME|FILE", help="a GPU: h100")
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--tries", type=positive, default=40)
     parser.add_argument("--tolerance", type=float, default=1.05)
@@ -256,6 +258,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = sorted(known.keys() - {path.stem for path in options.kernels})
     if unknown:
         parser.error(f"there is no kernel here whose time this is: {', '.join(unknown)}")
+    missing = [path.stem for path in options.kernels if options.device and path.stem not in known]
+    if missing or (options.device and options.samples):
+        parser.error("on a GPU nothing is measured here: give --cut for each kernel, and no --samples")
     if options.samples and any(best.decisions is None for best in known.values()):
         parser.error("--samples begins with what is known: instead of --cut, give --record")
     print(
@@ -263,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{'left':>10} {'share':>18} {'factor':>7} perfect"
     )
     for path in options.kernels:
-        kernel = load_kernel(path, parse_sizes(options.size))
+        kernel = load_kernel(path, parse_sizes(options.size), "gpu" if options.device else "cpu")
         best = known.get(path.stem) or explored(kernel, options.time, options.seed)
         try:
             report(kernel, best, options)

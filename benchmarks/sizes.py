@@ -1,6 +1,6 @@
 """How many implementations spaces have, and how often random walks meet dead ends.
 
-    python -m benchmarks.sizes [KERNEL.yaml ..] [--time 1m] [--seed 0] [--json FILE]
+    python -m benchmarks.sizes [KERNEL.yaml ..] [--device k4000] [--time 1m] [--seed 0] [--json FILE]
 
 The first columns of table 2 of the paper (Beaugnon et al., section 5.2), for our spaces. Prints a table.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.table import Table
 
@@ -18,6 +19,7 @@ from benchmarks.arguments import duration_s, existing_file, new_file, run
 from benchmarks.tables import console, headed
 from spacedsl.api.solving import Unmeasured, pose_unmeasured
 from spacedsl.api.space_size import SpaceSize, measure_size
+from spacedsl.cli.options import a_device
 from spacedsl.cli.stats import document_of, estimated, percent
 from spacedsl.engine.instance import Engine
 from spacedsl.search.orderings import select_ordering
@@ -53,13 +55,14 @@ def main() -> None:
         prog="python -m benchmarks.sizes", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("kernels", nargs="*", type=existing_file, default=KERNELS)
+    parser.add_argument("--device", type=Path, metavar="NAME|FILE", help="a GPU; default: a shipped CPU")
     parser.add_argument("--time", type=duration_s, default="1m", help="processor time for each kernel")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args()
     rows = []
     for path in options.kernels:
-        problem = pose_unmeasured(path, engine=Engine.NATIVE)
+        problem = pose_unmeasured(path, device=a_device(options.device), engine=Engine.NATIVE)
         if problem.root is None:
             raise SystemExit(f"{path}: the space is empty")
         rows.append((problem, measure(problem, options.time, options.seed)))

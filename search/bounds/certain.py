@@ -246,7 +246,7 @@ def distinct_lines(access: Access) -> int:
     return least_lines([(abs(stride) * item, logical.extent) for logical, stride in access.strides], item)
 
 
-def least_lines(steps: Iterable[tuple[int, int]], item_bytes: int) -> int:
+def least_lines(steps: Iterable[tuple[int, int]], item_bytes: int, unit_bytes: int = LINE_BYTES) -> int:
     """The least number of cache lines under a grid of elements: pairs (bytes of a step, number of them).
 
     From small steps to large ones: while the gaps between blocks are smaller than a line, every line
@@ -254,10 +254,10 @@ def least_lines(steps: Iterable[tuple[int, int]], item_bytes: int) -> int:
     """
     span, lines, is_solid = item_bytes, 1, True
     for step, count in sorted((step, count) for step, count in steps if step):
-        if is_solid and step - span < LINE_BYTES:
+        if is_solid and step - span < unit_bytes:
             span += (count - 1) * step
-            lines = -(-span // LINE_BYTES)
-        elif step - span >= LINE_BYTES:
+            lines = -(-span // unit_bytes)
+        elif step - span >= unit_bytes:
             lines *= count
             span += (count - 1) * step
             is_solid = False

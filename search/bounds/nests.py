@@ -8,7 +8,7 @@ costs a candidate is the business of `loop_orders.py`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
@@ -225,12 +225,16 @@ def _borders(device: CpuDevice, is_private: bool) -> tuple[Border, ...]:
 
 
 def copied_inside(
-    instance: Instance, root: Candidate, inner: Dimension, outer: Iterable[Dimension]
+    instance: Instance,
+    root: Candidate,
+    inner: Dimension,
+    outer: Iterable[Dimension],
+    apart: Collection[str] = ("UNROLL", "VECTOR"),
 ) -> set[Dimension]:
-    """Those dimensions inside which another one can only be unrolled or a vector."""
+    """Those dimensions inside which another one can only be of a kind that keeps registers apart."""
     bits, found = order_bits(instance), set(outer)
     for kind in instance.universe("dim_kind", inner):
-        if kind not in ("UNROLL", "VECTOR"):
+        if kind not in apart:
             candidate = with_kind(instance, root, inner, str(kind))
             if candidate is not None:
                 vector = candidate.vector

@@ -26,7 +26,7 @@ from spacedsl.kernels.evaluation import Evaluator
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, Kind
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.bounds.gpu import GpuBound
+from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.protocol import Bound
 
 

@@ -1,7 +1,10 @@
-"""The bound of GPUs: never falling as decisions are made, and never above what the model predicts."""
+"""The bound of GPUs: never falling as decisions are made, and never above what lowered programs count."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,50 +13,89 @@ import pytest
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.search.bounds.gpu import GpuBound
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.orderings import branches_of, select_ordering
-from tests.codegen.grids import compiled, device, space_of
+from tests.codegen.grids import compiled, space_of
 
 LIBRARY = Path("kernels/library")
 
 SIZES = {
-    "matmul": {"m": 256, "n": 128, "k": 64}, "matmul_strided": {"m": 64, "n": 64, "k": 64},
+    "matmul": {"m": 256, "n": 128, "k": 1024}, "matmul_strided": {"m": 64, "n": 64, "k": 64},
     "axpy": {"n": 4096}, "softmax": {"m": 32, "n": 64}, "column_sum_i32": {"m": 64, "n": 64},
-    "chain_sigmoid": {"m": 32, "n": 32, "k": 32, "l": 32},
+    "chain_sigmoid": {"m": 32, "n": 32, "k": 32, "l": 32}, "transpose": {"m": 64, "n": 96},
+    "conv2d_nhwc": {"y": 14, "x": 14, "c": 16, "f": 32}, "dot_f64": {"n": 8192},
+    "matmul_bias_gelu_bf16": {"m": 48, "n": 40, "k": 64},
 }  # fmt: skip
 
+COUNTED = {
+    "f32 units": "f32", "f64 units": "f64", "i32 units": "i32", "special units": "special", "issue": "issue",
+    "memory units": "memory units", "L1": "L1", "shared memory": "shared memory",
+}  # fmt: skip
+"""Terms of the bound, and those of the prediction that count the same in the program."""
 
+
+@cache
+def gpu(name: str) -> GpuDevice:
+    return load_gpu(DEVICES / f"{name}.yaml")
+
+
+@cache
+def made(name: str) -> KernelFile:
+    return load_kernel(LIBRARY / f"{name}.yaml", SIZES[name], "gpu")
+
+
+def way_down(instance: Instance, order: str | None, random: np.random.Generator) -> Iterator[Candidate]:
+    """From the root to an implementation, or to where another decision would be needed."""
+    choose = branches_of(select_ordering(instance, compiled().space, order))
+    candidate = instance.root()
+    assert candidate is not None
+    yield candidate
+    while (split := choose(candidate)) is not None:
+        variable, masks = split
+        mask = masks[int(random.integers(len(masks)))]
+        child = instance.restrict(candidate, variable, mask)
+        if child is None:
+            child = instance.restrict(candidate, variable, candidate.mask(variable) & ~mask)
+        if child is None:
+            return
+        yield child
+        candidate = child
+
+
+@pytest.mark.parametrize("device", ["h100", "k4000"])
 @pytest.mark.parametrize("name", SIZES)
-def test_it_grows_to_less_than_what_is_predicted(name: str) -> None:
-    kernel = load_kernel(LIBRARY / f"{name}.yaml", SIZES[name], "gpu")
-    instance = space_of(kernel)
-    root, bound = instance.root(), GpuBound(instance, device())
-    rule, random = select_ordering(instance, compiled().space, None), np.random.default_rng(2)
-    assert root is not None
-    for _ in range(5):
-        seen = [bound(root)]
-        candidate = root
-        while (split := branches_of(rule)(candidate)) is not None:
-            variable, masks = split
-            mask = masks[int(random.integers(len(masks)))]
-            child = instance.restrict(candidate, variable, mask)
-            if child is None:
-                child = instance.restrict(candidate, variable, candidate.mask(variable) & ~mask)
-            if child is None:
-                break
-            candidate = child
-            seen.append(bound(candidate))
-        assert seen == sorted(seen)
+def test_no_term_falls_and_none_is_above_what_a_program_counts(name: str, device: str) -> None:
+    instance = instantiate(compiled(), made(name).backbone, gpu(device), Engine.NATIVE)
+    bound, random = GpuBound(instance, gpu(device)), np.random.default_rng(2)
+    for order in (None, None, None, "order, dim_kind, size"):
+        seen: list[list[float]] = []
+        for candidate in way_down(instance, order, random):
+            seen.append(bound.terms_ns(candidate))
+        for before, after in pairwise(seen):
+            assert all(b <= a * (1 + 1e-9) for b, a in zip(before, after, strict=True))
         if candidate.is_complete:
-            program = lower_grids(kernel.backbone, CandidateImplementation(candidate))
-            assert seen[-1] <= predict(program, device()).time_ns
+            program = lower_grids(made(name).backbone, CandidateImplementation(candidate))
+            predicted = predict(program, gpu(device))
+            assert max(seen[-1]) <= predicted.time_ns
+            for term in bound.explain(candidate):
+                if counted := COUNTED.get(term.resource):
+                    grids = (
+                        t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted
+                    )
+                    assert term.bound_ns - gpu(device).launch_ns <= sum(grids) * (1 + 1e-9), term
 
 
 def test_what_no_access_reaches_takes_no_time() -> None:
+    """Of elements that lie 32 apart, a sector is fetched each; the rest of what lies between them is not."""
     kernel = load_kernel(LIBRARY / "matmul_strided.yaml", {}, "gpu")
-    bound = GpuBound(space_of(kernel), device())
-    root = space_of(kernel).root()
+    instance = space_of(kernel)
+    root, device = instance.root(), gpu("h100")
     assert root is not None
-    (read,) = (t.bound_ns for t in bound.explain(root) if t.resource == "L2")
-    assert read < device().launch_ns + 4 * 3 * 1024 * 1024 / device().l2_bytes_per_ns
+    (read,) = (t.bound_ns for t in GpuBound(instance, device).explain(root) if t.resource == "L2")
+    elements = 1024 * 1024
+    assert read == pytest.approx(device.launch_ns + elements * (32 + 4) / device.l2_bytes_per_ns)

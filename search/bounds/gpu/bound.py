@@ -1,0 +1,98 @@
+"""The lower bound of a GPU: how long the scarcest resource takes for what is certain.
+
+In: an instance of a linear-algebra kernel, the description of a GPU; then candidates. Out: nanoseconds that
+no implementation of the candidate can undercut, and what they consist of: the start of a kernel, what has to
+come out of memory and the L2 cache, what nests need of the units of an SM, and of the threads that are left.
+`nests.py` says what is certain, `pressure.py` what it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.search.bounds.certain import Footprint, footprints, least_lines
+from spacedsl.search.bounds.domains import is_always, linalg_kernel
+from spacedsl.search.bounds.gpu.nests import RESOURCES, SECTOR_BYTES, nests
+from spacedsl.search.bounds.gpu.pressure import Cost, Pressure
+from spacedsl.search.bounds.memory import is_after
+from spacedsl.search.bounds.protocol import BoundTerm
+
+
+class GpuBound:
+    """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of `linalg_cuda.space`."""
+
+    no_native: str | None = None
+
+    def __init__(self, instance: Instance, device: GpuDevice) -> None:
+        self.device = device
+        touched = footprints(
+            linalg_kernel(instance),
+            lambda instruction: is_always(instance, instruction),
+            lambda load, store: is_after(instance, load, store),
+        )
+        self._pressures = tuple(Pressure(nest, device) for nest in nests(instance, device, touched))
+        moved = [
+            sum(map(_sector_bytes, (f for f in touched if bool(f.loads) == loads))) for loads in (True, False)
+        ]
+        self._l2_bytes, self._dram_bytes = max(moved), max(0, sum(moved) - device.l2_bytes)
+        launch_ns = device.launch_ns
+        self._memory_ns = (
+            launch_ns,
+            launch_ns + self._l2_bytes / device.l2_bytes_per_ns,
+            launch_ns + self._dram_bytes / device.dram_bytes_per_ns,
+        )
+
+    def __call__(self, candidate: Candidate) -> float:
+        return max(self.terms_ns(candidate))
+
+    def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [self(candidate) for candidate in candidates]
+
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        costs = [pressure.cost(candidate.vector) for pressure in self._pressures]
+        launch_ns = self.device.launch_ns
+        sums = (launch_ns + sum(times) for times in zip(*(c.least_ns for c in costs), strict=True))
+        return [*self._memory_ns, *sums, *(launch_ns + cost.together_ns for cost in costs)]
+
+    def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
+        costs = [(pressure, pressure.cost(candidate.vector)) for pressure in self._pressures]
+        named = [
+            ("launch", "one kernel at least"),
+            ("L2", f"{self._l2_bytes:,} bytes come out of it, or go into it"),
+            ("DRAM", f"{self._dram_bytes:,} bytes more than the L2 cache keeps"),
+        ]
+        if costs:
+            named += [(resource, ", ".join(_shares(costs, n))) for n, resource in enumerate(RESOURCES)]
+        named += [(f"nest of {p.nest.instruction!r}", _best(cost)) for p, cost in costs]
+        times = zip(named, self.terms_ns(candidate), strict=True)
+        terms = (BoundTerm(resource, time_ns, detail) for (resource, detail), time_ns in times)
+        return tuple(sorted(terms, key=lambda term: -term.bound_ns))
+
+
+def _sector_bytes(footprint: Footprint) -> int:
+    """Of what loads touch, whole sectors; of stores, the bytes themselves."""
+    if footprint.stores:
+        return footprint.nbytes
+    item = footprint.tensor.dtype.nbytes
+    accesses = [load.access for load in footprint.loads if load.access is not None]
+    steps = ([(abs(s) * item, logical.extent) for logical, s in a.strides] for a in accesses)
+    return max(footprint.nbytes, *(SECTOR_BYTES * least_lines(each, item, SECTOR_BYTES) for each in steps))
+
+
+def _shares(costs: Sequence[tuple[Pressure, Cost]], resource: int) -> Iterator[str]:
+    """What the nests need of a resource, each in the best of the ways that are left."""
+    for pressure, cost in costs:
+        if cost.least_ns[resource]:
+            yield f"{cost.least_ns[resource]:,.0f} ns for {pressure.nest.instruction!r}"
+
+
+def _best(cost: Cost) -> str:
+    if not cost.best:
+        return "more ways are left than are looked at" if not cost.together_ns else "no way is left"
+    numbers = ", ".join(f"{count:,} {name}" for name, count in cost.best)
+    times = sorted(zip(cost.in_best_ns, RESOURCES, strict=True), reverse=True)
+    needed = ", ".join(f"{name} {time:,.0f} ns" for time, name in times[:3] if time)
+    return f"in the best way left, with {numbers}: {needed}"

@@ -1,0 +1,275 @@
+"""What the nest of one instruction needs of a GPU, whatever is decided: the static half of the bound.
+
+In: an instance of a linear-algebra kernel. Out: a `Nest` for each instruction that certainly runs and
+computes, or stores: how often which unit, the operands that it reads out of memory and where the domains lie
+that say more. A tensor's loads count in one nest only, the one with most iterations that reads it: equal
+loads may be merged. Nothing here depends on a candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.backbone import Accumulator, Instruction, Value
+from spacedsl.kernels.linalg.operations import Op
+from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.search.bounds.arithmetic import operations
+from spacedsl.search.bounds.certain import (
+    Footprint,
+    distinct_indices,
+    extent_of,
+    varying_indices,
+)
+from spacedsl.search.bounds.domains import Bits, Place, is_always, linalg_kernel, values_of
+from spacedsl.search.bounds.gpu.ways import IndexPlaces
+from spacedsl.search.bounds.nests import copied_inside
+from spacedsl.search.bounds.unrolling import unroll_counters
+
+SECTOR_BYTES = 32
+"""Of a cache line, what is fetched at least."""
+
+RESOURCES = (
+    "f32 units",
+    "f64 units",
+    "i32 units",
+    "special units",
+    "issue",
+    "memory units",
+    "L1",
+    "shared memory",
+    "threads",
+)
+"""What nests need, one after the other: their times add up. Of threads, it is their own time."""
+F32, F64, I32, SPECIAL, ISSUE, MEMORY, L1, SHARED, SERIAL = range(len(RESOURCES))
+
+_APPROXIMATED = (Op.EXP, Op.TANH, Op.SIGMOID, Op.GELU)
+"""Functions that take an approximation of `exp2` or `1/x` for each value."""
+
+_APART = ("UNROLL", "VECTOR", "THREAD", "BLOCK")
+"""Kinds of dimensions whose iterations have registers of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """A tensor that the instruction reads, by a load of its own or out of what a block has copied."""
+
+    load: Instruction
+    item_bytes: int
+    own: tuple[bool, ...]
+    """For each index of the nest, whether different values of it lead to different elements."""
+    apart: tuple[float, ...]
+    """For each of these, sectors from one value to the next: below 1 where neighbours share one."""
+    vectors: tuple[Place, ...]
+    """Dimensions of the load that may be its vector."""
+    vector_bit: int
+    registers: Bits
+    shared: Bits
+    """Values of `storage` by which it is loaded as it is, or out of memory that a block shares."""
+    storage_cell: int | None
+    """Where that lies; None: it goes through no memory."""
+    bytes_cells: tuple[int, ...]
+    """Where the least bytes of its copy lie."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """One instruction. Indices are numbered by their positions here."""
+
+    instruction: Instruction
+    indices: tuple[IndexPlaces, ...]
+    extents: tuple[int, ...]
+    is_reduced: tuple[bool, ...]
+    is_ragged: bool
+    work: tuple[tuple[int, float], ...]
+    """Pairs (resource, instances) of what computes."""
+    issued: int
+    """Instructions for these, at least."""
+    stores: int
+    """Elements that it stores, where it is a store."""
+    operands: tuple[Operand, ...]
+    is_swept: bool
+    """Whether what is not copied of the free indices lies outside of all that is summed over."""
+    most_copies: tuple[int, ...]
+    """Where numbers lie that the copies of free indices do not exceed."""
+    chain_cycles: float
+    """From one term of a sum to the next; 0 where they may be regrouped."""
+    splits: Bits
+    """By which copies accumulate apart."""
+
+    def cells(self) -> tuple[int, ...]:
+        """All that its cost depends on, in the vectors of candidates."""
+        cells = [c for index in self.indices for c in index.cells]
+        for operand in self.operands:
+            cells += [c for place in operand.vectors for c in (place.kind_offset, *place.size_offsets)]
+            cells += [] if operand.storage_cell is None else [operand.storage_cell]
+            cells += operand.bytes_cells
+        cells += [*self.most_copies, *(cell for cell, _ in self.splits)]
+        return tuple(dict.fromkeys(cells))
+
+
+def nests(instance: Instance, device: GpuDevice, touched: Sequence[Footprint]) -> tuple[Nest, ...]:
+    """Those of a kernel. `touched`: what is certainly read and written."""
+    readable = {load for footprint in touched for load in footprint.loads}
+    work = _work(instance)
+    found = sorted(work, key=lambda i: -math.prod(g.extent for g in i.logical_dims))
+    taken: dict[Tensor, Instruction] = {}
+    for instruction in found:
+        for load in _loads(instruction, readable):
+            assert load.access is not None
+            taken.setdefault(load.access.tensor, instruction)
+    return tuple(
+        _nest(instance, device, instruction, work[instruction], _own_loads(instruction, readable, taken))
+        for instruction in found
+        if instruction.dims
+    )
+
+
+def _own_loads(
+    instruction: Instruction, readable: set[Instruction], taken: dict[Tensor, Instruction]
+) -> list[Instruction]:
+    """At most one for each tensor."""
+    found: dict[Tensor, Instruction] = {}
+    for load in _loads(instruction, readable):
+        if load.access is not None and taken[load.access.tensor] is instruction:
+            found.setdefault(load.access.tensor, load)
+    return list(found.values())
+
+
+def _loads(instruction: Instruction, readable: set[Instruction]) -> Iterator[Instruction]:
+    for operand in instruction.operands:
+        if isinstance(operand, Value) and operand.instruction in readable:
+            yield operand.instruction
+
+
+def _work(instance: Instance) -> dict[Instruction, dict[int, int]]:
+    """For each instruction that certainly runs, what it occupies how often."""
+    kernel = linalg_kernel(instance)
+    found: dict[Instruction, dict[int, int]] = {}
+    for unit, classes in operations(kernel).items():
+        for first, *others in classes:
+            instruction = first.instruction
+            if others or unit in ("multiply", "add") or not is_always(instance, instruction):
+                continue
+            if instruction.op in _APPROXIMATED:
+                values = extent_of(instruction, varying_indices(instruction))
+                found[instruction] = {SPECIAL: values} if instruction.dtype.nbytes == 4 else {ISSUE: values}
+            elif unit in ("divide", "root"):
+                found[instruction] = {SPECIAL: first.iterations}
+            else:
+                found[instruction] = {_unit(instruction): first.iterations}
+    for store in kernel.stores:
+        if is_always(instance, store) and store.access is not None and store.access.tensor in kernel.tensors:
+            found[store] = {}
+    return found
+
+
+def _unit(instruction: Instruction) -> int:
+    if instruction.dtype.nbytes == 8:
+        return F64
+    return I32 if instruction.dtype.label == "i32" else F32
+
+
+def _nest(
+    instance: Instance,
+    device: GpuDevice,
+    instruction: Instruction,
+    work: dict[int, int],
+    loads: Sequence[Instruction],
+) -> Nest:
+    logical = instruction.logical_dims
+    reduced = {d.index for d in instruction.reduced_dims}
+    copied = ("VECTOR",) if instruction.op is Op.STORE else ("UNROLL",)
+    free = set(instruction.free_dims)
+    counters = [c.upper_end for c in unroll_counters(instance, instruction) if c.dims >= free]
+    is_store = instruction.op is Op.STORE
+    return Nest(
+        instruction=instruction,
+        indices=tuple(
+            IndexPlaces.of(instance, each, copied, only_most=each.index in reduced) for each in logical
+        ),
+        extents=tuple(each.extent for each in logical),
+        is_reduced=tuple(each.index in reduced for each in logical),
+        is_ragged=any(each.is_ragged for each in logical),
+        # One instruction adds three integers.
+        work=tuple((unit, count / 2 if unit == I32 else count) for unit, count in work.items()),
+        issued=sum(count if unit != I32 else count // 2 for unit, count in work.items()),
+        stores=extent_of(instruction, distinct_indices(instruction.access))
+        if is_store and instruction.access
+        else 0,
+        operands=tuple(_operand(instance, load, instruction) for load in loads),
+        is_swept=bool(reduced) and _is_swept(instance, instruction),
+        most_copies=tuple(counters) if instruction.reduced_dims else (),
+        chain_cycles=_chain_cycles(instruction, device),
+        splits=values_of(instance, instruction, ("SPLIT",)),
+    )
+
+
+def _chain_cycles(instruction: Instruction, device: GpuDevice) -> float:
+    """Floating-point sums and products are not regrouped."""
+    accumulates = any(isinstance(o, Accumulator) for o in instruction.operands)
+    is_ordered = instruction.op in (Op.ADD, Op.FMA, Op.MUL) and instruction.dtype.label.startswith("f")
+    if not (accumulates and is_ordered and instruction.reduced_dims):
+        return 0.0
+    return device.latency.f64 if instruction.dtype.nbytes == 8 else device.latency.f32
+
+
+def _is_swept(instance: Instance, instruction: Instruction) -> bool:
+    """Whether a free dimension inside a reduced one has registers of its own: tried out on the root."""
+    root = instance.root()
+    return root is not None and all(
+        set(instruction.reduced_dims)
+        <= copied_inside(instance, root, free, instruction.reduced_dims, apart=_APART)
+        for free in instruction.free_dims
+    )
+
+
+def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operand:
+    access = load.access
+    assert access is not None
+    item_bytes = access.tensor.dtype.nbytes
+    kept = distinct_indices(access)
+    strides = {logical.index: abs(stride) for logical, stride in access.strides}
+    indices = [logical.index for logical in user.logical_dims]
+    own = tuple(index in kept for index in indices)
+    storage = instance.space.choices.get("storage")
+    registers, shared = (values_of(instance, load, (name,)) for name in ("REGISTERS", "SHARED"))
+    reloads = [r for r in load.reloads if user in r.consumers]
+    is_counted = "temporary_bytes" in instance.space.choices
+    kinds = [str(kind) for kind in instance.universe("dim_kind", load.dims[0])] if load.dims else []
+    return Operand(
+        load=load,
+        item_bytes=item_bytes,
+        own=own,
+        apart=_apart(
+            [
+                (strides.get(index, 0) * item_bytes / SECTOR_BYTES, g.extent)
+                for index, g in zip(indices, user.logical_dims, strict=True)
+            ],
+            own,
+        ),
+        vectors=tuple(Place.of(instance, d) for d in load.dims if d.is_vectorizable),
+        vector_bit=1 << kinds.index("VECTOR") if "VECTOR" in kinds else 0,
+        registers=registers,
+        shared=shared,
+        storage_cell=instance.offset("storage", load) if storage is not None and load.is_storable else None,
+        bytes_cells=tuple(instance.offset("temporary_bytes", r) for r in reloads) if is_counted else (),
+    )
+
+
+def _apart(steps: Sequence[tuple[float, int]], own: Sequence[bool]) -> tuple[float, ...]:
+    """For each index, how many sectors its neighbouring values are apart, together with smaller steps.
+
+    Up to the extent of all smaller steps, an index may share sectors with them: then it counts nothing.
+    """
+    found = [0.0] * len(steps)
+    reach = 0.0
+    for number in sorted(range(len(steps)), key=lambda n: steps[n][0]):
+        step, extent = steps[number]
+        if own[number] and step > 0:
+            found[number] = step if not reach or step >= reach + 1 else 0.0
+            reach += step * (extent - 1)
+    return tuple(found)
