@@ -1,9 +1,9 @@
 """What the nest of one instruction needs of a GPU, whatever is decided: the static half of the bound.
 
 In: an instance of a linear-algebra kernel. Out: a `Nest` for each instruction that certainly runs and
-computes, or stores: how often which unit, the operands that it reads out of memory and where the domains lie
-that say more. A tensor's loads count in one nest only, the one with most iterations that reads it: equal
-loads may be merged. Nothing here depends on a candidate.
+computes or stores, and for each load that may become a copy: how often which unit, the operands that it reads
+out of memory and where the domains lie that say more. A tensor's loads count in one nest only, the one with
+most iterations that reads it: equal loads may be merged. Nothing here depends on a candidate.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.search.bounds.arithmetic import operations
 from spacedsl.search.bounds.certain import (
     Footprint,
+    distinct_elements,
     distinct_indices,
     extent_of,
     varying_indices,
@@ -76,6 +77,19 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """What a load is once its value goes through memory: a nest that puts a tensor there."""
+
+    source: Operand
+    temporary: Bits
+    """Values of `storage` by which it is one."""
+    around: tuple[Place, ...]
+    """Dimensions of those that use it which it does not depend on: where it is memory that a block shares,
+    each of these blocks has a copy of its own."""
+    block_bit: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Nest:
     """One instruction. Indices are numbered by their positions here."""
 
@@ -88,8 +102,10 @@ class Nest:
     """Pairs (resource, instances) of what computes."""
     issued: int
     """Instructions for these, at least."""
-    stores: int
-    """Elements that it stores, where it is a store."""
+    moved: int
+    """Elements that it stores, or copies."""
+    copy: Copy | None
+    """Of a load."""
     operands: tuple[Operand, ...]
     is_swept: bool
     """Whether what is not copied of the free indices lies outside of all that is summed over."""
@@ -107,6 +123,9 @@ class Nest:
             cells += [c for place in operand.vectors for c in (place.kind_offset, *place.size_offsets)]
             cells += [] if operand.storage_cell is None else [operand.storage_cell]
             cells += operand.bytes_cells
+        if self.copy is not None:
+            cells += [cell for cell, _ in self.copy.temporary]
+            cells += [c for place in self.copy.around for c in (place.kind_offset, *place.size_offsets)]
         cells += [*self.most_copies, *(cell for cell, _ in self.splits)]
         return tuple(dict.fromkeys(cells))
 
@@ -164,6 +183,7 @@ def _work(instance: Instance) -> dict[Instruction, dict[int, int]]:
     for store in kernel.stores:
         if is_always(instance, store) and store.access is not None and store.access.tensor in kernel.tensors:
             found[store] = {}
+    found.update({made: {} for made in kernel.storable if made.op is Op.LOAD and is_always(instance, made)})
     return found
 
 
@@ -182,10 +202,9 @@ def _nest(
 ) -> Nest:
     logical = instruction.logical_dims
     reduced = {d.index for d in instruction.reduced_dims}
-    copied = ("VECTOR",) if instruction.op is Op.STORE else ("UNROLL",)
+    copied = ("VECTOR",) if instruction.is_access else ("UNROLL",)
     free = set(instruction.free_dims)
     counters = [c.upper_end for c in unroll_counters(instance, instruction) if c.dims >= free]
-    is_store = instruction.op is Op.STORE
     return Nest(
         instruction=instruction,
         indices=tuple(
@@ -197,15 +216,33 @@ def _nest(
         # One instruction adds three integers.
         work=tuple((unit, count / 2 if unit == I32 else count) for unit, count in work.items()),
         issued=sum(count if unit != I32 else count // 2 for unit, count in work.items()),
-        stores=extent_of(instruction, distinct_indices(instruction.access))
-        if is_store and instruction.access
-        else 0,
+        moved=distinct_elements(instruction.access) if instruction.access is not None else 0,
+        copy=_copy(instance, instruction) if instruction.op is Op.LOAD else None,
         operands=tuple(_operand(instance, load, instruction) for load in loads),
         is_swept=bool(reduced) and _is_swept(instance, instruction),
         most_copies=tuple(counters) if instruction.reduced_dims else (),
         chain_cycles=_chain_cycles(instruction, device),
         splits=values_of(instance, instruction, ("SPLIT",)),
     )
+
+
+def _copy(instance: Instance, load: Instruction) -> Copy:
+    own = {logical.index for logical in load.logical_dims}
+    users = [user for user in load.consumers if is_always(instance, user)]
+    # Of several users, any one may be the only one in its kernel.
+    around = users[0].dims if len(users) == len(load.consumers) == 1 else ()
+    return Copy(
+        _operand(instance, load, load),
+        values_of(instance, load, ("SHARED", "GLOBAL")),
+        tuple(Place.of(instance, d) for d in around if d.index not in own),
+        _kind_bit(instance, load, "BLOCK"),
+    )
+
+
+def _kind_bit(instance: Instance, instruction: Instruction, kind: str) -> int:
+    """0 where a space has no such kind."""
+    kinds = instance.universe("dim_kind", instruction.dims[0]) if instruction.dims else ()
+    return sum(1 << bit for bit, name in enumerate(kinds) if name == kind)
 
 
 def _chain_cycles(instruction: Instruction, device: GpuDevice) -> float:
@@ -239,7 +276,6 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
     registers, shared = (values_of(instance, load, (name,)) for name in ("REGISTERS", "SHARED"))
     reloads = [r for r in load.reloads if user in r.consumers]
     is_counted = "temporary_bytes" in instance.space.choices
-    kinds = [str(kind) for kind in instance.universe("dim_kind", load.dims[0])] if load.dims else []
     return Operand(
         load=load,
         item_bytes=item_bytes,
@@ -252,7 +288,7 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
             own,
         ),
         vectors=tuple(Place.of(instance, d) for d in load.dims if d.is_vectorizable),
-        vector_bit=1 << kinds.index("VECTOR") if "VECTOR" in kinds else 0,
+        vector_bit=_kind_bit(instance, load, "VECTOR"),
         registers=registers,
         shared=shared,
         storage_cell=instance.offset("storage", load) if storage is not None and load.is_storable else None,

@@ -31,6 +31,7 @@ from spacedsl.search.bounds.gpu.nests import (
     SERIAL,
     SHARED,
     SPECIAL,
+    Copy,
     Nest,
     Operand,
 )
@@ -65,6 +66,8 @@ class _Shapes:
     ways: tuple[Ways, ...]
     """Each along its axis."""
     blocks: Numbers
+    repeated: int
+    """Blocks that do the same: all of these do it."""
     threads: Numbers
     copies: Numbers
     """Of free indices."""
@@ -90,7 +93,12 @@ class Pressure:
         ways = [index.ways(vector) for index in nest.indices]
         if any(not each.is_known for each in ways) or math.prod(map(len, ways)) > MOST_WAYS:
             return NOTHING
-        shapes = self._shapes(ways)
+        repeated = 1
+        if nest.copy is not None:
+            if not _is_only(nest.copy.temporary, vector):
+                return NOTHING
+            repeated = _blocks_around(nest.copy, vector)
+        shapes = self._shapes(ways, repeated)
         allowed = shapes.threads <= device.threads_per_block
         for cell in nest.most_copies:
             allowed = allowed & (shapes.copies <= vector[cell])
@@ -110,12 +118,14 @@ class Pressure:
             tuple(float(np.broadcast_to(time, every)[place]) for time in times),
         )
 
-    def _shapes(self, ways: Sequence[Ways]) -> _Shapes:
+    def _shapes(self, ways: Sequence[Ways], repeated: int) -> _Shapes:
+        """`repeated`: blocks that do the same, beside those of the nest's own indices."""
         laid = [each.along(axis, len(ways)) for axis, each in enumerate(ways)]
         free = [way for way, is_reduced in zip(laid, self.nest.is_reduced, strict=True) if not is_reduced]
         return _Shapes(
             tuple(laid),
-            _product([way.blocks for way in laid]),
+            repeated * _product([way.blocks for way in laid]),
+            repeated,
             _product([way.threads for way in laid]),
             _product([way.copies for way in free]),
         )
@@ -131,8 +141,8 @@ class Pressure:
         in_warps = share * warps * device.warp / threads
         lanes = [self._lanes(operand, vector) for operand in nest.operands]
         loads, accesses = self._loads(shapes, lanes)
-        if nest.stores:
-            accesses = accesses + nest.stores / shapes.copies
+        if nest.moved:
+            accesses = accesses + shapes.repeated * nest.moved / shapes.copies
         executed = nest.issued + accesses
         cycles: list[Numbers] = [np.zeros(1)] * len(RESOURCES)
         per_cycle = {F32: rates.f32, F64: rates.f64, I32: rates.i32, SPECIAL: rates.special}
@@ -152,6 +162,10 @@ class Pressure:
                 )
                 touched = own * width * operand.item_bytes / device.shared_bytes_per_cycle
                 cycles[SHARED] = cycles[SHARED] + instances * np.maximum(warps, touched)
+        if nest.copy is not None:
+            sectors = np.maximum(warps, self._sectors(nest.copy.source, shapes.copies, shapes))
+            loading = share * accesses / threads * sectors * SECTOR_BYTES
+            cycles[L1] = loading / device.l1_bytes_per_cycle
         at_once = max(1.0, device.instructions_per_cycle / 4)
         alone = np.maximum(executed / blocks / threads / at_once, self._chain(shapes, vector))
         if nest.operands:
@@ -199,7 +213,7 @@ class Pressure:
         total = np.where(is_long, np.maximum(sum(least), sum(again) - kept), sum(least))
         return [each * all_threads for each in least], total * all_threads
 
-    def _sectors(self, operand: Operand, lanes: float, shapes: _Shapes) -> Numbers:
+    def _sectors(self, operand: Operand, lanes: Numbers | float, shapes: _Shapes) -> Numbers:
         """Of a block, that one load touches: threads lie at least a step apart."""
         found = np.ones(1)
         for way, apart in zip(shapes.ways, operand.apart, strict=True):
@@ -258,6 +272,20 @@ def _is_only(bits: Bits, vector: Sequence[int]) -> bool:
     return any(vector[cell] and not vector[cell] & ~mask for cell, mask in bits)
 
 
+def _blocks_around(copy: Copy, vector: Sequence[int]) -> int:
+    """Blocks that certainly make a copy of their own."""
+    (shared,) = copy.source.shared or ((0, 0),)
+    if not _is_only((shared,), vector):
+        return 1
+    certain = (place for place in copy.around if vector[place.kind_offset] == copy.block_bit)
+    return math.prod(_sizes(place, vector)[0] for place in certain)
+
+
 def _largest_size(place: Place, vector: Sequence[int]) -> int:
+    return max(_sizes(place, vector), default=1)
+
+
+def _sizes(place: Place, vector: Sequence[int]) -> list[int]:
+    """Those left, the least first."""
     mask = sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(place.size_offsets))
-    return max((size for bit, size in enumerate(place.universe) if mask >> bit & 1), default=1)
+    return [size for bit, size in enumerate(place.universe) if mask >> bit & 1]
