@@ -9,7 +9,7 @@ most iterations that reads it: equal loads may be merged. Nothing here depends o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.instance import Instance
@@ -66,14 +66,15 @@ class Operand:
     """For each of these, sectors from one value to the next: below 1 where neighbours share one."""
     vectors: tuple[Place, ...]
     """Dimensions of the load that may be its vector."""
-    vector_bit: int
     registers: Bits
     shared: Bits
-    """Values of `storage` by which it is loaded as it is, or out of memory that a block shares."""
-    storage_cell: int | None
-    """Where that lies; None: it goes through no memory."""
+    copied: Bits
+    """Values of `storage` by which it is loaded as it is, out of memory that a block shares, or out of other
+    memory of the device."""
     bytes_cells: tuple[int, ...]
     """Where the least bytes of its copy lie."""
+    copying: tuple[Place, ...]
+    """The dimensions of the load: of its copy's nest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,9 +85,8 @@ class Copy:
     temporary: Bits
     """Values of `storage` by which it is one."""
     around: tuple[Place, ...]
-    """Dimensions of those that use it which it does not depend on: where it is memory that a block shares,
-    each of these blocks has a copy of its own."""
-    block_bit: int
+    """Dimensions of what uses it that it does not depend on: of memory that a block shares, each of these
+    blocks has a copy of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,23 +111,12 @@ class Nest:
     """Whether what is not copied of the free indices lies outside of all that is summed over."""
     most_copies: tuple[int, ...]
     """Where numbers lie that the copies of free indices do not exceed."""
+    kind_bits: Mapping[str, int]
+    """Of the domains of `dim_kind`."""
     chain_cycles: float
     """From one term of a sum to the next; 0 where they may be regrouped."""
     splits: Bits
     """By which copies accumulate apart."""
-
-    def cells(self) -> tuple[int, ...]:
-        """All that its cost depends on, in the vectors of candidates."""
-        cells = [c for index in self.indices for c in index.cells]
-        for operand in self.operands:
-            cells += [c for place in operand.vectors for c in (place.kind_offset, *place.size_offsets)]
-            cells += [] if operand.storage_cell is None else [operand.storage_cell]
-            cells += operand.bytes_cells
-        if self.copy is not None:
-            cells += [cell for cell, _ in self.copy.temporary]
-            cells += [c for place in self.copy.around for c in (place.kind_offset, *place.size_offsets)]
-        cells += [*self.most_copies, *(cell for cell, _ in self.splits)]
-        return tuple(dict.fromkeys(cells))
 
 
 def nests(instance: Instance, device: GpuDevice, touched: Sequence[Footprint]) -> tuple[Nest, ...]:
@@ -221,6 +210,9 @@ def _nest(
         operands=tuple(_operand(instance, load, instruction) for load in loads),
         is_swept=bool(reduced) and _is_swept(instance, instruction),
         most_copies=tuple(counters) if instruction.reduced_dims else (),
+        kind_bits={
+            str(kind): 1 << bit for bit, kind in enumerate(instance.universe("dim_kind", instruction.dims[0]))
+        },
         chain_cycles=_chain_cycles(instruction, device),
         splits=values_of(instance, instruction, ("SPLIT",)),
     )
@@ -235,14 +227,7 @@ def _copy(instance: Instance, load: Instruction) -> Copy:
         _operand(instance, load, load),
         values_of(instance, load, ("SHARED", "GLOBAL")),
         tuple(Place.of(instance, d) for d in around if d.index not in own),
-        _kind_bit(instance, load, "BLOCK"),
     )
-
-
-def _kind_bit(instance: Instance, instruction: Instruction, kind: str) -> int:
-    """0 where a space has no such kind."""
-    kinds = instance.universe("dim_kind", instruction.dims[0]) if instruction.dims else ()
-    return sum(1 << bit for bit, name in enumerate(kinds) if name == kind)
 
 
 def _chain_cycles(instruction: Instruction, device: GpuDevice) -> float:
@@ -272,8 +257,9 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
     strides = {logical.index: abs(stride) for logical, stride in access.strides}
     indices = [logical.index for logical in user.logical_dims]
     own = tuple(index in kept for index in indices)
-    storage = instance.space.choices.get("storage")
-    registers, shared = (values_of(instance, load, (name,)) for name in ("REGISTERS", "SHARED"))
+    registers, shared, copied = (
+        values_of(instance, load, (name,)) for name in ("REGISTERS", "SHARED", "GLOBAL")
+    )
     reloads = [r for r in load.reloads if user in r.consumers]
     is_counted = "temporary_bytes" in instance.space.choices
     return Operand(
@@ -288,10 +274,10 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
             own,
         ),
         vectors=tuple(Place.of(instance, d) for d in load.dims if d.is_vectorizable),
-        vector_bit=_kind_bit(instance, load, "VECTOR"),
         registers=registers,
         shared=shared,
-        storage_cell=instance.offset("storage", load) if storage is not None and load.is_storable else None,
+        copied=copied,
+        copying=tuple(Place.of(instance, d) for d in load.dims),
         bytes_cells=tuple(instance.offset("temporary_bytes", r) for r in reloads) if is_counted else (),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
@@ -27,7 +27,8 @@ Numbers = npt.NDArray[np.float64]
 SEQUENTIAL, BLOCK, THREAD, COPY = range(4)
 """What becomes of iterations: one after the other, blocks, threads, copies (or lanes)."""
 
-_ROLES = {"LOOP": SEQUENTIAL, "BLOCK": BLOCK, "THREAD": THREAD}
+_ROLES = {"LOOP": SEQUENTIAL, "UNROLL": SEQUENTIAL, "BLOCK": BLOCK, "THREAD": THREAD}
+"""By kind, where it is none by which iterations count as copies."""
 
 
 class Way(NamedTuple):
@@ -40,38 +41,29 @@ class Way(NamedTuple):
     """Values of the index between neighbouring threads, at least."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ways:
-    """Those of one index, as columns; `is_known` unless a level may be something that is not known here."""
+    """Those of one index, as columns. The same ways of an index are the same object."""
 
     blocks: Numbers
     threads: Numbers
     copies: Numbers
     steps: Numbers
-    is_known: bool = True
 
     def __len__(self) -> int:
         return len(self.blocks)
 
-    def along(self, axis: int, axes: int) -> Ways:
-        """The same columns along one of several axes."""
-        shape = [1] * axes
-        shape[axis] = len(self)
-        columns = (self.blocks, self.threads, self.copies, self.steps)
-        blocks, threads, copies, steps = (column.reshape(shape) for column in columns)
-        return Ways(blocks, threads, copies, steps)
-
-
-_ONE: Numbers = np.ones(1)
-UNKNOWN = Ways(_ONE, _ONE, _ONE, _ONE, is_known=False)
+    def at(self, places: npt.NDArray[np.intp]) -> Ways:
+        """Some of them, in any order, also repeatedly."""
+        return Ways(self.blocks[places], self.threads[places], self.copies[places], self.steps[places])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexPlaces:
     """Where the domains of an index's levels lie, outermost first.
 
-    `copied`: the kinds by which iterations are copies; whatever else is neither LOOP, THREAD nor BLOCK is
-    not known. `only_most`: of ways that differ in copies alone, the one with most of them counts.
+    `copied`: the kinds by which iterations are copies (or lanes). `only_most`: of ways that differ in copies
+    alone, the one with most of them counts.
     """
 
     logical: LogicalDim
@@ -79,7 +71,11 @@ class IndexPlaces:
     roles: tuple[int | None, ...]
     """By position in the domain of `dim_kind`."""
     only_most: bool
-    known: dict[tuple[int, ...], Ways] = field(default_factory=dict)
+    read: Callable[[Sequence[int]], tuple[int, ...]]
+    """The domains of a vector."""
+    known: dict[tuple[int, ...], Ways | None] = field(default_factory=dict)
+    """By domains."""
+    distinct: dict[bytes, Ways] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -87,20 +83,18 @@ class IndexPlaces:
     ) -> IndexPlaces:
         kinds = [str(kind) for kind in instance.universe("dim_kind", logical.dims[0])]
         roles = tuple(COPY if kind in copied else _ROLES.get(kind) for kind in kinds)
-        return cls(logical, tuple(Place.of(instance, d) for d in logical.dims), roles, only_most)
+        levels = tuple(Place.of(instance, d) for d in logical.dims)
+        cells = [c for level in levels for c in (level.kind_offset, *level.size_offsets)]
+        return cls(logical, levels, roles, only_most, itemgetter(*cells))
 
-    @property
-    def cells(self) -> tuple[int, ...]:
-        return tuple(c for level in self.levels for c in (level.kind_offset, *level.size_offsets))
+    def ways(self, vector: Sequence[int]) -> Ways | None:
+        """None where a level may be something that is not known here."""
+        key = self.read(vector)
+        if key not in self.known:
+            self.known[key] = self._ways(vector)
+        return self.known[key]
 
-    def ways(self, vector: Sequence[int]) -> Ways:
-        key = itemgetter(*self.cells)(vector)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._ways(vector)
-        return found
-
-    def _ways(self, vector: Sequence[int]) -> Ways:
+    def _ways(self, vector: Sequence[int]) -> Ways | None:
         roles, sizes = [], []
         for level in self.levels:
             kinds = vector[level.kind_offset]
@@ -108,7 +102,7 @@ class IndexPlaces:
             mask = sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(level.size_offsets))
             sizes.append([size for bit, size in enumerate(level.universe) if mask >> bit & 1])
         if any(None in each for each in roles):
-            return UNKNOWN
+            return None
         found: dict[tuple[int, int, int], int] = {}
         for tiles in itertools.product(*sizes):
             if not self._covers(tiles):
@@ -122,8 +116,9 @@ class IndexPlaces:
         ways: list[Way] = [Way(*key, step) for key, step in found.items()]
         if self.only_most:
             ways = list(_with_most_copies(ways))
-        blocks, threads, copies, steps = np.array(ways, dtype=float).reshape(-1, 4).T
-        return Ways(blocks, threads, copies, steps)
+        table = np.array(sorted(ways), dtype=float).reshape(-1, 4)
+        blocks, threads, copies, steps = np.ascontiguousarray(table.T)
+        return self.distinct.setdefault(table.tobytes(), Ways(blocks, threads, copies, steps))
 
     def _covers(self, tiles: Sequence[int]) -> bool:
         """Whether the levels have the values of the index, and no tile lies beyond its end."""
