@@ -19,6 +19,7 @@ from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.gpu.bound import GpuBound
+from spacedsl.search.bounds.gpu.ways import IndexPlaces
 from spacedsl.search.orderings import branches_of, select_ordering
 from tests.codegen.grids import compiled, space_of
 
@@ -88,6 +89,29 @@ def test_no_term_falls_and_none_is_above_what_a_program_counts(name: str, device
                         t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted
                     )
                     assert term.bound_ns - gpu(device).launch_ns <= sum(grids) * (1 + 1e-9), term
+
+
+@pytest.mark.parametrize("name", ["matmul", "axpy", "softmax"])
+def test_the_way_of_an_implementation_is_left_on_all_of_its_path(name: str) -> None:
+    """Blocks, threads and copies of each index, as the decisions say."""
+    instance = instantiate(compiled(), made(name).backbone, gpu("h100"), Engine.NATIVE)
+    random = np.random.default_rng(5)
+    for instruction in (*made(name).backbone.reductions, *made(name).backbone.stores):
+        copied = "VECTOR" if instruction.is_access else "UNROLL"
+        for logical in instruction.logical_dims:
+            index = IndexPlaces.of(instance, logical, (copied,), only_most=False)
+            path = list(way_down(instance, None, random))
+            if not path[-1].is_complete:
+                continue
+            sizes = dict.fromkeys(("BLOCK", "THREAD", copied), 1)
+            for dim in logical.dims:
+                kind, size = str(path[-1].value("dim_kind", dim)), path[-1].value("size", dim)
+                sizes[kind] = sizes.get(kind, 1) * int(size)
+            for candidate in path:
+                ways = index.ways(candidate.vector)
+                assert ways is not None
+                numbers = zip(ways.blocks, ways.threads, ways.copies, strict=True)
+                assert tuple(sizes[kind] for kind in ("BLOCK", "THREAD", copied)) in numbers
 
 
 def test_what_no_access_reaches_takes_no_time() -> None:

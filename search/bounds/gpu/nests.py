@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.linalg.backbone import Accumulator, Instruction, Value
+from spacedsl.kernels.linalg.backbone import Access, Accumulator, Instruction, Value
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.search.bounds.arithmetic import operations
@@ -62,8 +62,10 @@ class Operand:
     item_bytes: int
     own: tuple[bool, ...]
     """For each index of the nest, whether different values of it lead to different elements."""
-    apart: tuple[float, ...]
+    steps: tuple[float, ...]
     """For each of these, sectors from one value to the next: below 1 where neighbours share one."""
+    is_apart: tuple[bool, ...]
+    """Whether all smaller steps together end in other sectors than those of the next value."""
     vectors: tuple[Place, ...]
     """Dimensions of the load that may be its vector."""
     registers: Bits
@@ -254,8 +256,9 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
     assert access is not None
     item_bytes = access.tensor.dtype.nbytes
     kept = distinct_indices(access)
-    strides = {logical.index: abs(stride) for logical, stride in access.strides}
     indices = [logical.index for logical in user.logical_dims]
+    strides = {logical.index: abs(stride) for logical, stride in access.strides}
+    steps = [strides.get(index, 0) * item_bytes / SECTOR_BYTES for index in indices]
     own = tuple(index in kept for index in indices)
     registers, shared, copied = (
         values_of(instance, load, (name,)) for name in ("REGISTERS", "SHARED", "GLOBAL")
@@ -266,13 +269,8 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
         load=load,
         item_bytes=item_bytes,
         own=own,
-        apart=_apart(
-            [
-                (strides.get(index, 0) * item_bytes / SECTOR_BYTES, g.extent)
-                for index, g in zip(indices, user.logical_dims, strict=True)
-            ],
-            own,
-        ),
+        steps=tuple(step * is_own for step, is_own in zip(steps, own, strict=True)),
+        is_apart=_are_apart(access, indices, own),
         vectors=tuple(Place.of(instance, d) for d in load.dims if d.is_vectorizable),
         registers=registers,
         shared=shared,
@@ -282,16 +280,17 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
     )
 
 
-def _apart(steps: Sequence[tuple[float, int]], own: Sequence[bool]) -> tuple[float, ...]:
-    """For each index, how many sectors its neighbouring values are apart, together with smaller steps.
-
-    Up to the extent of all smaller steps, an index may share sectors with them: then it counts nothing.
-    """
-    found = [0.0] * len(steps)
-    reach = 0.0
-    for number in sorted(range(len(steps)), key=lambda n: steps[n][0]):
-        step, extent = steps[number]
-        if own[number] and step > 0:
-            found[number] = step if not reach or step >= reach + 1 else 0.0
-            reach += step * (extent - 1)
-    return tuple(found)
+def _are_apart(access: Access, indices: Sequence[str], own: Sequence[bool]) -> tuple[bool, ...]:
+    """By index of a nest. Tensors begin where a sector does, and rows that do so as well share none."""
+    item_bytes = access.tensor.dtype.nbytes
+    found = dict.fromkeys(indices, False)
+    reach = 0
+    is_aligned = access.offset * item_bytes % SECTOR_BYTES == 0
+    for logical, stride in sorted(access.strides, key=lambda pair: abs(pair[1])):
+        step = abs(stride) * item_bytes
+        if logical.index in indices and own[indices.index(logical.index)]:
+            is_row = is_aligned and stride > 0 and step % SECTOR_BYTES == 0 and step >= reach + item_bytes
+            found[logical.index] = is_row or step >= reach + SECTOR_BYTES
+        is_aligned = is_aligned and stride > 0
+        reach += step * (logical.extent - 1)
+    return tuple(found.values())

@@ -226,10 +226,11 @@ class _Pricing:
     def sectors(self, operand: Operand, lanes: Numbers | int, *, is_placed: bool = True) -> Numbers:
         """That one load touches in a block: where elements are in their places, threads lie steps apart."""
         found: Numbers = np.ones(1)
-        for way, apart in zip(self.shapes.ways, operand.apart, strict=True):
-            if apart and is_placed:
-                in_sector = np.ceil(1 / np.minimum(way.steps * apart, 1.0))
-                found = found * np.maximum(way.threads / in_sector, 1.0)
+        for way, step, is_apart in zip(self.shapes.ways, operand.steps, operand.is_apart, strict=True):
+            if step and is_placed:
+                in_sector = np.ceil(1 / np.minimum(way.steps * step, 1.0))
+                along = np.maximum(way.threads / in_sector, 1.0)
+                found = found * along if is_apart else np.maximum(found, along)
         touched = self.own_threads(operand) * lanes * operand.item_bytes / SECTOR_BYTES
         return np.maximum(found, touched)
 

@@ -1,0 +1,203 @@
+"""The bound of GPUs on micro-kernels that wait for one resource each: values by hand, on round numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from spacedsl.diagnostics import Source
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.kernel_file import check_kernel
+from spacedsl.search.bounds.gpu.bound import GpuBound
+from tests.codegen.grids import compiled
+from tests.products import product
+
+ROUND = {
+    "sms": 10,
+    "clock_ghz": 1.0,
+    "launch_ns": 0.0,
+    "l1_bytes_per_cycle": 128.0,
+    "registers_per_sm": 1 << 15,
+}
+DEVICE = load_gpu(DEVICES / "h100.yaml").model_copy(update=ROUND)
+LATENCY = DEVICE.latency
+"""Of one SM: 128 threads compute in a cycle, 32 load, a load's 128 bytes come out of L1."""
+
+SUM = """
+kernel: total
+backbone: linalg
+sizes: {n: 65536}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  s: {dtype: f32, shape: [], output: true}
+compute:
+  - s = sum[p](x[p])
+tiling: {p: [[1, 4, 8]]}
+"""
+
+ROWS = """
+kernel: rows
+backbone: linalg
+sizes: {m: MMM, n: 4096}
+tensors:
+  A: {dtype: f32, shape: [n, m]}
+  y: {dtype: f32, shape: [m], output: true}
+compute:
+  - y[i] = sum[p](A[p, i])
+tiling: {i: [[TTT], [1, 32]], p: []}
+"""
+
+SCALE = """
+kernel: scale
+backbone: linalg
+sizes: {m: 64, n: 64}
+tensors:
+  A: {dtype: f32, shape: [m, n], strides: [SSS]}
+  C: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - C[i, j] = 3 * A[i, j]
+tiling: {i: [[1, 32]], j: [[1, 8, 32]]}
+"""
+
+
+@cache
+def instance_of(text: str) -> Instance:
+    kernel = check_kernel(Source("kernel.yaml", text), Path("kernel.yaml"), {}, "gpu")
+    return instantiate(compiled(), kernel.backbone, DEVICE, Engine.NATIVE)
+
+
+def decided(instance: Instance, **nests: str) -> Candidate:
+    """`fma="i0 BLOCK 8, i1 THREAD 32"`: kinds and sizes of dimensions; or `load_A="SHARED"`: storage."""
+    candidate = instance.root()
+    assert candidate is not None
+    for nest, text in nests.items():
+        for item in text.split(", "):
+            words = item.split()
+            decisions = [Decision("storage", (nest,), (words[0],))]
+            if len(words) > 1:
+                dim = (f"{nest}.{words[0]}",)
+                decisions = [Decision("dim_kind", dim, (words[1],)), Decision("size", dim, (int(words[2]),))]
+            for decision in decisions:
+                candidate = instance.decide(candidate, decision)
+                assert candidate is not None, decision
+    return candidate
+
+
+def term(instance: Instance, candidate: Candidate, resource: str) -> float:
+    terms = GpuBound(instance, DEVICE).explain(candidate)
+    return next(t.bound_ns for t in terms if t.resource == resource)
+
+
+@pytest.mark.parametrize(
+    ("copies", "accumulation", "chained"), [(1, None, 65536), (8, "CHAINED", 65536), (8, "SPLIT", 8192)]
+)
+def test_a_thread_waits_for_its_own_sum(copies: int, accumulation: str | None, chained: int) -> None:
+    instance = instance_of(SUM)
+    kind = "UNROLL" if accumulation else "LOOP"
+    candidate = decided(instance, add=f"p0 LOOP {65536 // copies}, p1 {kind} {copies}")
+    if accumulation:
+        found = instance.decide(candidate, Decision("accumulation", ("add",), (accumulation,)))
+        assert found is not None
+        candidate = found
+    # An addition and a load in two cycles are slower than split sums.
+    waiting = max(chained * LATENCY.f32, 2 * 65536)
+    assert term(instance, candidate, "threads") == waiting + LATENCY.shared
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "copies", "waves"),
+    [
+        pytest.param(10, 32, 1, 1, id="one block on each SM"),
+        pytest.param(11, 32, 1, 1, id="two of them on one SM, side by side"),
+        pytest.param(20, 1024, 1, 1, id="as many threads as there is room for"),
+        pytest.param(21, 1024, 1, 2, id="one block too many"),
+        pytest.param(20, 1024, 32, 2, id="no registers for more than a block of them"),
+    ],
+)
+def test_blocks_follow_each_other_where_an_sm_has_no_room(
+    blocks: int, threads: int, copies: int, waves: int
+) -> None:
+    instance = instance_of(ROWS.replace("MMM", str(blocks * threads * copies)).replace("TTT", str(threads)))
+    kind = "UNROLL" if copies > 1 else "LOOP"
+    candidate = decided(
+        instance,
+        load_A="REGISTERS",
+        add=f"i0 BLOCK {blocks}, i1 THREAD {threads}, i2 {kind} {copies}, p0 LOOP 4096",
+    )
+    executed = 4096 * copies * 2
+    alone = max(executed, 4096 * LATENCY.f32) + LATENCY.shared
+    stored = -(-blocks // 20) if threads > 32 else 1
+    assert term(instance, candidate, "threads") == waves * alone + stored * copies
+    busiest = -(-blocks // 10) * threads
+    assert term(instance, candidate, "f32 units") == pytest.approx(busiest * 4096 * copies / 128)
+    assert term(instance, candidate, "memory units") >= busiest * 4096 * copies / 32
+
+
+@pytest.mark.parametrize(
+    ("strides", "kinds", "sectors"),
+    [
+        pytest.param("64, 1", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 4, id="neighbours"),
+        pytest.param("64, 1", "i0 LOOP 2, i1 THREAD 32, j0 LOOP 64, j1 LOOP 1", 32, id="rows"),
+        pytest.param("64, 1", "i0 LOOP 16, i1 LOOP 4, j0 THREAD 32, j1 LOOP 2", 8, id="every other one"),
+        pytest.param("512, 8", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 32, id="one of each"),
+        pytest.param("1, 64", "i0 LOOP 2, i1 THREAD 32, j0 LOOP 64, j1 LOOP 1", 4, id="in columns"),
+    ],
+)  # fmt: skip
+def test_threads_of_a_warp_share_sectors(strides: str, kinds: str, sectors: int) -> None:
+    tiling = SCALE.replace("SSS", strides).replace(
+        "[[1, 32]], j: [[1, 8, 32]]", "[[1, 4, 32]], j: [[1, 2, 32]]"
+    )
+    instance = instance_of(tiling)
+    candidate = decided(instance, load_A="REGISTERS", mul=kinds)
+    assert term(instance, candidate, "L1") == pytest.approx(64 * 64 / 32 * sectors * 32 / 128)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 4, 8])
+def test_copies_of_a_product_share_its_loads(copies: int) -> None:
+    """Of `copies` x `copies` products, each loads 2 / `copies` elements, less what registers keep."""
+    tiling = "{i: [[16], [1, 2, 4, 8]], j: [[16], [1, 2, 4, 8]], p: []}"
+    instance = instance_of(product(256, 256, 2048, tiling))
+    kind = "UNROLL" if copies > 1 else "LOOP"
+    rows = 256 // 16 // copies
+    nest = ", ".join(f"{x}0 LOOP {rows}, {x}1 THREAD 16, {x}2 {kind} {copies}" for x in "ij")
+    columns = f"j2 {kind} {copies}"
+    candidate = decided(
+        instance,
+        load_A="REGISTERS",
+        load_B=f"REGISTERS, {columns}",
+        fma=f"{nest}, p0 LOOP 2048",
+        store_C=columns,
+    )
+    segment = 2 * 2048 * copies - DEVICE.registers_per_thread
+    loads = 256 * rows * rows * segment
+    stores = 256 * 256
+    assert term(instance, candidate, "memory units") == (loads + stores) / 32
+    # The 16 rows of a warp's threads, or more, lie apart; its columns lie side by side.
+    assert term(instance, candidate, "L1") >= rows * rows * (2048 * copies - 255) * 16 * 32 / 128
+
+
+def test_passes_of_shared_memory_are_at_their_best() -> None:
+    """One for each warp and load: banks may be free of conflicts, and vectors may be loaded."""
+    tiling = "{i: [[16], [1, 4]], j: [[16], [1, 4]], p: [[32]]}"
+    instance = instance_of(product(64, 64, 2048, tiling))
+    nest = ", ".join(f"{x}0 LOOP 1, {x}1 THREAD 16, {x}2 UNROLL 4" for x in "ij")
+    candidate = decided(instance, load_A="SHARED", load_B="SHARED", fma=f"{nest}, p0 LOOP 64, p1 LOOP 32")
+    warps, vectors = 16 * 16 / 32, 2048 * 4 / 4
+    assert term(instance, candidate, "shared memory") == 2 * vectors * warps
+
+
+def test_what_a_block_shares_leaves_no_room_for_others() -> None:
+    tiling = "{i: [[16]], j: [[16]], p: []}"
+    instance = instance_of(product(64, 160, 1024, tiling))
+    nest = "i0 BLOCK 4, i1 THREAD 16, j0 BLOCK 10, j1 THREAD 16, p0 LOOP 1024"
+    loaded = decided(instance, load_A="REGISTERS", load_B="REGISTERS", fma=nest)
+    copied = decided(instance, load_A="REGISTERS", load_B="SHARED", fma=nest)
+    # Four blocks on an SM run side by side; each with 1024 x 16 elements of B, three of them.
+    for order in ("BEFORE", "AFTER"):
+        found = instance.decide(copied, Decision("order", ("load_B.p0", "fma.p0"), (order,)))
+        copied = copied if found is None else found
+    assert term(instance, copied, "threads") >= 1.9 * term(instance, loaded, "threads")
