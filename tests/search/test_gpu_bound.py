@@ -110,7 +110,7 @@ def test_the_way_of_an_implementation_is_left_on_all_of_its_path(name: str) -> N
             for candidate in path:
                 ways = index.ways(candidate.vector)
                 assert ways is not None
-                numbers = zip(ways.blocks, ways.threads, ways.copies, strict=True)
+                numbers = set(zip(ways.blocks, ways.threads, ways.copies, strict=True))
                 assert tuple(sizes[kind] for kind in ("BLOCK", "THREAD", copied)) in numbers
 
 
