@@ -8,6 +8,7 @@ come out of memory and the L2 cache, what nests need of the units of an SM, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from spacedsl.engine.candidate import Candidate
@@ -91,7 +92,7 @@ def _shares(costs: Sequence[tuple[Pressure, Cost]], resource: int) -> Iterator[s
 
 def _best(cost: Cost) -> str:
     if not cost.best:
-        return "more ways are left than are looked at" if not cost.together_ns else "no way is left"
+        return "no way is left" if math.isinf(cost.together_ns) else "too many ways are left to look at"
     numbers = ", ".join(f"{count:,} {name}" for name, count in cost.best)
     times = sorted(zip(cost.in_best_ns, RESOURCES, strict=True), reverse=True)
     needed = ", ".join(f"{name} {time:,.0f} ns" for time, name in times[:3] if time)

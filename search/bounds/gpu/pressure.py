@@ -35,8 +35,8 @@ from spacedsl.search.bounds.gpu.nests import (
 from spacedsl.search.bounds.gpu.states import Source, State, cells, state
 from spacedsl.search.bounds.gpu.ways import Numbers, Ways
 
-MOST_WAYS = 1 << 17
-"""Combinations of the ways of all indices that are looked at; while there are more, nothing is said."""
+MOST_WAYS = 1 << 18
+"""Combinations of the ways of all indices that are looked at."""
 
 MOST_REMEMBERED = 100_000
 """Domains of one nest, which a long search would fill a machine's memory with."""
@@ -85,9 +85,9 @@ class Pressure:
 
 
 def cost(nest: Nest, device: GpuDevice, left: State) -> Cost:
-    """Of the ways that are left; nothing where these are too many."""
+    """Of the ways that are left."""
     if math.prod(map(len, left.ways)) > MOST_WAYS:
-        return NOTHING
+        return _coarse(nest, device, left)
     shapes = _shapes(nest, left, device.threads_per_block)
     if not len(shapes.blocks):
         return NEVER
@@ -103,6 +103,31 @@ def cost(nest: Nest, device: GpuDevice, left: State) -> Cost:
         tuple((name, int(values[place])) for name, values in numbers.items()),
         tuple(times[:, place].tolist()),
     )
+
+
+def _coarse(nest: Nest, device: GpuDevice, left: State) -> Cost:
+    """What arithmetic takes with the most blocks and the most threads, while too many ways are left."""
+    blocks = left.repeated * math.prod(float(way.blocks.max()) for way in left.ways)
+    threads = math.prod(float(way.threads.max()) for way in left.ways)
+    sms, cycles = min(blocks, device.sms), [0.0] * len(RESOURCES)
+    for unit, count in nest.work:
+        if rate := _per_cycle(device).get(unit):
+            cycles[unit] = count / sms / rate
+    cycles[ISSUE] = nest.issued / sms / device.warp / device.instructions_per_cycle
+    cycles[SERIAL] = nest.issued / blocks / min(threads, device.threads_per_block) / _at_once(device)
+    times = tuple(each / device.clock_ghz for each in cycles)
+    return Cost(times, max(times))
+
+
+def _per_cycle(device: GpuDevice) -> dict[int, float]:
+    """Threads that an SM runs in a cycle of what occupies a unit."""
+    rates = device.throughput
+    return {F32: rates.f32, F64: rates.f64, I32: rates.i32, SPECIAL: rates.special}
+
+
+def _at_once(device: GpuDevice) -> float:
+    """Instructions of a thread in a cycle: one, or two where schedulers issue two."""
+    return max(1.0, device.instructions_per_cycle / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +175,7 @@ class _Pricing:
 
     def price(self, cycles: Numbers) -> None:
         """Fills in a row for each resource."""
-        nest, device, rates, left = self.nest, self.device, self.device.throughput, self.left
+        nest, device, left = self.nest, self.device, self.left
         blocks, threads = self.shapes.blocks, self.shapes.threads
         of_sm = np.ceil(blocks / device.sms)
         # Of all that blocks do, what the busiest SM does; blocks at the end of an index may do less.
@@ -162,12 +187,11 @@ class _Pricing:
         if nest.moved:
             accesses = accesses + left.repeated * nest.moved / self.shapes.copies
         executed = nest.issued + accesses
-        per_cycle = {F32: rates.f32, F64: rates.f64, I32: rates.i32, SPECIAL: rates.special}
         for unit, count in nest.work:
-            if unit in per_cycle:
-                cycles[unit] = count * in_warps / per_cycle[unit]
+            if rate := _per_cycle(device).get(unit):
+                cycles[unit] = count * in_warps / rate
         cycles[ISSUE] = executed * in_warps / device.warp / device.instructions_per_cycle
-        cycles[MEMORY] = accesses * in_warps / rates.memory
+        cycles[MEMORY] = accesses * in_warps / device.throughput.memory
         for operand, reading, loaded in zip(nest.operands, left.readings, loads, strict=True):
             if reading.source in (Source.DIRECT, Source.COPIED):
                 is_placed = reading.source is Source.DIRECT
@@ -180,8 +204,7 @@ class _Pricing:
         if nest.copy is not None:
             sectors = np.maximum(warps, self.sectors(nest.copy.source, self.shapes.copies))
             cycles[L1] = share * accesses / threads * sectors * SECTOR_BYTES / device.l1_bytes_per_cycle
-        at_once = max(1.0, device.instructions_per_cycle / 4)
-        alone = np.maximum(executed / blocks / threads / at_once, self.chain())
+        alone = np.maximum(executed / blocks / threads / _at_once(device), self.chain())
         if nest.operands:
             alone = alone + min(device.latency.l1, device.latency.shared)
         cycles[SERIAL] = alone * np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
