@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
+import numpy.typing as npt
 
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.search.bounds.certain import LONGEST_UNROLLED
@@ -215,32 +216,41 @@ class _Pricing:
         A thread needs each of its elements once. Between two iterations of the loops around a sum, registers
         keep as many as there are of them; the rest is loaded again.
         """
-        nest, ways = self.nest, self.shapes.ways
+        nest = self.nest
         if not nest.operands:
             return [], np.zeros(1)
-        rest = [extent / (way.blocks * way.threads) for way, extent in zip(ways, nest.extents, strict=True)]
-        segment = [
-            r if is_reduced else way.copies
-            for r, way, is_reduced in zip(rest, ways, nest.is_reduced, strict=True)
-        ]
-        accumulated = _product(segment)
-        segments = _product(rest) / accumulated
+        rest, segment = self.rest(), self.segment()
+        segments, is_long = self.segments()
         once: list[Numbers] = []
         again: list[Numbers] = []
         for operand, reading in zip(nest.operands, self.left.readings, strict=True):
             own = [n for n, is_own in enumerate(operand.own) if is_own]
             once.append(_product(rest[n] for n in own) / reading.lanes)
             again.append(segments * _product(segment[n] for n in own) / reading.lanes)
-        least, total = once, sum(once, np.zeros(1))
-        if nest.is_swept:
-            kept = segments * self.device.registers_per_thread / min(r.lanes for r in self.left.readings)
-            # Shorter segments a compiler may unroll into one piece, which it arranges as it likes.
-            is_long = accumulated >= LONGEST_UNROLLED
-            least = [np.where(is_long, np.maximum(o, a - kept), o) for o, a in zip(once, again, strict=True)]
-            swept = np.maximum(sum(least, np.zeros(1)), sum(again, np.zeros(1)) - kept)
-            total = np.where(is_long, swept, total)
+        kept = segments * self.device.registers_per_thread / min(r.lanes for r in self.left.readings)
+        least = [np.where(is_long, np.maximum(o, a - kept), o) for o, a in zip(once, again, strict=True)]
+        total = sum(least, np.zeros(1))
+        total = np.where(is_long, np.maximum(total, sum(again, np.zeros(1)) - kept), total)
         all_threads = self.shapes.blocks * self.shapes.threads
         return [each * all_threads for each in least], total * all_threads
+
+    def rest(self) -> list[Numbers]:
+        """By index, iterations of one thread."""
+        extents = zip(self.shapes.ways, self.nest.extents, strict=True)
+        return [extent / (way.blocks * way.threads) for way, extent in extents]
+
+    def segment(self) -> list[Numbers]:
+        """The same of one iteration of the loops around a sum."""
+        indices = zip(self.rest(), self.shapes.ways, self.nest.is_reduced, strict=True)
+        return [rest if is_reduced else way.copies for rest, way, is_reduced in indices]
+
+    def segments(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+        """Their number in a thread, and whether they certainly follow each other.
+
+        Short ones a compiler may unroll into one piece, which it arranges as it likes.
+        """
+        accumulated = _product(self.segment())
+        return _product(self.rest()) / accumulated, (accumulated >= LONGEST_UNROLLED) & self.nest.is_swept
 
     def own_threads(self, operand: Operand) -> Numbers:
         """Threads of a block that read different elements."""
@@ -258,16 +268,20 @@ class _Pricing:
         return np.maximum(found, touched)
 
     def chain(self) -> Numbers | float:
-        """Cycles that a thread waits for its own sums: of each, one term follows the other."""
+        """Cycles that a thread waits for its own sums: of each, one term follows the other.
+
+        Threads issue their instructions in order: what follows a segment begins when its last term does.
+        """
         nest = self.nest
         if not nest.chain_cycles:
             return 0.0
-        reduced = [
-            extent / (way.blocks * way.threads * (way.copies if self.left.may_split else 1))
-            for way, extent, is_reduced in zip(self.shapes.ways, nest.extents, nest.is_reduced, strict=True)
+        terms = _product(
+            rest / (way.copies if self.left.may_split else 1)
+            for rest, way, is_reduced in zip(self.rest(), self.shapes.ways, nest.is_reduced, strict=True)
             if is_reduced
-        ]
-        return nest.chain_cycles * _product(reduced)
+        )
+        segments, is_long = self.segments()
+        return nest.chain_cycles * (np.where(is_long, segments, 1) * np.maximum(terms - 1, 0) + 1)
 
     def resident(self, threads: Numbers) -> Numbers:
         """Blocks that an SM has room for at a time."""
