@@ -69,8 +69,9 @@ class GpuBound:
             named += [(resource, ", ".join(_shares(costs, n))) for n, resource in enumerate(RESOURCES)]
         named += [(f"nest of {p.nest.instruction!r}", _best(cost)) for p, cost in costs]
         times = zip(named, self.terms_ns(candidate), strict=True)
-        terms = (BoundTerm(resource, time_ns, detail) for (resource, detail), time_ns in times)
-        return tuple(sorted(terms, key=lambda term: -term.bound_ns))
+        terms = [BoundTerm(resource, time_ns, detail) for (resource, detail), time_ns in times]
+        needed = [t for t in terms if t.bound_ns > self.device.launch_ns or t.resource == "launch"]
+        return tuple(sorted(needed, key=lambda term: -term.bound_ns))
 
 
 def _sector_bytes(footprint: Footprint) -> int:

@@ -17,6 +17,8 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.backbone import Access, Accumulator, Instruction, Value
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.language.host import HostExpression
+from spacedsl.language.space import Counter, Use, Visibility
 from spacedsl.search.bounds.arithmetic import operations
 from spacedsl.search.bounds.certain import (
     Footprint,
@@ -264,7 +266,6 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
         values_of(instance, load, (name,)) for name in ("REGISTERS", "SHARED", "GLOBAL")
     )
     reloads = [r for r in load.reloads if user in r.consumers]
-    is_counted = "temporary_bytes" in instance.space.choices
     return Operand(
         load=load,
         item_bytes=item_bytes,
@@ -276,8 +277,21 @@ def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operan
         shared=shared,
         copied=copied,
         copying=tuple(Place.of(instance, d) for d in load.dims),
-        bytes_cells=tuple(instance.offset("temporary_bytes", r) for r in reloads) if is_counted else (),
+        bytes_cells=tuple(cell for reload in reloads for cell in _byte_counters(instance, reload)),
     )
+
+
+def _byte_counters(instance: Instance, reload: Instruction) -> Iterator[int]:
+    """Where the least bytes of a temporary lie: item bytes times sizes of the reload's dimensions."""
+    number = instance.objects.ids[id(reload)]
+    for counter in instance.space.choices.values():
+        if not isinstance(counter, Counter) or (number,) not in instance.objects.keys(counter.params):
+            continue
+        (param,), base, value = counter.params, counter.base, counter.value
+        counts_bytes = isinstance(base, HostExpression) and base.text == f"${param.name}.item_bytes"
+        counts_sizes = isinstance(value, Use) and value.choice == "size" and counter.product
+        if counts_bytes and counts_sizes and counter.visibility is Visibility.FULL:
+            yield instance.offset(counter.name, reload)
 
 
 def _are_apart(access: Access, indices: Sequence[str], own: Sequence[bool]) -> tuple[bool, ...]:

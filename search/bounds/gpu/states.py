@@ -90,7 +90,7 @@ def state(nest: Nest, vector: Sequence[int], device: GpuDevice) -> State | None:
         readings=readings,
         most_copies=min((vector[cell] for cell in nest.most_copies), default=None),
         may_split=any(vector[cell] & mask for cell, mask in nest.splits),
-        shared_bytes=sum(vector[cell] for operand in shared for cell in operand.bytes_cells),
+        shared_bytes=sum(max((vector[c] for c in o.bytes_cells), default=0) for o in shared),
         repeated=_repeated(nest, vector),
         threads=max((_certain(nest, o.copying, "THREAD", vector) for o in shared), default=1),
     )
