@@ -39,6 +39,7 @@ from spacedsl.codegen.program import (
     PartialLoad,
     PartialStore,
     Program,
+    Register,
     Shuffle,
     Span,
     Statement,
@@ -74,6 +75,8 @@ class Work:
     passes: float = 0.0
     barriers: float = 0.0
     waiting: float = 0.0
+    chained: float = 0.0
+    """Of values that follow from themselves, one after the other."""
 
     def add(self, other: Work, times: float) -> None:
         for field in fields(self):
@@ -138,7 +141,7 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
     }
     cycles = {name: waves * resident * warps * each for name, each in of_block.items()}
     waiting = USUAL_LATENCY * (work.waiting + work.barriers * device.latency.barrier)
-    cycles["latency"] = waves * (waiting + work.issued)
+    cycles["latency"] = waves * (waiting + max(work.issued, work.chained))
     terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
     through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
     terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
@@ -192,6 +195,7 @@ class _Follower:
     def block(self, body: Sequence[Statement]) -> Work:
         work = Work()
         loads_wait = 0.0
+        chains: Counter[Register] = Counter()
         for statement in body:
             match statement:
                 case Loop(_, extent, inner):
@@ -214,8 +218,9 @@ class _Follower:
                     work.issued += 1
                     work.waiting += loads_wait
                     loads_wait = 0.0
-                case Assign(_, value):
+                case Assign(register, value):
                     loads_wait = max(loads_wait, self.expression(value, work))
+                    chains[register] += register in subexpressions(value)
                 case Store(tensor, index, value):
                     self.expression(value, work)
                     self.access(tensor, index, type_of(value).lanes, work)
@@ -228,7 +233,13 @@ class _Follower:
                     for _ in range(count):
                         self.access(tensor, index, 1, work)
         work.waiting += loads_wait
+        work.chained += max((self.cycles(r) * count for r, count in chains.items()), default=0)
         return work
+
+    def cycles(self, register: Register) -> float:
+        """Until what is computed there can be used."""
+        latency = self.device.latency
+        return latency.f64 if register.type.dtype.nbytes == 8 else latency.f32
 
     def share(self, spans: tuple[Span, ...]) -> float:
         """Of the warps, those that have a thread there."""

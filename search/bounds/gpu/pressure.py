@@ -221,16 +221,25 @@ class _Pricing:
             return [], np.zeros(1)
         rest, segment = self.rest(), self.segment()
         segments, is_long = self.segments()
-        once: list[Numbers] = []
-        again: list[Numbers] = []
-        for operand, reading in zip(nest.operands, self.left.readings, strict=True):
-            own = [n for n, is_own in enumerate(operand.own) if is_own]
-            once.append(_product(rest[n] for n in own) / reading.lanes)
-            again.append(segments * _product(segment[n] for n in own) / reading.lanes)
-        kept = segments * self.device.registers_per_thread / min(r.lanes for r in self.left.readings)
-        least = [np.where(is_long, np.maximum(o, a - kept), o) for o, a in zip(once, again, strict=True)]
+        read = list(zip(nest.operands, self.left.readings, strict=True))
+        owns = [[n for n, is_own in enumerate(operand.own) if is_own] for operand, _ in read]
+        once = [_product(rest[n] for n in own) for own in owns]
+        again = [segments * _product(segment[n] for n in own) for own in owns]
+        registers = segments * self.device.registers_per_thread
+        needed = [
+            np.where(is_long, np.maximum(o, a - registers), o) for o, a in zip(once, again, strict=True)
+        ]
+        least = [elements / reading.lanes for elements, (_, reading) in zip(needed, read, strict=True)]
+        # Registers save most where loads have the fewest lanes.
+        swept: Numbers = np.zeros(1)
+        for elements, (_, reading) in sorted(
+            zip(again, read, strict=True), key=lambda pair: pair[1][1].lanes
+        ):
+            saved = np.minimum(elements, registers)
+            swept = swept + (elements - saved) / reading.lanes
+            registers = registers - saved
         total = sum(least, np.zeros(1))
-        total = np.where(is_long, np.maximum(total, sum(again, np.zeros(1)) - kept), total)
+        total = np.where(is_long, np.maximum(total, swept), total)
         all_threads = self.shapes.blocks * self.shapes.threads
         return [each * all_threads for each in least], total * all_threads
 
