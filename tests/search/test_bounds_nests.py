@@ -182,7 +182,7 @@ SIMULATED = {
     "odd dense": (ODD_DENSE, 0.4),
     "odd strided": (ODD_STRIDED, 0.65),
     "odd matvec": (ODD_MATVEC, 0.3),
-    "odd outer": (ODD_OUTER, 0.3),
+    "odd outer": (ODD_OUTER, 0.25),
     "few": (FEW.replace("k: 600", "k: 24"), 0.3),
 }
 """With the share of what bad loops bring in that should be certain, at least. Copies of the body for last
