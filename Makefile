@@ -19,7 +19,7 @@ PEERS := .venv-peers
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak soak-kernels mutants fuzz peers check format clean
+.PHONY: setup explore test soak soak-kernels soak-cuda mutants fuzz peers check format clean
 
 setup: $(VENV)/.installed
 
@@ -59,6 +59,11 @@ soak: $(VENV)/.installed-dev
 # Random kernel files against NumPy, each by a random implementation of it, for as long.
 soak-kernels: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.soak $(ARGS)
+
+# Random implementations for GPUs of the whole library: compiled, and on their corners against NumPy, some of
+# them under sanitizers, for as long; ARGS="SEED NAME..".
+soak-cuda: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.codegen.soak_cuda $(ARGS)
 
 # Small mistakes in the engine and in the translation to CP-SAT, one at a time, which random spaces have to find;
 # ARGS="SECONDS WORD".

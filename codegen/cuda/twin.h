@@ -1,7 +1,7 @@
 /* CUDA C++ on a CPU: the threads of a block are fibers that take turns at barriers.
  *
  * A file of kernels and its host function is compiled behind this header as C++. Blocks run one after the other. The
- * threads of a block run in an order that TWIN_ORDER names: 0 ascending, 1 descending, 2 and above shuffled, another way
+ * threads of a block run in an order that `twin_order` names: 0 ascending, 1 descending, 2 and above shuffled, another way
  * each round. Each runs until its next barrier or its end; a barrier that not all of them come to ends the process. Memory that
  * a block shares holds numbers that are not numbers when the block begins. What runs at the same time on a GPU, without
  * a barrier in between, is seen here as far as the order shows it.
@@ -57,7 +57,9 @@ static inline uint16_t twin_to_f16(float x) { return twin_bits<uint16_t>((_Float
 
 /* ---- Fibers ---- */
 
+#ifndef TWIN_STACK_BYTES
 #define TWIN_STACK_BYTES (64 << 10)
+#endif
 #define TWIN_THREADS 1024
 #define TWIN_STACKS_BYTES ((size_t)TWIN_STACK_BYTES * TWIN_THREADS)
 
@@ -65,7 +67,7 @@ static inline uint16_t twin_to_f16(float x) { return twin_bits<uint16_t>((_Float
 extern "C" void twin_switch(void **from, void *to) __attribute__((visibility("hidden")));
 #if defined(__x86_64__)
 __asm__(R"(
-.text
+.pushsection .text
 .hidden twin_switch
 .globl twin_switch
 .type twin_switch, @function
@@ -86,6 +88,7 @@ twin_switch:
   popq %rbp
   ret
 .size twin_switch, .-twin_switch
+.popsection
 )");
 #else
 #error "the twin of CUDA code runs on x86-64"
@@ -96,15 +99,47 @@ struct twin_thread {
   bool is_done;
 };
 
+extern "C" {
+unsigned twin_order = TWIN_ORDER;
+}
+
 static twin_thread twin_threads[TWIN_THREADS];
 static void *twin_scheduler;
 static void (*twin_body)(void *);
 static void *twin_arguments;
 static char *twin_stacks;
 
-static void twin_yield(void) { twin_switch(&twin_threads[threadIdx.x].stack, twin_scheduler); }
+/* The sanitizer of addresses is told which stack is in use. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+static const void *twin_scheduler_bottom;
+static size_t twin_scheduler_bytes;
+static void *twin_scheduler_fake, *twin_thread_fake[TWIN_THREADS];
+#define TWIN_LEAVES(fake, bottom, nbytes) __sanitizer_start_switch_fiber(fake, bottom, nbytes)
+#define TWIN_ARRIVES(fake, bottom, nbytes) __sanitizer_finish_switch_fiber(fake, bottom, nbytes)
+#else
+#define TWIN_LEAVES(...)
+#define TWIN_ARRIVES(...)
+#define ASAN_POISON_MEMORY_REGION(...)
+#define ASAN_UNPOISON_MEMORY_REGION(...)
+#endif
+
+static void twin_yield(void) {
+  unsigned thread = threadIdx.x;
+  TWIN_LEAVES(twin_threads[thread].is_done ? NULL : &twin_thread_fake[thread], twin_scheduler_bottom, twin_scheduler_bytes);
+  twin_switch(&twin_threads[thread].stack, twin_scheduler);
+  TWIN_ARRIVES(twin_thread_fake[thread], &twin_scheduler_bottom, &twin_scheduler_bytes);
+}
+
+static void twin_resume(unsigned thread) {
+  TWIN_LEAVES(&twin_scheduler_fake, twin_stacks + (size_t)thread * TWIN_STACK_BYTES, TWIN_STACK_BYTES);
+  twin_switch(&twin_scheduler, twin_threads[thread].stack);
+  TWIN_ARRIVES(twin_scheduler_fake, NULL, NULL);
+}
 
 static void twin_enter(void) {
+  TWIN_ARRIVES(NULL, &twin_scheduler_bottom, &twin_scheduler_bytes);
   twin_body(twin_arguments);
   twin_threads[threadIdx.x].is_done = true;
   twin_yield();
@@ -188,23 +223,25 @@ static void twin_start(unsigned thread) {
 static void twin_round(unsigned threads, unsigned round) {
   for (unsigned n = 0; n < threads; ++n) {
     unsigned thread = n;
-    if (TWIN_ORDER == 1) thread = threads - 1 - n;
-    if (TWIN_ORDER > 1) {
+    if (twin_order == 1) thread = threads - 1 - n;
+    if (twin_order > 1) {
       unsigned size = 1;
       while (size < threads) size *= 2;
       /* A permutation of the next power of two, without what lies beyond. */
       static unsigned state;
-      if (n == 0) state = (round * 2654435761u + TWIN_ORDER) & (size - 1);
-      do state = (state * 5 + 2 * TWIN_ORDER + 1) & (size - 1); while (state >= threads);
+      if (n == 0) state = (round * 2654435761u + twin_order) & (size - 1);
+      do state = (state * 5 + 2 * twin_order + 1) & (size - 1); while (state >= threads);
       thread = state;
     }
     threadIdx.x = thread;
-    if (!twin_threads[thread].is_done) twin_switch(&twin_scheduler, twin_threads[thread].stack);
+    if (!twin_threads[thread].is_done) twin_resume(thread);
   }
 }
 
 static void twin_block(unsigned threads, size_t shared_bytes) {
+  ASAN_UNPOISON_MEMORY_REGION(shared_memory, sizeof shared_memory);
   memset(shared_memory, 0xff, shared_bytes);
+  ASAN_POISON_MEMORY_REGION((char *)shared_memory + shared_bytes, sizeof shared_memory - shared_bytes);
   for (unsigned thread = 0; thread < threads; ++thread) twin_start(thread);
   for (unsigned round = 0;; ++round) {
     twin_barriers = twin_shuffles = 0;
@@ -216,8 +253,8 @@ static void twin_block(unsigned threads, size_t shared_bytes) {
 
 /* The n-th block to run. */
 static unsigned twin_nth(unsigned n, unsigned blocks) {
-  if (TWIN_ORDER == 1) return blocks - 1 - n;
-  if (TWIN_ORDER > 1) return (n + blocks / 2) % blocks;
+  if (twin_order == 1) return blocks - 1 - n;
+  if (twin_order > 1) return (n + blocks / 2) % blocks;
   return n;
 }
 
@@ -243,7 +280,7 @@ static void twin_launch(unsigned blocks, unsigned threads, size_t shared_bytes, 
 
 /* ---- What the host function calls ---- */
 
-#define TWIN_ARRAYS 64
+#define TWIN_ARRAYS 1024
 static void *twin_arrays[TWIN_ARRAYS];
 
 typedef int cudaError_t;

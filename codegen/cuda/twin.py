@@ -31,6 +31,8 @@ def build_twin(
 ) -> Path:
     """The library. `order`: in which order threads take turns; 0 ascending, 1 descending, above shuffled.
 
+    Its variable `twin_order` may be given another one between calls.
+
     Raises what `build_library` does.
     """
     text = "\n".join([

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import build_twin
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.program import Grid, Program
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
@@ -56,3 +57,24 @@ def twin(program: Program, folder: Path, order: int = 0) -> ctypes.CDLL:
     """What has been loaded from a path is not loaded from it again: every twin has a path of its own."""
     library = Path(tempfile.mkdtemp(dir=folder)) / "program.so"
     return ctypes.CDLL(str(build_twin(print_cuda(program), library, order=order)))
+
+
+def twins(programs: Sequence[Program], folder: Path, *flags: str) -> Path:
+    """Programs in one library, which takes a fraction of the time: the n-th is called `program_n`."""
+    texts = [
+        f"namespace program_{number} {{\n{print_cuda(_renamed(program, number))}\n}}"
+        for number, program in enumerate(programs)
+    ]
+    return build_twin("\n".join(texts), folder / "programs.so", extra_flags=flags, timeout_s=300)
+
+
+def _renamed(program: Program, number: int) -> Program:
+    grids = (replace(s, name=f"{s.name}_of_{number}") for s in program.body if isinstance(s, Grid))
+    return replace(program, name=f"program_{number}", body=tuple(grids))
+
+
+def orders(library: ctypes.CDLL) -> Iterator[int]:
+    """Takes the threads of what the library has in every kind of order, one after the other."""
+    order = ctypes.c_uint.in_dll(library, "twin_order")
+    for order.value in (0, 1, 3):
+        yield order.value

@@ -73,15 +73,15 @@ def build(program: Program, library: Path, compiler: Compiler | None = None) -> 
     return ctypes.CDLL(str(build_library(print_c(program, 2), library, compiler)))
 
 
-def run_difference(kernel: KernelFile, library: ctypes.CDLL, case: Case) -> str:
-    """The same for a program that has been built."""
+def run_difference(kernel: KernelFile, library: ctypes.CDLL, case: Case, name: str | None = None) -> str:
+    """The same for a program that has been built. `name`: of the program, where it is not the kernel's."""
     buffers = {
         t.name: elements(t.dtype, np.full(t.span, -77)) if t.is_output else case.inputs[t.name]
         for t in kernel.backbone.tensors
     }
     pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in kernel.backbone.tensors]
     values = [_SCALARS[p.dtype](case.parameters[p.name]) for p in kernel.backbone.parameters]
-    getattr(library, entry_name(kernel.name))(*pointers, *values)
+    getattr(library, entry_name(name or kernel.name))(*pointers, *values)
     outputs = [t for t in kernel.backbone.tensors if t.is_output]
     return "".join(
         first_difference(

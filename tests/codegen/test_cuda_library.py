@@ -1,0 +1,56 @@
+"""Random implementations for GPUs of the whole library are right, in every order of their threads."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.cuda.checking import executed
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, on_corner
+from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.printer import print_cuda
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.program import Grid, Program
+from spacedsl.codegen.verify import verify
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from tests.codegen.grids import device, orders, random_candidates, space_of, twins
+from tests.codegen.running import brief_case, run_difference
+from tests.kernels.library_formulas import DIRECT, swept_sizes
+from tests.kernels.samples import LIBRARY
+
+COUNT = 20
+MANY_INDICES, FEW = 6, 2
+"""A convolution, which has more of them, is lowered to so many copies that it gets fewer implementations."""
+
+MOST_EXECUTED = 1 << 22
+"""Statements: larger ones, and CUDA's compiler on all of them, are for `make soak-cuda`."""
+
+
+def on_corners(kernel: KernelFile) -> Iterator[tuple[KernelFile, Program]]:
+    for candidate in random_candidates(space_of(kernel), 5 * COUNT, seed=11):
+        smaller, made = on_corner(kernel, candidate, PARTS_OF_TILES)
+        program = verify(lower_grids(smaller.backbone, made))
+        if executed(program.body) < MOST_EXECUTED:
+            yield smaller, program
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_random_implementations_are_right(name: str, tmp_path: Path) -> None:
+    path = LIBRARY / f"{name}.yaml"
+    kernel = load_kernel(path, swept_sizes(load_kernel(path).sizes, 5, 3), "gpu")
+    count = COUNT if len(kernel.computation.extents) <= MANY_INDICES else FEW
+    kernels, programs = zip(*islice(on_corners(kernel), count), strict=True)
+    assert len(programs) == count
+    library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
+    cases = list(map(brief_case, kernels))
+    for order in orders(library):
+        for number, (smaller, case) in enumerate(zip(kernels, cases, strict=True)):
+            wrong = run_difference(smaller, library, case, f"program_{number}")
+            assert wrong == "", f"implementation {number} in order {order}"
+    cubin = compile_cubin(print_cuda(programs[0]), device().compute_capability)
+    assert set(cubin.resources) == {c_name(s.name) for s in programs[0].body if isinstance(s, Grid)}
