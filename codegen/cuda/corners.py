@@ -12,6 +12,7 @@ large numbers alone is for `verify.py`, which goes through the indices of the wh
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,28 +42,32 @@ WHOLE_TILES = Kept(MappingProxyType({"BLOCK": 2, "LOOP": 3}), has_whole_tiles=Tr
 PARTS_OF_TILES = Kept(MappingProxyType({"BLOCK": 2, "LOOP": 2, "THREAD": 4}), has_whole_tiles=False)
 
 
+_MULTIPLES = 1024
+"""Of tiles: more are not looked for."""
+
+Level = tuple[str, int, int]
+"""Dimensions that have the same size and go on having the same: of an index, a level of it, their size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """How much of a kernel is left."""
 
     extents: Mapping[str, int]
     """Of its indices."""
-    inner: Mapping[str, tuple[int, ...]]
-    """Sizes of the inner levels of indices, where these are others than they were."""
+    inner: Mapping[Level, int]
+    """Sizes of levels inside the outermost, where these are others than they were."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """Extents of an index for which its tilings are alike: `top`, and what lies below it in steps."""
+    """Extents of an index for which its tilings are alike, in ascending order."""
 
-    top: int
-    step: int
-    least: int
-    inner: tuple[int, ...] | None
-    """As in a `Cut`; None where they stay."""
+    extents: Sequence[int]
+    inner: Mapping[Level, int]
 
     def at_least(self, wanted: int) -> int:
-        return self.top - max(0, self.top - max(wanted, self.least)) // self.step * self.step
+        return self.extents[bisect_left(self.extents, wanted)]
 
 
 def cut_down(kernel: KernelFile, made: GridImplementation, kept: Kept) -> Cut:
@@ -75,13 +80,12 @@ def cut_down(kernel: KernelFile, made: GridImplementation, kept: Kept) -> Cut:
     offers = {index: tuple(_offers(own, made, kept)) for index, own in nests.items()}
 
     def offer(index: str, wanted: int) -> _Offer:
-        extent = kernel.computation.extents[index]
-        whole = _Offer(extent, 1, extent, None)
-        return next(o for o in (*offers.get(index, ()), whole) if wanted <= o.top)
+        whole = _Offer((kernel.computation.extents[index],), {})
+        return next(o for o in (*offers.get(index, ()), whole) if wanted <= o.extents[-1])
 
     extents = enclosing(kernel.computation, lambda index, n: offer(index, n).at_least(n))
-    inner = {index: offer(index, extent).inner for index, extent in extents.items()}
-    return Cut(extents, {index: sizes for index, sizes in inner.items() if sizes is not None})
+    inner = (offer(index, extent).inner for index, extent in extents.items())
+    return Cut(extents, {level: size for sizes in inner for level, size in sizes.items()})
 
 
 def _for_pipelines(kept: Kept, kernel: Kernel, made: GridImplementation) -> Kept:
@@ -92,22 +96,44 @@ def _for_pipelines(kept: Kept, kernel: Kernel, made: GridImplementation) -> Kept
 
 def _offers(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -> Iterator[_Offer]:
     """Of an index, in the nests of instructions that depend on it; smaller ones first."""
-    sizes = [tuple(map(made.size, nest.dims)) for nest in nests]
-    extent = nests[0].extent
-    if not kept.has_whole_tiles and len(set(sizes)) == 1 and math.prod(sizes[0]) == extent:
-        levels = zip(*(nest.dims for nest in nests), strict=True)
-        count, *inner = (max(_left(dim, made, kept) for dim in level) for level in levels)
-        tile = math.prod(inner)
-        yield _Offer(tile * sizes[0][0], tile, tile * count, tuple(inner))
+    if not kept.has_whole_tiles:
+        yield from _with_parts(nests, made, kept)
     outermost = [nest.dims[0] for nest in nests]
     if all(_may_shrink(dim, made, kept) for dim in outermost):
-        tiles = [math.prod(inner) for _, *inner in sizes]
+        extent = nests[0].extent
+        tiles = [math.prod(map(made.size, nest.dims[1:])) for nest in nests]
         least = max(
             min(extent // tile, kept.counts[made.kind(dim)]) * tile + extent % tile
             for dim, tile in zip(outermost, tiles, strict=True)
         )
         # Of extents that are apart by it, all tilings end alike.
-        yield _Offer(extent, math.lcm(*tiles), least, None)
+        step = math.lcm(*tiles)
+        yield _Offer(range(extent - (extent - least) // step * step, extent + 1, step), {})
+
+
+def _with_parts(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kept) -> Iterator[_Offer]:
+    """Where all tilings are exact, for extents that are multiples of what is left of their tiles."""
+    if any(math.prod(map(made.size, nest.dims)) != nest.extent for nest in nests):
+        return
+    inner: dict[Level, int] = {}
+    for dim in (dim for nest in nests for dim in nest.dims[1:]):
+        level = (dim.index, dim.level, made.size(dim))
+        inner[level] = max(inner.get(level, 1), _left(dim, made, kept))
+    tiles = [math.prod(inner[d.index, d.level, made.size(d)] for d in nest.dims[1:]) for nest in nests]
+    step = math.lcm(*tiles)
+
+    def is_alike(extent: int) -> bool:
+        """No nest has fewer tiles than are kept, or more than it had; where two had as many, they have."""
+        counts = {made.size(n.dims[0]): extent // tile for n, tile in zip(nests, tiles, strict=True)}
+        return all(
+            _left(nest.dims[0], made, kept) <= extent // tile == counts[size] <= size
+            for nest, tile in zip(nests, tiles, strict=True)
+            for size in (made.size(nest.dims[0]),)
+        )
+
+    extents = tuple(n * step for n in range(1, _MULTIPLES) if is_alike(n * step))
+    if extents:
+        yield _Offer(extents, {level: size for level, size in inner.items() if size != level[2]})
 
 
 def _left(dim: Dimension, made: GridImplementation, kept: Kept) -> int:
@@ -142,8 +168,8 @@ class CornerImplementation(CandidateImplementation):
     def size(self, dim: Dimension) -> int:
         """Of an outermost level: as many tiles as the corner has."""
         if dim.level:
-            inner = self.cut.inner.get(dim.index)
-            return inner[dim.level - 1] if inner else CandidateImplementation.size(self, self._dim(dim))
+            size = CandidateImplementation.size(self, self._dim(dim))
+            return self.cut.inner.get((dim.index, dim.level, size), size)
         if dim not in self._counts:
             self._counts[dim] = -(-dim.logical.extent // math.prod(map(self.size, dim.inner_levels)))
         return self._counts[dim]

@@ -100,7 +100,7 @@ def test_tiles_end_on_a_corner_as_they_do_on_the_whole(candidate: Candidate) -> 
     assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 128, "p": 3 * 16}, {})
     # Of 16 threads, 2 copies and 4 lanes in a tile, 4 threads are left; those along p are a loop as well.
     cut = cut_down(LARGE, made, PARTS_OF_TILES)
-    assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 32, "p": 2 * 8}, {"j": (4, 2, 4), "p": (2, 4)})
+    assert cut == Cut({"i": 2 * 128 + 122, "j": 2 * 32, "p": 2 * 8}, {("j", 1, 16): 4, ("p", 2, 8): 4})
 
 
 @pytest.mark.parametrize("name", ["softmax", "conv2d_nhwc", "axpy"])
