@@ -281,28 +281,44 @@ static void twin_launch(unsigned blocks, unsigned threads, size_t shared_bytes, 
 /* ---- What the host function calls ---- */
 
 #define TWIN_ARRAYS 1024
-static void *twin_arrays[TWIN_ARRAYS];
+static struct twin_array {
+  void *memory;
+  size_t size;
+  int fill;
+} twin_arrays[TWIN_ARRAYS];
 
 typedef int cudaError_t;
 enum { cudaSuccess, cudaFuncAttributeMaxDynamicSharedMemorySize };
 template <class Kernel> static inline cudaError_t cudaFuncSetAttribute(Kernel, int, int) { return cudaSuccess; }
-static inline cudaError_t cudaMemset(void *memory, int value, size_t size) { return memset(memory, value, size), 0; }
+static inline cudaError_t cudaMemset(void *memory, int value, size_t size) {
+  for (twin_array &array : twin_arrays)
+    if (array.memory == memory) array.fill = value;
+  return memset(memory, value, size), cudaSuccess;
+}
 static inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 static inline const char *cudaGetErrorString(cudaError_t) { return "no memory"; }
 
 /* Holds no numbers when it is new. */
 static inline cudaError_t cudaMalloc(void **memory, size_t size) {
   unsigned n = 0;
-  while (n < TWIN_ARRAYS && twin_arrays[n]) ++n;
-  if (n == TWIN_ARRAYS || !(twin_arrays[n] = malloc(size))) return 2;
-  *memory = memset(twin_arrays[n], 0xff, size);
+  while (n < TWIN_ARRAYS && twin_arrays[n].memory) ++n;
+  if (n == TWIN_ARRAYS || !(twin_arrays[n].memory = malloc(size))) return 2;
+  twin_arrays[n].size = size;
+  twin_arrays[n].fill = 0xff;
+  *memory = memset(twin_arrays[n].memory, 0xff, size);
   return cudaSuccess;
+}
+
+/* A call in another order shall not find what the one before has left there. */
+extern "C" void twin_forget(void) {
+  for (twin_array &array : twin_arrays)
+    if (array.memory) memset(array.memory, array.fill, array.size);
 }
 
 /* When the library is unloaded. */
 __attribute__((destructor)) static void twin_end(void) {
   if (twin_stacks) munmap(twin_stacks, TWIN_STACKS_BYTES);
-  for (unsigned n = 0; n < TWIN_ARRAYS; ++n) free(twin_arrays[n]);
   for (unsigned n = 0; n < TWIN_THREADS; ++n) free(twin_queues[n].copies);
+  for (unsigned n = 0; n < TWIN_ARRAYS; ++n) free(twin_arrays[n].memory);
 }
 #endif

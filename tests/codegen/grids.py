@@ -77,4 +77,5 @@ def orders(library: ctypes.CDLL) -> Iterator[int]:
     """Takes the threads of what the library has in every kind of order, one after the other."""
     order = ctypes.c_uint.in_dll(library, "twin_order")
     for order.value in (0, 1, 3):
+        library.twin_forget()
         yield order.value

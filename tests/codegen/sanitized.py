@@ -100,6 +100,7 @@ def main() -> None:
     loaded = ctypes.CDLL(str(library))
     order = ctypes.c_uint.in_dll(loaded, "twin_order")
     for order.value in asked["orders"]:
+        loaded.twin_forget()
         for number, call in enumerate(asked["calls"]):
             # Copies, so that each array ends where its memory does.
             buffers = {name: arrays[f"{number}/{name}"].copy() for name, *_ in call["tensors"]}
