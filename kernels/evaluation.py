@@ -44,7 +44,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one evaluation: a timing, or a failure with its message."""
+    """The result of one evaluation: a timing, or a failure with its message.
+
+    The message of a timing is a remark, in the same words wherever it is made; mostly there is none.
+    """
 
     timing: Timing | None
     failure: Failure | None = None

@@ -6,7 +6,7 @@ In: nothing. Out: frozen values that others show, log, store or draw. Times are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.tree import Step
@@ -39,6 +39,8 @@ class Progress:
     share_cut: float
     bound_violations: int
     seconds: float
+    remarks: Mapping[str, int] = field(default_factory=dict)
+    """How many valid evaluations had which."""
 
 
 @dataclass(frozen=True, slots=True)

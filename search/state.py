@@ -117,6 +117,8 @@ class State:
     bound_violations: int = 0
     seconds: float = 0.0
     failures: dict[Failure, FailureCount] = field(default_factory=dict)
+    remarks: dict[str, int] = field(default_factory=dict)
+    """How many evaluations had which."""
     known: dict[str, Outcome] = field(default_factory=dict)
     """Outcomes by the digest of the code."""
     contenders: list[Contender] = field(default_factory=list)
@@ -204,6 +206,7 @@ class State:
             share_cut=self.tree.share_cut,
             bound_violations=self.bound_violations,
             seconds=self.seconds,
+            remarks=dict(self.remarks),
         )
 
     def absorb(self, iteration: Iteration, children: Sequence[Candidate] = ()) -> list[Event]:
@@ -254,6 +257,8 @@ class State:
         else:
             self.evaluations += 1
             self.valid += outcome.is_valid
+            if outcome.is_valid and outcome.message:
+                self.remarks[outcome.message] = self.remarks.get(outcome.message, 0) + 1
             self.climb = self.climb.after(iteration, outcome.timing, self.iterations)
         if outcome.timing is not None:
             self.tree.record(node, outcome.timing.time_ns, drawn.digest)

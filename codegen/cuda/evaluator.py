@@ -18,11 +18,12 @@ from spacedsl.codegen.cuda.checking import Checker
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin, is_target, load_nvrtc
 from spacedsl.codegen.cuda.nvrtc import version as nvrtc_version
-from spacedsl.codegen.cuda.prediction import predict
-from spacedsl.codegen.cuda.printer import print_cuda
+from spacedsl.codegen.cuda.prediction import predict, resident_blocks
+from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
 from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.measurement import Options
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.program import Grid, Program
 from spacedsl.codegen.scratch import sweep
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.engine.candidate import Candidate
@@ -32,6 +33,9 @@ from spacedsl.kernels.kernel_file import KernelFile
 
 KEPT_PROGRAMS = 1000
 """Of those that were lowered last."""
+
+SPILLS = "registers in memory"
+"""Remarked of what has more values in registers than there are."""
 
 PROMISING = 1.25
 """So much slower than the best, before the compiler has said what registers it takes, it is passed over."""
@@ -63,8 +67,8 @@ class PredictingEvaluator:
     _checker: Checker = field(init=False)
     _programs: dict[str, _Lowered] = field(default_factory=dict, init=False)
     """What has been lowered, by its digest."""
-    _known: dict[str, float | Outcome] = field(default_factory=dict, init=False)
-    """Of what has been compiled and checked, by its digest: how long it takes, or what is wrong with it."""
+    _known: dict[str, Outcome] = field(default_factory=dict, init=False)
+    """Of what has been compiled and checked, by its digest."""
     _best_ns: float = field(default=math.inf, init=False)
     """Of these."""
 
@@ -115,10 +119,7 @@ class PredictingEvaluator:
         if self._is_promising(lowered):
             self._examine([lowered])
         known = self._known.get(lowered.digest)
-        if isinstance(known, Outcome):
-            return known
-        time_ns = self._programs[lowered.digest].estimate_ns if known is None else known
-        return Outcome(Timing(time_ns, time_ns, time_ns, 0))
+        return known or _predicted(self._programs[lowered.digest].estimate_ns)
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
         """Predictions do not change; what an earlier part of the run has checked is checked again."""
@@ -134,10 +135,10 @@ class PredictingEvaluator:
         with ThreadPoolExecutor(len(processor.usable_cpus())) as threads:
             for program, known in zip(new, threads.map(self._examined, new), strict=True):
                 self._known[program.digest] = known
-                if not isinstance(known, Outcome):
-                    self._best_ns = min(self._best_ns, known)
+                if known.timing is not None:
+                    self._best_ns = min(self._best_ns, known.timing.time_ns)
 
-    def _examined(self, lowered: Lowered) -> float | Outcome:
+    def _examined(self, lowered: Lowered) -> Outcome:
         """How long a program takes by the model, with what its grids take; or what is wrong with it."""
         resources: Mapping[str, Resources] = {}
         if is_target(self.device.compute_capability):
@@ -146,5 +147,24 @@ class PredictingEvaluator:
             except BuildError as error:
                 return Outcome(None, Failure.BUILD_ERROR, str(error))
         made = self._programs[lowered.digest]
-        wrong = self._checker.check(made.candidate)
-        return predict(made.program, self.device, resources).time_ns if wrong is None else wrong
+        wrong = self._unfit(made.program, resources) or self._checker.check(made.candidate)
+        if wrong is not None:
+            return wrong
+        spills = any(grid.spilled_bytes for grid in resources.values())
+        return _predicted(predict(made.program, self.device, resources).time_ns, SPILLS if spills else "")
+
+    def _unfit(self, program: Program, resources: Mapping[str, Resources]) -> Outcome | None:
+        """Whether there is a grid of which not even one block has room on an SM."""
+        for grid in (s for s in program.body if isinstance(s, Grid)):
+            taken = resources.get(c_name(grid.name))
+            if taken is not None and resident_blocks(grid, self.device, taken.registers) == 0:
+                message = (
+                    f"a block of {grid.name} has {grid.threads} threads of {taken.registers} registers and "
+                    f"{shared_bytes(grid)} bytes that they share: no SM has room for one"
+                )
+                return Outcome(None, Failure.BUILD_ERROR, message)
+        return None
+
+
+def _predicted(time_ns: float, remark: str = "") -> Outcome:
+    return Outcome(Timing(time_ns, time_ns, time_ns, 0), message=remark)

@@ -104,6 +104,8 @@ def _counts(result: Result) -> Iterator[str]:
         f"search     {counted(p.evaluations, 'evaluation')}, {p.valid} valid, in {p.seconds:.1f} s; "
         f"{percent(p.share_cut)} of the space cut"
     )
+    if p.remarks:
+        yield "remarks    " + ", ".join(f"{remark} {count}" for remark, count in p.remarks.items())
     if p.failures:
         yield "failures   " + ", ".join(f"{name} {entry.count}" for name, entry in p.failures.items())
     if p.bound_violations:
@@ -155,6 +157,7 @@ def document(result: Result) -> dict[str, object]:
         "evaluations": p.evaluations,
         "valid": p.valid,
         "failures": {str(name): entry.count for name, entry in p.failures.items()},
+        "remarks": dict(p.remarks),
         "best": None
         if best is None
         else {

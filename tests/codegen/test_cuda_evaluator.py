@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spacedsl.codegen.cuda import evaluator
-from spacedsl.codegen.cuda.evaluator import PROMISING, PredictingEvaluator
-from spacedsl.codegen.cuda.nvrtc import Cubin, compile_cubin
-from spacedsl.kernels.evaluation import Lowered
+from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluator
+from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from tests.codegen.grids import device, random_candidates, space_of
 
@@ -65,3 +66,28 @@ def test_what_may_be_handed_out_is(evaluating: PredictingEvaluator) -> None:
     evaluating.build(programs[:1])
     assert all(outcome.failure is None for outcome in evaluating.compare(programs[-2:]))
     assert all(program.digest in evaluating._known for program in programs[-2:])
+
+
+def test_what_keeps_registers_in_memory_is_marked_and_what_no_sm_has_room_for_is_refused(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = drawn(evaluating)[0]
+    assert evaluating.run(best, None).message == ""
+
+    def said(registers: int, spilled_bytes: int) -> Outcome:
+        def compiled(code: str, architecture: str) -> Cubin:
+            cubin = compile_cubin(code, architecture)
+            taken = {name: Resources(registers, spilled_bytes, 0) for name in cubin.resources}
+            return replace(cubin, resources=taken)
+
+        monkeypatch.setattr(evaluator, "compile_cubin", compiled)
+        evaluating._known.clear()
+        return evaluating.run(best, None)
+
+    spilling = said(64, 40)
+    assert spilling.is_valid and spilling.message == SPILLS
+    narrow = device().model_copy(update={"registers_per_sm": 1 << 5})
+    monkeypatch.setattr(evaluating, "device", narrow)
+    refused = said(255, 0)
+    assert refused.failure is Failure.BUILD_ERROR
+    assert "no SM has room for one" in refused.message

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -201,6 +202,19 @@ def test_the_time_is_respected() -> None:
     assert 95 <= result.progress.seconds <= 100
     # What was drawn last may have been left: it waits for the run to be gone on with.
     assert 0 <= result.progress.iterations - result.progress.evaluations < Options().batch
+
+
+def test_remarks_on_valid_implementations_are_counted() -> None:
+    class Remarking(ToyEvaluator):
+        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+            outcome = super().run(lowered, best_ns)
+            seen.append(outcome.is_valid)
+            return replace(outcome, message="large" if len(seen) % 2 else "")
+
+    seen: list[bool] = []
+    result = search(ToyInstance([4, 4]), Remarking(cost))
+    assert all(seen) and len(seen) == 16
+    assert result.progress.remarks == {"large": 8}
 
 
 def test_failures_are_counted_by_class_with_the_first_message_of_each() -> None:
