@@ -32,7 +32,7 @@ MOST_EXECUTED = 1 << 22
 
 
 def on_corners(kernel: KernelFile) -> Iterator[tuple[KernelFile, Program]]:
-    for candidate in random_candidates(space_of(kernel), 5 * COUNT, seed=11):
+    for candidate in random_candidates(space_of(kernel), 10 * COUNT, seed=11):
         smaller, made = on_corner(kernel, candidate, PARTS_OF_TILES)
         program = verify(lower_grids(smaller.backbone, made))
         if executed(program.body) < MOST_EXECUTED:

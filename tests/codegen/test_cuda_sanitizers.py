@@ -31,7 +31,7 @@ def test_sanitizers_have_nothing_to_say_of_random_implementations(name: str, tmp
     kernel = load_kernel(LIBRARY / f"{name}.yaml", SAMPLE[name], "gpu")
     programs: list[Program] = []
     calls = []
-    for candidate in random_candidates(space_of(kernel), 3 * COUNT, seed=8):
+    for candidate in random_candidates(space_of(kernel), 10 * COUNT, seed=8):
         smaller, made = on_corner(kernel, candidate, PARTS_OF_TILES)
         program = verify(lower_grids(smaller.backbone, made))
         if executed(program.body) < 1 << 20 and len(programs) < COUNT:
@@ -80,7 +80,6 @@ FAULTS = {
     "beyond what a block shares": ("&tile[i1 * 4]", "&tile[i1 * 4 + 4]", "use-after-poison"),
     "beyond what a thread has": ("kept[i1 % 2] = ", "kept[i1 % 2 + i1 / 15] = ", "insufficient space"),
     "a vector that begins anywhere": ("&x[i0 * 64 + i1 * 4]", "&x[i0 * 63 + i1 * 4]", "misaligned address"),
-    "an index beyond its integers": ("x[i0 * 64", "x[i0 * 2000000000 / 31250000", "integer overflow"),
 }  # fmt: skip
 
 
