@@ -119,16 +119,22 @@ def _with_parts(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kep
     for dim in (dim for nest in nests for dim in nest.dims[1:]):
         level = (dim.index, dim.level, made.size(dim))
         inner[level] = max(inner.get(level, 1), _left(dim, made, kept))
+    for dim in (dim for nest in nests for dim in nest.dims[1:] if made.kind(dim) == "THREAD"):
+        level = (dim.index, dim.level, made.size(dim))
+        inner[level] = 1 << (inner[level] - 1).bit_length()
     tiles = [math.prod(inner[d.index, d.level, made.size(d)] for d in nest.dims[1:]) for nest in nests]
     step = math.lcm(*tiles)
 
     def is_alike(extent: int) -> bool:
-        """No nest has fewer tiles than are kept, or more than it had; where two had as many, they have."""
+        """No nest has fewer tiles than are kept, or more than it had; where two had as many, they have.
+
+        Threads remain a power of two: what others count does not depend on them.
+        """
         counts = {made.size(n.dims[0]): extent // tile for n, tile in zip(nests, tiles, strict=True)}
         return all(
-            _left(nest.dims[0], made, kept) <= extent // tile == counts[size] <= size
-            for nest, tile in zip(nests, tiles, strict=True)
-            for size in (made.size(nest.dims[0]),)
+            _left(dim, made, kept) <= count == counts[made.size(dim)] <= made.size(dim)
+            and (made.kind(dim) != "THREAD" or count & (count - 1) == 0)
+            for dim, count in ((n.dims[0], extent // tile) for n, tile in zip(nests, tiles, strict=True))
         )
 
     extents = tuple(n * step for n in range(1, _MULTIPLES) if is_alike(n * step))
