@@ -10,10 +10,10 @@ that are there already, of software pipelines, count as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.implementation import LoweringError
-from spacedsl.codegen.parts import loaded, statements, stored
+from spacedsl.codegen.parts import blocks, loaded, statements, stored
 from spacedsl.codegen.program import (
     Barrier,
     Branch,
@@ -25,6 +25,17 @@ from spacedsl.kernels.linalg.tensors import Tensor
 
 Access = tuple[str, bool]
 """Of an array, and whether it is written."""
+
+Before = frozenset[Access]
+"""What threads have accessed since a barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What has been found out of statements, by their identity: inner loops are asked for again and again."""
+
+    accesses: dict[int, Before] = field(default_factory=dict)
+    loops: dict[tuple[int, Before], tuple[Loop, Before]] = field(default_factory=dict)
 
 
 def with_barriers(
@@ -45,29 +56,41 @@ def with_barriers(
     for statement in statements(body):
         if isinstance(statement, Where) and own & loaded(statement.body) & stored(statement.body):
             raise LoweringError("some threads would wait for others inside of what only they do")
-    return _block(body, frozenset(), (own | loaded(body) & stored(body)) - ready)[0]
+    known = Known()
+    _look_at(body, (own | loaded(body) & stored(body)) - ready, known)
+    return _block(body, frozenset(), known)[0]
 
 
-def _block(
-    body: Sequence[Statement], before: frozenset[Access], watched: set[str]
-) -> tuple[tuple[Statement, ...], frozenset[Access]]:
+def _look_at(body: Sequence[Statement], watched: set[str], known: Known) -> Before:
+    """What statements access of the arrays that have to be waited for."""
+    for statement in body:
+        if inner := blocks(statement):
+            found = frozenset[Access]().union(*(_look_at(block, watched, known) for block in inner))
+        else:
+            names = ((loaded((statement,)), False), (stored((statement,)), True))
+            found = frozenset((name, is_write) for some, is_write in names for name in some & watched)
+        known.accesses[id(statement)] = found
+    return frozenset[Access]().union(*(known.accesses[id(statement)] for statement in body))
+
+
+def _block(body: Sequence[Statement], before: Before, known: Known) -> tuple[tuple[Statement, ...], Before]:
     """The statements with barriers, and what threads have accessed since the last one.
 
     `before`: what they have accessed before the first statement since a barrier.
     """
     done: list[Statement] = []
     for statement in body:
-        accesses = frozenset(a for a in _accesses((statement,)) if a[0] in watched)
-        if _conflict(accesses, before) and not _has_its_own(statement, before, watched):
+        accesses = known.accesses[id(statement)]
+        if _conflict(accesses, before) and not _has_its_own(statement, before, known):
             done.append(Barrier())
             before = frozenset()
         match statement:
             case Loop():
-                loop, before = _loop(statement, before, watched)
+                loop, before = _loop(statement, before, known)
                 done.append(loop)
             case Branch(variable, limit, inner, otherwise):
-                first, after_first = _block(inner, before, watched)
-                second, after_second = _block(otherwise, before, watched)
+                first, after_first = _block(inner, before, known)
+                second, after_second = _block(otherwise, before, known)
                 done.append(Branch(variable, limit, first, second))
                 before = after_first | after_second
             case Barrier():
@@ -79,11 +102,11 @@ def _block(
     return tuple(done), before
 
 
-def _has_its_own(statement: Statement, before: frozenset[Access], watched: set[str]) -> bool:
+def _has_its_own(statement: Statement, before: Before, known: Known) -> bool:
     """Whether a loop waits for what was before it where it waits for its own iterations."""
     if not isinstance(statement, Loop):
         return False
-    late, early = (_loop(statement, b, watched)[0] for b in (before, frozenset[Access]()))
+    late, early = (_loop(statement, b, known)[0] for b in (before, frozenset[Access]()))
     return _barriers(late) == _barriers(early)
 
 
@@ -91,19 +114,19 @@ def _barriers(loop: Loop) -> int:
     return sum(isinstance(s, Barrier) for s in statements(loop.body))
 
 
-def _loop(loop: Loop, before: frozenset[Access], watched: set[str]) -> tuple[Loop, frozenset[Access]]:
+def _loop(loop: Loop, before: Before, known: Known) -> tuple[Loop, Before]:
     """An iteration begins after what was before the loop, or after the iteration before."""
-    while True:
-        body, after = _block(loop.body, before, watched)
-        if after <= before:
-            return replace(loop, body=body), after
-        before |= after
+    if (id(loop), before) not in known.loops:
+        around = before
+        while True:
+            body, after = _block(loop.body, around, known)
+            if after <= around:
+                break
+            around |= after
+        known.loops[id(loop), before] = replace(loop, body=body), after
+    return known.loops[id(loop), before]
 
 
 def _conflict(accesses: Iterable[Access], before: Iterable[Access]) -> bool:
     """Whether something is read that has been written, or written that has been read."""
     return any((name, not is_write) in before for name, is_write in accesses)
-
-
-def _accesses(body: Sequence[Statement]) -> frozenset[Access]:
-    return frozenset({(name, False) for name in loaded(body)} | {(name, True) for name in stored(body)})
