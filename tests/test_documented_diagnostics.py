@@ -24,7 +24,7 @@ from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
 from spacedsl.codegen import memory
 from spacedsl.codegen.cases import NotFiniteError, make_cases, not_finite
-from spacedsl.codegen.cuda.batch_results import read_results
+from spacedsl.codegen.cuda.batches.results import read_results
 from spacedsl.codegen.implementation import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render

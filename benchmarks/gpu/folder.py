@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks import LIBRARY
 from benchmarks.gpu.cases import Case
 from spacedsl import api
-from spacedsl.codegen.cuda.batch import write_script
+from spacedsl.codegen.cuda.batches.writing import write_script
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel

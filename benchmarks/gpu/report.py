@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.gpu.cases import CASES, COPY, Aim, Case
 from benchmarks.gpu.folder import kernel_of
 from benchmarks.tables import headed
-from spacedsl.codegen.cuda.batch_results import RESULTS, BatchResults, ProblemResults, read_results
+from spacedsl.codegen.cuda.batches.results import RESULTS, BatchResults, ProblemResults, read_results
 from spacedsl.kernels.evaluation import Timing
 from spacedsl.search.state import is_violation
 

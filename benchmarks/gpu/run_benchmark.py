@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.driver import Array, Device, DeviceError
-from spacedsl.codegen.cuda.measuring import Arena, CasesError, measure
+from spacedsl.codegen.cuda.batches.driver import Array, Device, DeviceError
+from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, measure
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / "peers.jsonl"

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cuda.batch import PROBES
-from spacedsl.codegen.cuda.driver import Device, DeviceError, Stopwatch
+from spacedsl.codegen.cuda.batches.driver import Device, DeviceError, Stopwatch
+from spacedsl.codegen.cuda.batches.writing import PROBES
 from spacedsl.codegen.cuda.nvrtc import compile_cubin, is_target, version
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.kernels.gpu_device import GpuDevice

@@ -14,8 +14,8 @@ from spacedsl.api.exploration import pose_again
 from spacedsl.api.problem import ChangedError, Listener, Preparing, Problem, UnknownNameError
 from spacedsl.api.replaying import recorded_implementation
 from spacedsl.api.targets import TARGETS
-from spacedsl.codegen.cuda.batch import Batched, BatchedProblem, write_batch
-from spacedsl.codegen.cuda.batch_results import RESULTS
+from spacedsl.codegen.cuda.batches.results import RESULTS
+from spacedsl.codegen.cuda.batches.writing import Batched, BatchedProblem, write_batch
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import is_target, version
 from spacedsl.codegen.cuda.printer import print_cuda

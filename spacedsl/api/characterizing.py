@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from spacedsl.api.problem import UnknownNameError
 from spacedsl.api.targets import TARGETS
+from spacedsl.codegen.cuda.batches.driver import Device, DeviceError
 from spacedsl.codegen.cuda.characterize import Figure, improved, measure, open_device
-from spacedsl.codegen.cuda.driver import Device, DeviceError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.kernels.device import gpus, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.gpu.cases import BY_NAME, CASES, COPY, NAIVE, TORCH, Aim, Case
 from benchmarks.gpu.folder import HERE, add_naive, kernel_of
 from benchmarks.gpu.report import report
-from spacedsl.codegen.cuda.batch import BatchedProblem, Written, write_batch, write_script
+from spacedsl.codegen.cuda.batches.writing import BatchedProblem, Written, write_batch, write_script
 from tests.codegen.fake_gpu import environment, substitute
 from tests.codegen.grids import device
 from tests.codegen.test_cuda_batch import problem

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen.cuda import characterize
-from spacedsl.codegen.cuda.driver import Device
+from spacedsl.codegen.cuda.batches.driver import Device
 from tests.cli.conftest import ROOT
 from tests.cli.running import run
 

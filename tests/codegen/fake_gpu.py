@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.cuda.batch import PROBES
+from spacedsl.codegen.cuda.batches.writing import PROBES
 from spacedsl.codegen.cuda.twin import build_twin
 
 HERE = Path(__file__).parent

@@ -15,8 +15,15 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.build import BuildError
-from spacedsl.codegen.cuda import batch, batch_cases
-from spacedsl.codegen.cuda.batch import RUNNER, Batched, BatchedProblem, Written, code_path, write_batch
+from spacedsl.codegen.cuda.batches import cases, writing
+from spacedsl.codegen.cuda.batches.writing import (
+    RUNNER,
+    Batched,
+    BatchedProblem,
+    Written,
+    code_path,
+    write_batch,
+)
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Cubin
 from spacedsl.codegen.implementation import CandidateImplementation
@@ -173,7 +180,7 @@ def test_what_the_compiler_refuses_is_left_out(tmp_path: Path, monkeypatch: pyte
             raise BuildError("no code for this GPU")
         return Cubin(b"", {})
 
-    monkeypatch.setattr(batch, "compile_cubin", compile_cubin)
+    monkeypatch.setattr(writing, "compile_cubin", compile_cubin)
     problems = [problem(axpy(64, "{i: [[4], [2]]}"), 3)]
     assert write_batch(tmp_path, device(), problems, seed=3, has_cases=False) == Written(2, 1)
     left = json.loads((tmp_path / "axpy" / "problem.json").read_text())["implementations"]
@@ -182,7 +189,7 @@ def test_what_the_compiler_refuses_is_left_out(tmp_path: Path, monkeypatch: pyte
 
 def test_the_other_machine_makes_the_same_test_cases(written: Path, tmp_path: Path) -> None:
     shutil.copy(written / "axpy" / "problem.json", tmp_path)
-    batch_cases.main(tmp_path)
+    cases.main(tmp_path)
     assert (tmp_path / "cases.json").read_text() == (written / "axpy" / "cases.json").read_text()
     with np.load(tmp_path / "cases.npz") as made, np.load(written / "axpy" / "cases.npz") as kept:
         assert sorted(made) == sorted(kept)

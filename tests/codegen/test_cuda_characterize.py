@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.cuda import characterize
+from spacedsl.codegen.cuda.batches.driver import Device
 from spacedsl.codegen.cuda.characterize import STEPS, Figure, improved, measure, open_device, ring
-from spacedsl.codegen.cuda.driver import Device
 from spacedsl.codegen.cuda.nvrtc import Cubin
 from spacedsl.codegen.lack import EnvironmentLack
 from tests.codegen.fake_gpu import build_image, environment

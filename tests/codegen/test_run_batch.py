@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cuda import driver, measuring
-from spacedsl.codegen.cuda.batch import PROBES
+from spacedsl.codegen.cuda.batches import driver, measuring
+from spacedsl.codegen.cuda.batches.writing import PROBES
 from spacedsl.kernels.formats import elements
 from spacedsl.kernels.linalg.tensors import DType
 from tests.codegen.fake_gpu import build_image

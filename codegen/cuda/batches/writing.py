@@ -2,7 +2,7 @@
 
 In: problems, each a kernel with programs that have been verified, and the description of a GPU. Out: a folder
 with their cubins, the test cases, and `run_batch.py`, which checks and times them there and adds a line for
-each to `results.jsonl`. What these lines say is read by `batch_results.py`.
+each to `results.jsonl`. What these lines say is read by `results.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import BuildError
-from spacedsl.codegen.cuda.batch_cases import write_cases
+from spacedsl.codegen.cuda.batches.cases import write_cases
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
 from spacedsl.codegen.names import c_name

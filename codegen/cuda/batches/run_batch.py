@@ -24,8 +24,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.driver import OUT_OF_MEMORY, Device, DeviceError
-from spacedsl.codegen.cuda.measuring import Arena, CasesError, limits, measure
+from spacedsl.codegen.cuda.batches.driver import OUT_OF_MEMORY, Device, DeviceError
+from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, limits, measure
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.jsonl"

@@ -2,7 +2,7 @@
 
 In: a kernel and a seed. Out: `cases.npz`, arrays by number of the case, kind and name (`0/in/A`, `0/out/C`),
 and `cases.json`, what else there is to say of each. They need not travel: on a machine that has spacedsl,
-`python -m spacedsl.codegen.cuda.batch_cases FOLDER` makes them from `problem.json` alone.
+`python -m spacedsl.codegen.cuda.batches.cases FOLDER` makes them from `problem.json` alone.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.driver import Array, Clock, Device, Launch, Stopwatch
+from spacedsl.codegen.cuda.batches.driver import Array, Clock, Device, Launch, Stopwatch
 
 SLOW = 2.0
 """Of what takes so many times as long as the best, few samples are enough."""
@@ -84,7 +84,7 @@ def _median_ns(stopwatch: Stopwatch, launch: Launch, *, is_cold: bool = False) -
 
 def make_cases(folder: Path) -> None:
     """The test cases of a problem that came without them; raises `CasesError`."""
-    command = [sys.executable, "-m", "spacedsl.codegen.cuda.batch_cases", str(folder)]
+    command = [sys.executable, "-m", "spacedsl.codegen.cuda.batches.cases", str(folder)]
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if ran.returncode:
         last = ran.stderr.strip().rpartition("\n")[2]

@@ -1,5 +1,5 @@
 // Kernels that find the limits of a GPU: what a launch costs, what memory and arithmetic give at best.
-// Whoever launches them says how many blocks and threads; `codegen/cuda/run_batch.py` and `characterize.py` do.
+// Whoever launches them says how many blocks and threads; `codegen/cuda/batches/run_batch.py` and `characterize.py` do.
 
 extern "C" __global__ void empty() {}
 
