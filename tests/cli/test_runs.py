@@ -33,7 +33,7 @@ from tests.rules import rules_of
 
 MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 KEYS = {
-    "schema", "kernel", "target", "device", "seed", "evaluations", "valid", "failures", "best",
+    "schema", "kernel", "target", "device", "seed", "evaluations", "valid", "failures", "remarks", "best",
     "root_bound_ns", "defects", "bound_violations", "search_s", "run",
 }  # fmt: skip
 
