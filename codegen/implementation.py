@@ -41,8 +41,8 @@ class Implementation(Protocol):
         """Whether an outermost level tests in its loop for a last tile that is not whole."""
         ...
 
-    def is_streamed(self, store: Instruction) -> bool:
-        """Whether what is stored goes around the caches."""
+    def is_streamed(self, access: Instruction) -> bool:
+        """Whether what is loaded or stored goes around the caches, or leaves them before all else."""
         ...
 
     def is_split(self, reduction: Instruction) -> bool:
@@ -122,6 +122,7 @@ _FOR_GRIDS = _Vocabulary(
         **_SAME,
         "dim_kind": ("LOOP", "UNROLL", "VECTOR", "THREAD", "BLOCK"),
         "storage": ("REGISTERS", "SHARED", "GLOBAL"),
+        "caching": ("CACHED", "STREAMED"),
         "layout": ("NESTED", "SPREAD"),
         "padding": tuple(PADDINGS),
     },
@@ -130,6 +131,7 @@ _FOR_GRIDS = _Vocabulary(
         "storage": 1,
         "remainder": 1,
         "accumulation": 1,
+        "caching": 1,
         "layout": 1,
         "padding": 1,
         "buffers": 1,
@@ -187,8 +189,8 @@ class CandidateImplementation:
             self._kinds[dim] = str(self.candidate.value("dim_kind", dim))
         return self._kinds[dim]
 
-    def is_streamed(self, store: Instruction) -> bool:
-        return self._decided("caching", store, "CACHED") == "STREAMED"
+    def is_streamed(self, access: Instruction) -> bool:
+        return self._decided("caching", access, "CACHED") == "STREAMED"
 
     def is_split(self, reduction: Instruction) -> bool:
         return self._decided("accumulation", reduction, "CHAINED") == "SPLIT"

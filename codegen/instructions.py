@@ -103,7 +103,8 @@ class Instructions:
             kind, part = Type(tensor.dtype, self.registers.lanes(instruction)), self.part(instruction, place)
             if part is not None:
                 return _converted(PartialLoad(tensor.name, index, kind, part.count), instruction.dtype)
-            return _converted(Load(tensor.name, index, kind), instruction.dtype)
+            is_streamed = instruction.maker is None and self.implementation.is_streamed(instruction)
+            return _converted(Load(tensor.name, index, kind, is_streamed), instruction.dtype)
         values = [self.operand(instruction, o, place) for o in instruction.operands]
         match instruction.op, values:
             case Op.MOVE, [a]:

@@ -11,7 +11,7 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
                | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, is_near)
                | CopyAhead(tensor, index, source) | CommitCopies | WaitForCopies(groups)
-    Expression = Register | Load(tensor, index, type) | PartialLoad(tensor, index, type, count)
+    Expression = Register | Load(tensor, index, type, is_streamed) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Lane(value, number) | Pack(values) | Shuffle(value, distance, threads)
@@ -88,6 +88,8 @@ class Load:
     tensor: str
     index: Index
     type: Type
+    is_streamed: bool = False
+    """Whether it need not stay in caches."""
 
 
 @dataclass(frozen=True, slots=True)

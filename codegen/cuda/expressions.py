@@ -90,7 +90,9 @@ def print_expression(expression: Expression) -> str:
             return c_name(name)
         case ParameterValue(name, kind):
             return f"(uint32_t){c_name(name)}" if kind.dtype is DType.I32 else c_name(name)
-        case Load(tensor, index, kind):
+        case Load(tensor, index, kind, is_streamed):
+            if is_streamed:
+                return f"__ldcs({place(tensor, index, kind, 'const ')})"
             return element(tensor, index, kind, "const ")
         case Number(number, kind):
             return cuda_number(number, kind.dtype)
@@ -99,8 +101,15 @@ def print_expression(expression: Expression) -> str:
 
 def element(tensor: str, index: Index, kind: Type, const: str = "") -> str:
     """What lies there in memory. A vector begins at a multiple of its own size."""
-    first = f"{c_name(tensor)}[{distance(index)}]"
-    return first if kind.lanes == 1 else f"*({const}{cuda_type(kind)} *)&{first}"
+    if kind.lanes == 1:
+        return f"{c_name(tensor)}[{distance(index)}]"
+    return f"*{place(tensor, index, kind, const)}"
+
+
+def place(tensor: str, index: Index, kind: Type, const: str = "") -> str:
+    """Where that is: a pointer."""
+    first = f"&{c_name(tensor)}[{distance(index)}]"
+    return first if kind.lanes == 1 else f"({const}{cuda_type(kind)} *){first}"
 
 
 def _made(kind: Type, lanes: list[str]) -> str:

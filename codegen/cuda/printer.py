@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spacedsl.codegen.c_interface import banner, pointer, prototype
-from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, print_expression
+from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, place, print_expression
 from spacedsl.codegen.cuda.functions import COPIES, functions
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import expressions, index_bits, loaded, statements, stored, used_parameters
@@ -151,8 +151,12 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
                 declare = "" if register.name in visible else f"{cuda_type(register.type)} "
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
-            case Store(tensor, at, value):
-                lines.append(f"{margin}{element(tensor, at, type_of(value))} = {print_expression(value)};")
+            case Store(tensor, at, value, is_streamed):
+                kind, text = type_of(value), print_expression(value)
+                if is_streamed:
+                    lines.append(f"{margin}__stcs({place(tensor, at, kind)}, {text});")
+                else:
+                    lines.append(f"{margin}{element(tensor, at, kind)} = {text};")
             case PartialStore(tensor, at, value, count):
                 lines += [f"{margin}{line}" for line in _partial_store(tensor, at, value, count)]
             case Barrier():

@@ -55,6 +55,10 @@ static inline float twin_from_f16(uint16_t bits) { return (float)twin_bits<_Floa
 static inline uint16_t twin_to_f16(float x) { return twin_bits<uint16_t>((_Float16)x); }
 #endif
 
+/* What need not stay in caches. */
+template <class Value> static inline Value __ldcs(const Value *place) { return *place; }
+template <class Element, class Value> static inline void __stcs(Element *place, Value value) { *place = value; }
+
 /* ---- Fibers ---- */
 
 #ifndef TWIN_STACK_BYTES

@@ -103,10 +103,11 @@ def inferred_factors(
     return ((1, *inner), middle, inner) if is_in_panels else (middle, inner)
 
 
-THREADS = (4, 8, 16, 32, 64)
-COPIES = (1, 2, 4, 8)
+THREADS = (2, 4, 8, 16, 32, 64)
+COPIES = (1, 2, 4, 8, 16, 32, 64)
 NEIGHBOURS = (2, 4)
-"""Of the levels of a free index on a GPU: for threads of a block, copies of a body, vectors."""
+"""Of the levels of a free index on a GPU: for threads of a block and copies of a body, or the other way
+round; for vectors."""
 
 STAGED = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 TERMS = (2, 4, 8)
