@@ -18,7 +18,7 @@ from itertools import groupby
 from spacedsl.codegen.addresses import Place
 from spacedsl.codegen.cuda.barriers import with_barriers
 from spacedsl.codegen.cuda.forwarding import forwarded
-from spacedsl.codegen.cuda.pipelines import begun, pipelined, stages, turning_loops
+from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages, turning_loops
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import GridImplementation, LoweringError
@@ -125,6 +125,9 @@ class _Lowering(Expansion):
 
     def grid(self, name: str, nodes: tuple[Node, ...]) -> Grid:
         """Without barriers."""
+        for node in _inside(nodes):
+            if isinstance(node, Fused):
+                check_whole(node, self.temporaries, self.implementation.kind(node.dims[0]))
         blocks: list[Fused] = []
         while _is_block(inside := blocks[-1].body if blocks else nodes):
             (node,) = inside

@@ -73,6 +73,12 @@ def stages(node: Fused, temporaries: Mapping[Instruction, Temporary]) -> tuple[S
     return tuple(found)
 
 
+def check_whole(node: Fused, temporaries: Mapping[Instruction, Temporary], kind: str) -> None:
+    """Raises `LoweringError` for a last tile behind a loop of this kind, in which tiles are copied ahead."""
+    if node.kind != kind and any(temporary.turning in node.dims for temporary in temporaries.values()):
+        raise LoweringError(f"tiles are copied ahead in {node.dims!r}, the last of which is not whole")
+
+
 def begun(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """What copies an element or a vector as a copy that is under way; a part of a vector at once."""
     match statements:
