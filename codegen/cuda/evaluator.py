@@ -108,8 +108,15 @@ class PredictingEvaluator:
         return lowered
 
     def build(self, programs: Sequence[Lowered]) -> None:
-        """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate."""
-        self._examine([program for program in programs if self._is_promising(program)])
+        """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate.
+
+        What promises most comes first: beside it others may promise nothing.
+        """
+        waiting = sorted(programs, key=lambda program: self._programs[program.digest].estimate_ns)
+        at_once = len(processor.usable_cpus())
+        while waiting := [program for program in waiting if self._is_promising(program)]:
+            self._examine(waiting[:at_once])
+            waiting = waiting[at_once:]
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         """What the model predicts of a program that the compiler takes and whose twin is right.

@@ -272,7 +272,9 @@ def _search(
         ordering=select_ordering(problem.instance, problem.space, about.ordering),
         rollouts=select_rollouts(problem.instance, problem.space, about.ordering),
         policy=POLICIES[about.policy](),
-        options=Options(seed=about.seed, seconds=about.seconds, evaluations=about.evaluations),
+        options=Options(
+            seed=about.seed, seconds=about.seconds, evaluations=about.evaluations, batch=target.batch
+        ),
         decisions=problem.kernel.decisions,
         store=store,
         listener=keeper.listen,

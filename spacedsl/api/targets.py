@@ -50,6 +50,8 @@ class Target(ABC):
     """Of files with its code."""
     kind: Kind
     """Of its machines."""
+    batch: int
+    """Programs that a search draws before it evaluates them."""
 
     @abstractmethod
     def device(self, name: str | None, on_event: Listener) -> Device:
@@ -85,6 +87,7 @@ class Cpu(Target):
     """This machine's CPU."""
 
     name, suffix, kind = "cpu", "c", "cpu"
+    batch = 4
 
     def device(self, name: str | None, on_event: Listener) -> CpuDevice:
         if name is not None:
@@ -127,6 +130,8 @@ class Cuda(Target):
     """An NVIDIA GPU, which need not be here: times are those of a model."""
 
     name, suffix, kind = "cuda", "cu", "gpu"
+    batch = 16
+    """The model says in milliseconds which of them promise something."""
 
     def device(self, name: str | None, on_event: Listener) -> GpuDevice:
         known = gpus()
