@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spacedsl.codegen.addresses import Place, Position, iteration_step, loop_variable, tensor_steps
-from spacedsl.codegen.implementation import LoweringError
+from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.nest import Fused, Node
 from spacedsl.codegen.prefetches import LINE_BYTES, runs
 from spacedsl.codegen.program import Branch, Index, Loop, Prefetch, Share, Statement
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
 
 Block = Callable[[tuple[Node, ...], Place], tuple[Statement, ...]]
 """Makes the statements of nodes at a place."""
@@ -62,6 +62,17 @@ class Span:
     loop: Fused
     length: int
     terms: tuple[tuple[str, int], ...] = ()
+
+
+def turning_loops(
+    tree: Sequence[Node], kernel: Kernel, implementation: Implementation
+) -> Mapping[Instruction, Fused]:
+    """By what makes tiles that are copied ahead: the loop that they are copied and used in."""
+    return {
+        maker: turning_loop(tree, maker)
+        for maker in kernel.storable
+        if implementation.is_stored(maker) and implementation.buffers(maker) > 1
+    }
 
 
 def turning_loop(tree: Sequence[Node], maker: Instruction) -> Fused:

@@ -173,13 +173,13 @@ def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
 class CandidateImplementation:
     """The decisions of a complete candidate of `linalg.space` or `linalg_cuda.space`.
 
-    Lowering asks for kinds again for every copy of an unrolled body, so that those and sizes are kept once
-    they have been read.
+    Lowering asks again for every copy of an unrolled body, so that what has been read is kept.
     """
 
     candidate: Candidate
     _kinds: dict[Dimension, str] = field(default_factory=dict, init=False, repr=False)
     _sizes: dict[Dimension, int] = field(default_factory=dict, init=False, repr=False)
+    _others: dict[tuple[str, Statement], str] = field(default_factory=dict, init=False, repr=False)
 
     def order(self, lhs: Statement, rhs: Statement) -> str:
         return str(self.candidate.value("order", lhs, rhs))
@@ -229,5 +229,8 @@ class CandidateImplementation:
 
     def _decided(self, choice: str, about: Statement, otherwise: str) -> str:
         """Of a choice that the space may lack, or have for other objects alone."""
-        decided = (v for v in self.candidate.instance.variables_of(choice) if v.objects == (about,))
-        return next((str(self.candidate.value(choice, *v.objects)) for v in decided), otherwise)
+        if (choice, about) not in self._others:
+            decided = (v for v in self.candidate.instance.variables_of(choice) if v.objects == (about,))
+            values = (str(self.candidate.value(choice, *v.objects)) for v in decided)
+            self._others[choice, about] = next(values, otherwise)
+        return self._others[choice, about]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from spacedsl.codegen.addresses import Place, Position, loop_variable
 from spacedsl.codegen.contraction import contract
-from spacedsl.codegen.copying import Copying, asked, copyings, share, turning_loop
+from spacedsl.codegen.copying import Copying, asked, copyings, share, turning_loops
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.instructions import Instructions
@@ -32,8 +32,7 @@ from spacedsl.kernels.linalg.unique_names import UniqueNames
 def lower(kernel: Kernel, implementation: Implementation) -> Program:
     """The program of a complete implementation; raises `LoweringError` where the decisions are no program."""
     nested = nest(kernel, implementation)
-    ahead = (m for m in kernel.storable if implementation.is_stored(m) and implementation.buffers(m) > 1)
-    turns = {maker: turning_loop(nested, maker) for maker in ahead}
+    turns = turning_loops(nested, kernel, implementation)
     tree = divide(nested, kernel, implementation)
     tensors = (*kernel.tensors, *(scratch.tensor for scratch in kernel.scratch))
     names = UniqueNames({t.name for t in tensors} | {p.name for p in kernel.parameters})

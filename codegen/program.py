@@ -240,6 +240,10 @@ class Apply:
     operand: Expression
 
 
+WARP = 32
+"""Threads of a block that see each other's registers, those with neighbouring numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shuffle:
     """What `value` is in the thread of the warp whose number differs in one bit, that of `distance`."""

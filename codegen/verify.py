@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from spacedsl.codegen.parts import index_bits, operands, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
     CONVERSIONS,
+    WARP,
     Add,
     Ahead,
     Apply,
@@ -63,8 +64,6 @@ from spacedsl.codegen.program import (
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
 from spacedsl.kernels.linalg.tensors import DType, Tensor
 
-WARP = 32
-"""Threads that see each other's registers."""
 MOST_THREADS = 1024
 """Of a block, on any GPU."""
 

@@ -115,13 +115,10 @@ def _with_parts(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kep
     """Where all tilings are exact, for extents that are multiples of what is left of their tiles."""
     if any(math.prod(map(made.size, nest.dims)) != nest.extent for nest in nests):
         return
-    inner: dict[Level, int] = {}
+    levels: dict[Level, list[Dimension]] = defaultdict(list)
     for dim in (dim for nest in nests for dim in nest.dims[1:]):
-        level = (dim.index, dim.level, made.size(dim))
-        inner[level] = max(inner.get(level, 1), _left(dim, made, kept))
-    for dim in (dim for nest in nests for dim in nest.dims[1:] if made.kind(dim) == "THREAD"):
-        level = (dim.index, dim.level, made.size(dim))
-        inner[level] = 1 << (inner[level] - 1).bit_length()
+        levels[dim.index, dim.level, made.size(dim)].append(dim)
+    inner = {level: _left_of_level(dims, made, kept) for level, dims in levels.items()}
     tiles = [math.prod(inner[d.index, d.level, made.size(d)] for d in nest.dims[1:]) for nest in nests]
     step = math.lcm(*tiles)
 
@@ -140,6 +137,12 @@ def _with_parts(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kep
     extents = tuple(n * step for n in range(1, _MULTIPLES) if is_alike(n * step))
     if extents:
         yield _Offer(extents, {level: size for level, size in inner.items() if size != level[2]})
+
+
+def _left_of_level(dims: Sequence[Dimension], made: GridImplementation, kept: Kept) -> int:
+    """Threads remain a power of two."""
+    most = max(_left(dim, made, kept) for dim in dims)
+    return 1 << (most - 1).bit_length() if any(made.kind(dim) == "THREAD" for dim in dims) else most
 
 
 def _left(dim: Dimension, made: GridImplementation, kept: Kept) -> int:

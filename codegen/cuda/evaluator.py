@@ -1,8 +1,8 @@
 """The evaluator for GPUs where there is none: code is compiled, checked on the CPU, and timed by a model.
 
 In: a kernel file, the description of a GPU, then candidates. Out: CUDA C++ and `Outcome`s whose times are
-predicted. The compiler of CUDA refuses what is none, and says what registers a kernel takes; each one's twin
-runs in a worker process, on the test cases of a corner of the kernel, before its time counts.
+predicted. Of what may be the best, the compiler of CUDA refuses what is none and says what registers a kernel
+takes, and the twin runs in a worker process, on the test cases of a corner of the kernel.
 """
 
 from __future__ import annotations

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from spacedsl.codegen.addresses import Place
+from spacedsl.codegen.copying import turning_loops
 from spacedsl.codegen.cuda.barriers import with_barriers
 from spacedsl.codegen.cuda.forwarding import forwarded
-from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages, turning_loops
+from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import GridImplementation, LoweringError

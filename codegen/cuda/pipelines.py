@@ -13,13 +13,13 @@ lies is for `temporaries.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.codegen.addresses import Place, Position
-from spacedsl.codegen.copying import instructions_in, turning_loop
+from spacedsl.codegen.copying import Block, instructions_in
 from spacedsl.codegen.expansion import enter
-from spacedsl.codegen.implementation import GridImplementation, LoweringError
+from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.nest import Fused, Node
 from spacedsl.codegen.program import (
     Assign,
@@ -35,10 +35,7 @@ from spacedsl.codegen.program import (
     WaitForCopies,
 )
 from spacedsl.codegen.temporaries import Temporary
-from spacedsl.kernels.linalg.backbone import Instruction, Kernel
-
-Block = Callable[[tuple[Node, ...], Place], tuple[Statement, ...]]
-"""Makes the statements of nodes at a place."""
+from spacedsl.kernels.linalg.backbone import Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +46,6 @@ class Stage:
     ahead: int
 
 
-def turning_loops(
-    tree: Sequence[Node], kernel: Kernel, implementation: GridImplementation
-) -> Mapping[Instruction, Fused]:
-    """By what makes tiles that are copied ahead: the loop that they are copied and used in."""
-    return {
-        maker: turning_loop(tree, maker)
-        for maker in kernel.storable
-        if implementation.is_stored(maker) and implementation.buffers(maker) > 1
-    }
-
-
 def stages(node: Fused, temporaries: Mapping[Instruction, Temporary]) -> tuple[Stage, ...]:
     """What is copied ahead in a loop. Raises `LoweringError` where other things are done there."""
     makers = {maker for maker, temporary in temporaries.items() if temporary.turning in node.dims}
@@ -67,15 +53,16 @@ def stages(node: Fused, temporaries: Mapping[Instruction, Temporary]) -> tuple[S
     for inner in node.body if makers else ():
         inside = set(instructions_in((inner,)))
         if inside & makers:
-            if not inside <= makers or node.last is not None:
+            if not inside <= makers:
                 raise LoweringError(f"{inside - makers!r} lie in the nest of {makers!r}, copied ahead")
             found.append(Stage(inner, min(temporaries[maker].buffers for maker in inside) - 1))
     return tuple(found)
 
 
 def check_whole(node: Fused, temporaries: Mapping[Instruction, Temporary], kind: str) -> None:
-    """Raises `LoweringError` for a last tile behind a loop of this kind, in which tiles are copied ahead."""
-    if node.kind != kind and any(temporary.turning in node.dims for temporary in temporaries.values()):
+    """Raises `LoweringError` where tiles are copied ahead in a loop of which the last one is not whole."""
+    is_whole = node.kind == kind and node.last is None
+    if not is_whole and any(temporary.turning in node.dims for temporary in temporaries.values()):
         raise LoweringError(f"tiles are copied ahead in {node.dims!r}, the last of which is not whole")
 
 

@@ -15,6 +15,7 @@ from spacedsl.codegen.implementation import GridImplementation, LoweringError
 from spacedsl.codegen.partials import accumulator, combination, combined_by
 from spacedsl.codegen.parts import expressions, loaded, statements, stored
 from spacedsl.codegen.program import (
+    WARP,
     Assign,
     Index,
     Load,
@@ -29,8 +30,6 @@ from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.tensors import Tensor
-
-WARP = 32
 
 Variable = Callable[[int, int], str]
 """What counts a thread's number / stride % extent."""

@@ -365,3 +365,8 @@ class Place:
         return cls(
             dimension, instance.offset("dim_kind", dimension), tuple(range(first, first + words)), universe
         )
+
+    def sizes(self, vector: Sequence[int]) -> list[int]:
+        """Those left."""
+        mask = sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(self.size_offsets))
+        return [size for bit, size in enumerate(self.universe) if mask >> bit & 1]

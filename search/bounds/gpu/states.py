@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from spacedsl.engine.layout import WORD_BITS
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.search.bounds.domains import Bits, Place
 from spacedsl.search.bounds.gpu.nests import Nest, Operand
@@ -101,7 +100,7 @@ def _reading(nest: Nest, operand: Operand, vector: Sequence[int], device: GpuDev
     most = max(1, device.vector_bytes // operand.item_bytes)
     if is_only(operand.registers, vector):
         bit = nest.kind_bits.get("VECTOR", 0)
-        sizes = (max(sizes_of(p, vector), default=1) for p in operand.vectors if vector[p.kind_offset] & bit)
+        sizes = (max(p.sizes(vector), default=1) for p in operand.vectors if vector[p.kind_offset] & bit)
         return Reading(Source.DIRECT, min(most, max(sizes, default=1)))
     if is_only(operand.shared, vector):
         return Reading(Source.SHARED, most)
@@ -118,15 +117,9 @@ def _repeated(nest: Nest, vector: Sequence[int]) -> int:
 def _certain(nest: Nest, places: Iterable[Place], kind: str, vector: Sequence[int]) -> int:
     """Least iterations of those that are of a kind, whatever is decided."""
     bit = nest.kind_bits.get(kind, 0)
-    return math.prod(min(sizes_of(p, vector), default=1) for p in places if vector[p.kind_offset] == bit)
+    return math.prod(min(p.sizes(vector), default=1) for p in places if vector[p.kind_offset] == bit)
 
 
 def is_only(bits: Bits, vector: Sequence[int]) -> bool:
     """Whether a domain has these values alone."""
     return any(vector[cell] and not vector[cell] & ~mask for cell, mask in bits)
-
-
-def sizes_of(place: Place, vector: Sequence[int]) -> list[int]:
-    """Those left."""
-    mask = sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(place.size_offsets))
-    return [size for bit, size in enumerate(place.universe) if mask >> bit & 1]

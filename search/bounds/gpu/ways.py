@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spacedsl.engine.instance import Instance
-from spacedsl.engine.layout import WORD_BITS
 from spacedsl.kernels.linalg.backbone import LogicalDim
 from spacedsl.search.bounds.domains import Place
 
@@ -99,8 +98,7 @@ class IndexPlaces:
         for level in self.levels:
             kinds = vector[level.kind_offset]
             roles.append(tuple({role for bit, role in enumerate(self.roles) if kinds >> bit & 1}))
-            mask = sum(vector[cell] << WORD_BITS * word for word, cell in enumerate(level.size_offsets))
-            sizes.append([size for bit, size in enumerate(level.universe) if mask >> bit & 1])
+            sizes.append(level.sizes(vector))
         if any(None in each for each in roles):
             return None
         found: dict[tuple[int, int, int], int] = {}
