@@ -15,6 +15,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language.space import EnumChoice, IntegerChoice, Space
 
 Statement = Instruction | Dimension
@@ -67,6 +68,10 @@ class Implementation(Protocol):
 
     def padding(self, maker: Instruction) -> int:
         """Bytes between the rows of a stored value."""
+        ...
+
+    def keeps_type(self, maker: Instruction) -> bool:
+        """Whether a stored value is in memory as it was in the tensor that it is loaded from."""
         ...
 
 
@@ -221,6 +226,11 @@ class CandidateImplementation:
 
     def padding(self, maker: Instruction) -> int:
         return PADDINGS[self._decided("padding", maker, "NONE")]
+
+    def keeps_type(self, maker: Instruction) -> bool:
+        """What a CPU copies is computed with often; what a GPU copies is to take little room."""
+        stored = self._decided("storage", maker, "REGISTERS")
+        return maker.op is Op.LOAD and stored in ("SHARED", "GLOBAL")
 
     def size(self, dim: Dimension) -> int:
         if dim not in self._sizes:

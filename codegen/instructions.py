@@ -100,11 +100,12 @@ class Instructions:
     def value(self, instruction: Instruction, place: Place) -> Expression:
         if instruction.op is Op.LOAD:
             tensor, index = self.element(instruction, place)
+            dtype = self.registers.dtype(instruction)
             kind, part = Type(tensor.dtype, self.registers.lanes(instruction)), self.part(instruction, place)
             if part is not None:
-                return _converted(PartialLoad(tensor.name, index, kind, part.count), instruction.dtype)
+                return _converted(PartialLoad(tensor.name, index, kind, part.count), dtype)
             is_streamed = instruction.maker is None and self.implementation.is_streamed(instruction)
-            return _converted(Load(tensor.name, index, kind, is_streamed), instruction.dtype)
+            return _converted(Load(tensor.name, index, kind, is_streamed), dtype)
         values = [self.operand(instruction, o, place) for o in instruction.operands]
         match instruction.op, values:
             case Op.MOVE, [a]:

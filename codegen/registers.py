@@ -14,6 +14,7 @@ from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combined_by
 from spacedsl.codegen.program import Partial, Register, Type
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.kernels.linalg.tensors import DType
 
 Instance = tuple[tuple[Dimension, int], ...]
 """One instance of an instruction: its unrolled indices."""
@@ -53,6 +54,10 @@ class Registers:
         """1 for a scalar."""
         vector = self.vector_dim(instruction)
         return 1 if vector is None else self.implementation.size(vector)
+
+    def dtype(self, instruction: Instruction) -> DType:
+        """Of its value. What is copied as it is, nothing computes with."""
+        return instruction.access_dtype if self.implementation.keeps_type(instruction) else instruction.dtype
 
     def of(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
         """The register of one instance; of a reduction, that of the initialiser's instance.
@@ -100,7 +105,7 @@ class Registers:
         if (instruction, instance) not in self._names:
             name = "_".join([instruction.name, *(str(number) for _, number in instance)])
             self._names[instruction, instance] = self.fresh(name)
-        return Register(self._names[instruction, instance], Type(instruction.dtype, lanes))
+        return Register(self._names[instruction, instance], Type(self.dtype(instruction), lanes))
 
     def combined(self, dims: Collection[Dimension]) -> tuple[Partial, ...]:
         """The accumulators into which all iterations of a parallel dimension combine their values."""

@@ -85,9 +85,10 @@ def _temporary(
 
     strides: dict[Dimension, int] = {}
     elements = 1
-    gap, row = implementation.padding(maker) // maker.dtype.nbytes, ""
+    dtype = maker.access_dtype if implementation.keeps_type(maker) else maker.dtype
+    gap, row = implementation.padding(maker) // dtype.nbytes, ""
     for made in sorted(kept, key=inside):
-        if row not in ("", made.index) and elements * maker.dtype.nbytes >= LEAST_ROW_BYTES:
+        if row not in ("", made.index) and elements * dtype.nbytes >= LEAST_ROW_BYTES:
             elements, gap = elements + gap, 0
         row = made.index if size(made) > 1 else row
         for dim in (made, *followers[made]):
@@ -99,7 +100,7 @@ def _temporary(
     name = fresh(f"temporary_{maker.name.removeprefix('load_')}")
     buffers = 1 if turning is None else implementation.buffers(maker)
     elements *= buffers
-    tensor = Tensor(name, maker.dtype, (elements,), (1,), is_output=True)
+    tensor = Tensor(name, dtype, (elements,), (1,), is_output=True)
     is_private = bool(around) and around.isdisjoint(kept)
     has_padding = any(logical.is_ragged for logical in maker.logical_dims)
     return Temporary(tensor, is_private, has_padding, strides, turning.dims[0] if turning else None, buffers)

@@ -43,7 +43,9 @@ _VECTORS = {
 
 
 def cuda_type(kind: Type) -> str:
-    """Of a register."""
+    """Of a register. What is wider than four numbers is only copied."""
+    if kind.lanes > len("xyzw"):
+        return "uint4"
     return arithmetic_type(kind.dtype) if kind.lanes == 1 else f"{_VECTORS[kind.dtype]}{kind.lanes}"
 
 

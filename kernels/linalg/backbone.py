@@ -90,6 +90,8 @@ class Dimension:
         A power of two, and not more than `VECTOR_BYTES` together.
         """
         most = min(VECTOR_LANES, VECTOR_BYTES // max(self.instruction.item_bytes, self.item_bytes))
+        if self.instruction.is_narrow and not self.logical.is_ragged:
+            most = VECTOR_BYTES // self.instruction.item_bytes
         access = self.instruction.access
         if access is None:
             return most
@@ -184,7 +186,8 @@ VECTOR_BYTES, VECTOR_LANES = 16, 4
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_access", "converts",
+    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_access", "is_narrow",
+    "neighbours",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -238,14 +241,19 @@ class Instruction:
         return self.dtype if self.access is None else self.access.tensor.dtype
 
     @property
-    def converts(self) -> bool:
-        """Whether it computes in another type than what it loads or stores."""
-        return self.access_dtype is not self.dtype
-
-    @property
     def item_bytes(self) -> int:
         """Of an element in memory, for a load or store."""
         return self.access_dtype.nbytes
+
+    @property
+    def is_narrow(self) -> bool:
+        """Of a load whose value may go through memory: whether it loads less than it computes in."""
+        return self.is_storable and self.op is Op.LOAD and self.item_bytes < self.dtype.nbytes
+
+    @property
+    def neighbours(self) -> tuple[Dimension, ...]:
+        """Those of its dimensions along which it accesses neighbours."""
+        return tuple(d for d in self.dims if d.is_vectorizable)
 
     @property
     def is_large(self) -> bool:

@@ -33,6 +33,7 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel, LogicalDim
+from spacedsl.kernels.linalg.operations import Op
 
 _KINDS = {
     "L": "LOOP",
@@ -126,6 +127,9 @@ class Script:
 
     def is_spread(self, maker: Instruction) -> bool:
         return maker in self.spread
+
+    def keeps_type(self, maker: Instruction) -> bool:
+        return maker.op is Op.LOAD and maker in self.memory
 
     def padding(self, maker: Instruction) -> int:
         return PADDINGS[self.paddings.get(maker, "NONE")]

@@ -288,7 +288,7 @@ def _byte_counters(instance: Instance, reload: Instruction) -> Iterator[int]:
         if not isinstance(counter, Counter) or (number,) not in instance.objects.keys(counter.params):
             continue
         (param,), base, value = counter.params, counter.base, counter.value
-        counts_bytes = isinstance(base, HostExpression) and base.text == f"${param.name}.item_bytes"
+        counts_bytes = isinstance(base, HostExpression) and base.text == f"${param.name}.maker.item_bytes"
         counts_sizes = isinstance(value, Use) and value.choice == "size" and counter.product
         if counts_bytes and counts_sizes and counter.visibility is Visibility.FULL:
             yield instance.offset(counter.name, reload)
