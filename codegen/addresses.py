@@ -31,9 +31,30 @@ class Position:
     terms: tuple[tuple[str, int], ...] = ()
 
 
-Place = Mapping[Dimension, str | int | Position | Lanes]
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One of several iterations that a thread has of a fragment: its number among them, and where it is."""
+
+    number: int
+    position: Position
+
+
+At = str | int | Position | Lanes | Held
+Place = Mapping[Dimension, At]
 """Where each dimension around a statement stands: a loop variable, an unrolled index, or what follows
 from the variables of several loops; of lanes, whether there are fewer than in registers."""
+
+
+def copy_number(at: At | None) -> int | None:
+    """Which register it is for, of iterations that have one each."""
+    if isinstance(at, Held):
+        return at.number
+    return at if isinstance(at, int) else None
+
+
+def copies(place: Place) -> dict[Dimension, int]:
+    """By dimension whose iterations have a register each, which one it is for."""
+    return {dim: number for dim, at in place.items() if (number := copy_number(at)) is not None}
 
 
 def loop_variable(node: Fused, place: Place) -> str:
@@ -74,7 +95,11 @@ def element(
         if dim is vector:
             if step != 1:
                 raise LoweringError(f"{instruction!r} accesses every {step}th element along {dim!r}")
-        elif isinstance(at := place[dim], int):
+            continue
+        at = place[dim]
+        if isinstance(at, Held):
+            at = at.position
+        if isinstance(at, int):
             constant += at * step
         elif isinstance(at, str) and step:
             terms[at] = terms.get(at, 0) + step
@@ -84,15 +109,15 @@ def element(
     return Index(constant, tuple(sorted(terms.items(), key=lambda term: -abs(term[1]))))
 
 
-def turn(index: Index, at: str | int | Position | Lanes, tiles: int, tile: int) -> Index:
+def turn(index: Index, at: At, tiles: int, tile: int) -> Index:
     """The same element of one of several tiles of so many, which a loop's iterations take in turn."""
     match at:
         case int():
             return replace(index, constant=index.constant + at % tiles * tile)
         case str():
             at = Position(0, ((at, 1),))
-        case Lanes():
-            raise LoweringError("lanes take no tiles in turn")
+        case Lanes() | Held():
+            raise LoweringError("what one instruction does takes no tiles in turn")
     match at.terms:
         case ((variable, 1),):
             return replace(index, shares=(*index.shares, (variable, Share(tiles, 1, tile, at.constant))))

@@ -24,6 +24,7 @@ from spacedsl.codegen.program import (
     Index,
     Load,
     Loop,
+    Multiply,
     ParallelLoop,
     PartialLoad,
     PartialStore,
@@ -165,6 +166,8 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
             case Assign():
                 return replace(statement, value=map_loads(statement.value, load))
             case Prefetch() | Grid() | Barrier() | Where() | CopyAhead() | CommitCopies() | WaitForCopies():
+                return statement
+            case Multiply():
                 return statement
             case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index

@@ -76,7 +76,10 @@ class Implementation(Protocol):
 
 
 class GridImplementation(Implementation, Protocol):
-    """The decisions about an implementation for a GPU. Kinds are LOOP, UNROLL, VECTOR, THREAD and BLOCK."""
+    """The decisions about an implementation for a GPU.
+
+    Kinds are LOOP, UNROLL, VECTOR, FRAGMENT, THREAD and BLOCK.
+    """
 
     def is_shared(self, instruction: Instruction) -> bool:
         """Whether the value goes through memory that the threads of a block share."""
@@ -125,7 +128,7 @@ _FOR_CPU = _Vocabulary(
 _FOR_GRIDS = _Vocabulary(
     values={
         **_SAME,
-        "dim_kind": ("LOOP", "UNROLL", "VECTOR", "THREAD", "BLOCK"),
+        "dim_kind": ("LOOP", "UNROLL", "VECTOR", "FRAGMENT", "THREAD", "BLOCK"),
         "storage": ("REGISTERS", "SHARED", "GLOBAL"),
         "caching": ("CACHED", "STREAMED"),
         "layout": ("NESTED", "SPREAD"),

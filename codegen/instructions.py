@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Lanes, Place, element, tensor_steps, turn
+from spacedsl.codegen.addresses import Lanes, Place, copies, element, tensor_steps, turn
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, combination
 from spacedsl.codegen.program import (
@@ -73,7 +73,7 @@ class Instructions:
             value = self.operand(instruction, instruction.operands[0], place)
             is_streamed = self.implementation.is_streamed(instruction)
             return (_store(*self.element(instruction, place), value, part, is_streamed=is_streamed),)
-        unrolled = {d: i for d, i in place.items() if isinstance(i, int) and d in instruction.dims}
+        unrolled = {d: number for d, number in copies(place).items() if d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.registers.partials:
             return self.started(instruction, value, unrolled)
@@ -163,8 +163,7 @@ class Instructions:
                 value = ParameterValue(parameter.name, Type(parameter.dtype))
                 return _spread(_converted(value, user.dtype), lanes)
             case Accumulator():
-                unrolled = {d: i for d, i in place.items() if isinstance(i, int)}
-                return self.registers.of(user, unrolled)
+                return self.registers.of(user, copies(place))
             case Value(instruction, mapping):
                 if instruction not in self.temporaries:
                     return self.made(user, instruction, mapping, place)
@@ -198,7 +197,8 @@ class Instructions:
     ) -> Expression:
         """What one instance of `maker` made, as so many lanes."""
         vector = self.registers.vector_dim(maker)
-        unrolled = {m: i for m, u in mapping if isinstance(i := place.get(u), int) and m is not vector}
+        numbers = copies(place)
+        unrolled = {m: numbers[u] for m, u in mapping if u in numbers and m is not vector}
         if maker.reduced_dims:
             # Every iteration of the reduced dimensions ends in the same register.
             unrolled |= dict.fromkeys(maker.reduced_dims, 0)

@@ -15,6 +15,7 @@ from spacedsl.codegen.program import (
     Ahead,
     Apply,
     Assign,
+    Bits,
     Blend,
     Branch,
     Broadcast,
@@ -28,10 +29,12 @@ from spacedsl.codegen.program import (
     Lane,
     LaneReduction,
     Load,
+    LoadMatrix,
     Loop,
     Max,
     Min,
     Mul,
+    Multiply,
     Neg,
     Pack,
     ParallelLoop,
@@ -39,6 +42,7 @@ from spacedsl.codegen.program import (
     PartialLoad,
     PartialStore,
     Program,
+    Register,
     Shuffle,
     Statement,
     Store,
@@ -98,7 +102,7 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
     match expression:
         case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value) | Lane(value):
             return (value,)
-        case Shuffle(value):
+        case Shuffle(value) | Bits(value):
             return (value,)
         case Pack(values):
             return values
@@ -123,7 +127,7 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
 
 def loaded(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that these statements read."""
-    return {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad)}
+    return {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad | LoadMatrix)}
 
 
 def stored(body: Sequence[Statement]) -> set[str]:
@@ -143,6 +147,32 @@ def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
             yield from subexpressions(statement.value)
         elif isinstance(statement, CopyAhead):
             yield statement.source
+        elif isinstance(statement, Multiply):
+            yield from (*statement.a, *statement.b, *statement.result)
+
+
+def assigned(statement: Statement) -> tuple[Register, ...]:
+    """The registers that it gives a value to, itself."""
+    match statement:
+        case Assign(register):
+            return (register,)
+        case Multiply(result):
+            return result
+    return ()
+
+
+def with_blocks(
+    statement: Statement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
+) -> Statement:
+    """The statement with each block of it changed."""
+    match statement:
+        case Branch(_, _, body, otherwise):
+            return replace(statement, body=change(body), otherwise=change(otherwise))
+        case ParallelLoop(body=body, first=first):
+            return replace(statement, body=change(body), first=change(first))
+        case Loop() | Ahead() | Where() | Grid():
+            return replace(statement, body=change(statement.body))
+    return statement
 
 
 def map_loads(

@@ -11,10 +11,12 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
                | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, is_near)
                | CopyAhead(tensor, index, source) | CommitCopies | WaitForCopies(groups)
+               | Multiply(result, a, b, dtype)
     Expression = Register | Load(tensor, index, type, is_streamed) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Lane(value, number) | Pack(values) | Shuffle(value, distance, threads)
+               | Bits(value) | LoadMatrix(tensor, index, dtype, is_transposed)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
     Index      = constant + sum(loop variable * stride) + sum(Share), in elements
     Share      = (of a loop variable + ahead) % modulus / divisor * stride, in elements
@@ -33,7 +35,8 @@ and runs the body in `threads` threads, each with registers of its own. What one
 others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Threads
 of a warp also see each other's registers, in a shuffle that all of them come to. What lies in a `Where` is
 done by some of the threads; registers that are assigned there belong to the block around it. What a thread
-copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group.
+copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group. Small matrices lie
+in the registers of all threads of a warp (`cuda/fragments.py`), which load and multiply them together.
 """
 
 from __future__ import annotations
@@ -254,10 +257,36 @@ class Shuffle:
     """Of the warp: all of them take part."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """The four bytes of `value`, as an integer: a number of 32 bits, or two of 16."""
+
+    value: Expression
+
+
+FRAGMENT_ROWS = 8
+"""Of the matrices that a warp has; of a result, also columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMatrix:
+    """Four bytes of a matrix with rows of 16 bytes, in memory that a block shares, as an integer.
+
+    `index` is where a row begins: row n where it is thread n of a warp that says so. A thread gets bytes
+    4 * (lane % 4) and on of row lane / 4; transposed, elements 2 * (lane % 4) and the next one of column
+    lane / 4.
+    """
+
+    tensor: str
+    index: Index
+    dtype: DType
+    is_transposed: bool
+
+
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
     Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
-    | Lane | Pack | Shuffle | Convert | Fma | Binary | Neg | Apply
+    | Lane | Pack | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary | Neg | Apply
 )  # fmt: skip
 
 
@@ -398,6 +427,21 @@ class WaitForCopies:
     groups: int
 
 
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """The product of `a` and `b` is added to `result`, matrices that a warp has.
+
+    They are one or two fragments of rows, and one or two of terms. `result`: two registers for each of its
+    fragments. `a`: the rows of the first fragment of terms, then those of the second. The numbers that are
+    multiplied are of `dtype`, each operand a register of bits.
+    """
+
+    result: tuple[Register, ...]
+    a: tuple[Register, ...]
+    b: tuple[Register, ...]
+    dtype: DType
+
+
 Span = tuple[int, int, int]
 """(low, high, period): threads with low <= number % period < high."""
 
@@ -412,7 +456,7 @@ class Where:
 
 Statement = (
     Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | Prefetch
-    | CopyAhead | CommitCopies | WaitForCopies
+    | CopyAhead | CommitCopies | WaitForCopies | Multiply
 )  # fmt: skip
 
 
@@ -440,6 +484,8 @@ def type_of(expression: Expression) -> Type:
             return Type(type_of(value).dtype)
         case Pack(values):
             return Type(type_of(values[0]).dtype, len(values))
+        case Bits() | LoadMatrix():
+            return Type(DType.I32)
         case Convert(value, dtype):
             return Type(dtype, type_of(value).lanes)
         case Add(value) | Sub(value) | Mul(value) | Div(value) | Max(value) | Min(value):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combined_by
 from spacedsl.codegen.program import Partial, Register, Type
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction
 from spacedsl.kernels.linalg.tensors import DType
 
 Instance = tuple[tuple[Dimension, int], ...]
@@ -56,7 +56,9 @@ class Registers:
         return 1 if vector is None else self.implementation.size(vector)
 
     def dtype(self, instruction: Instruction) -> DType:
-        """Of its value. What is copied as it is, nothing computes with."""
+        """Of its value. Nothing computes with what is copied as it is; tensor cores take bits."""
+        if not instruction.reduced_dims and self._fragment_of(instruction, Axis.TERMS) is not None:
+            return DType.I32
         return instruction.access_dtype if self.implementation.keeps_type(instruction) else instruction.dtype
 
     def of(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
@@ -77,12 +79,19 @@ class Registers:
                     f"{instruction!r} has {lanes} lanes, its initialiser {register.type.lanes}"
                 )
             return register
+        columns = self._fragment_of(instruction, Axis.COLUMNS)
         for dim in instruction.dims:
-            if self.implementation.kind(dim) == "UNROLL" and dim not in unrolled:
+            has_copies = self.implementation.kind(dim) == "UNROLL" or dim is columns
+            if has_copies and dim not in unrolled:
                 raise LoweringError(f"the value of {instruction!r} is used without an index for {dim!r}")
         is_partial = instruction in self.partials and self.partials[instruction].lanes > 1
         lanes = self.partials[instruction].lanes if is_partial else self.lanes(instruction)
         return self._named(instruction, unrolled, lanes)
+
+    def _fragment_of(self, instruction: Instruction, axis: Axis) -> Dimension | None:
+        """Its dimension that is such a side of a fragment."""
+        sides = (d for d in instruction.dims if self.implementation.kind(d) == "FRAGMENT")
+        return next((d for d in sides if d.fragment is not None and d.fragment.axis is axis), None)
 
     def partials_of(
         self, initialiser: Instruction, unrolled: Mapping[Dimension, int]

@@ -14,36 +14,21 @@ from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.parts import index_bits, operands, own_memory, shared_loops, statements
 from spacedsl.codegen.program import (
-    CONVERSIONS,
     WARP,
-    Add,
     Ahead,
-    Apply,
     Assign,
     Barrier,
-    Blend,
     Branch,
-    Broadcast,
     CommitCopies,
-    Convert,
     Coordinate,
     CopyAhead,
-    Div,
     Expression,
-    FirstLane,
-    Fma,
     Grid,
     Index,
-    Lane,
-    LaneReduction,
     Load,
+    LoadMatrix,
     Loop,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Number,
-    Pack,
+    Multiply,
     ParallelLoop,
     ParameterValue,
     PartialLoad,
@@ -55,14 +40,13 @@ from spacedsl.codegen.program import (
     Span,
     Statement,
     Store,
-    Sub,
     Type,
     WaitForCopies,
     Where,
     type_of,
 )
-from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.codegen.rules import ROW_BYTES, part_fault, product_fault, type_fault
+from spacedsl.kernels.linalg.tensors import Tensor
 
 MOST_THREADS = 1024
 """Of a block, on any GPU."""
@@ -74,6 +58,12 @@ COPIED_BYTES = (4, 8, 16)
 
 class VerificationError(Exception):
     """A program tree that breaks a rule; the message names the rule and the place."""
+
+
+def _refuse(fault: str | None) -> None:
+    """Raises `VerificationError` where there is one."""
+    if fault is not None:
+        raise VerificationError(fault)
 
 
 def verify(program: Program) -> Program:
@@ -121,6 +111,8 @@ class _Scope:
     blocks: tuple[str, ...] = ()
     """Coordinates of the blocks of a grid, which are loops, too."""
     is_in_grid: bool = False
+    has_whole_warps: bool = False
+    """Whether the threads of a block are multiples of a warp."""
     is_for_some: bool = False
     """Whether only some threads of a block come here."""
 
@@ -178,6 +170,8 @@ class _Checker:
                 if tensor not in scope.private or kind.dtype.nbytes * kind.lanes not in COPIED_BYTES:
                     raise VerificationError(f"{kind} is copied ahead to {tensor}")
                 self.store(tensor, index, source, range(kind.lanes), scope)
+            case Multiply():
+                self.product(statement, scope)
             case CommitCopies() | WaitForCopies():
                 if not scope.is_in_grid:
                     raise VerificationError("nothing is copied ahead outside of a grid")
@@ -204,7 +198,8 @@ class _Checker:
                     raise VerificationError(f"a single element of {tensor} is streamed")
                 self.store(tensor, index, value, range(type_of(value).lanes), scope)
             case PartialStore(tensor, index, value, count):
-                self.store(tensor, index, value, _part(type_of(value), count), scope)
+                _refuse(part_fault(type_of(value), count))
+                self.store(tensor, index, value, range(count), scope)
             case Prefetch(tensor, index):
                 self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
 
@@ -224,7 +219,17 @@ class _Checker:
         own = {t.name: t for t in grid.shared}
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
         numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
-        self.block(grid.body, _Scope(loops, private=own, threads=threads, blocks=numbers, is_in_grid=True))
+        self.block(
+            grid.body,
+            _Scope(
+                loops,
+                private=own,
+                threads=threads,
+                blocks=numbers,
+                is_in_grid=True,
+                has_whole_warps=grid.threads % WARP == 0,
+            ),
+        )
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
@@ -278,6 +283,20 @@ class _Checker:
             if len(scope.loops[variable]) > 1 and dict(index.terms).get(variable, 0) == 0:
                 raise VerificationError(f"blocks that differ in {variable} store to the same {name}")
 
+    def product(self, product: Multiply, scope: _Scope) -> None:
+        """A whole warp comes to it."""
+        kinds = [self.expression(e, scope) for e in (*product.result, *product.a, *product.b)]
+        if not scope.has_whole_warps or scope.is_for_some:
+            raise VerificationError("a product that not all threads of a warp come to")
+        _refuse(product_fault(product, kinds))
+
+    def matrix(self, load: LoadMatrix, scope: _Scope) -> None:
+        """A whole warp loads it."""
+        if not scope.has_whole_warps or scope.is_for_some or load.tensor not in scope.private:
+            raise VerificationError(f"a matrix of {load.tensor} that not all threads of a warp load")
+        lanes = ROW_BYTES // load.dtype.nbytes
+        self.load(load.tensor, load.index, Type(load.dtype, lanes), range(lanes), scope)
+
     def prefetch(self, name: str, variables: Sequence[str], scope: _Scope) -> None:
         """Any address will do; memory of the program's own is left to the caches."""
         if name not in self.arguments:
@@ -289,10 +308,7 @@ class _Checker:
     def expression(self, expression: Expression, scope: _Scope) -> Type:
         """The expression's type, after checking all of it."""
         types = [self.expression(part, scope) for part in operands(expression)]
-        if not isinstance(expression, Convert | Broadcast | Lane | Pack) and any(
-            not t.dtype.has_arithmetic for t in types
-        ):
-            raise VerificationError(f"there is no arithmetic in {types[0]}")
+        _refuse(type_fault(expression, types))
         match expression:
             case Register(name, kind):
                 if name not in scope.registers:
@@ -304,43 +320,15 @@ class _Checker:
             case Load(tensor, index, kind):
                 self.load(tensor, index, kind, range(kind.lanes), scope)
             case PartialLoad(tensor, index, kind, count):
-                self.load(tensor, index, kind, _part(kind, count), scope)
+                self.load(tensor, index, kind, range(count), scope)
             case ParameterValue(name, kind):
                 if name not in self.parameters or Type(self.parameters[name].dtype) != kind:
                     raise VerificationError(f"there is no parameter {name} of type {kind}")
-            case Number(_, kind):
-                if kind.lanes != 1:
-                    raise VerificationError("a number is a scalar")
-            case Lane(_, number):
-                if not number < types[0].lanes or types[0].lanes == 1:
-                    raise VerificationError(f"there is no lane {number} in {types[0]}")
-            case Pack():
-                if len(set(types)) != 1 or types[0].lanes != 1 or len(types) < 2:
-                    raise VerificationError(f"no vector: {', '.join(map(str, types))}")
-            case Broadcast(_, lanes) | FirstLane(_, lanes):
-                if types[0].lanes != 1 or lanes < 2:
-                    raise VerificationError(f"{types[0]} cannot be spread over {lanes} lanes")
-            case LaneReduction():
-                if types[0].lanes == 1:
-                    raise VerificationError("the lanes of a scalar are combined")
+            case LoadMatrix():
+                self.matrix(expression, scope)
             case Shuffle():
-                _check_shuffle(expression, types[0], scope)
-            case Convert(_, dtype):
-                if (types[0].dtype, dtype) not in CONVERSIONS:
-                    raise VerificationError(
-                        f"there is no conversion from {types[0].dtype.label} to {dtype.label}"
-                    )
-            case Blend(_, _, count):
-                if types[0] != types[1]:
-                    raise VerificationError(f"lanes of {types[0]} are blended with lanes of {types[1]}")
-                _part(types[0], count)
-            case Apply(function):
-                is_integer = types[0].dtype is DType.I32
-                if function not in FUNCTIONS or (is_integer and function is not Op.ABS):
-                    raise VerificationError(f"there is no function {function.value} of {types[0]}")
-            case Fma() | Add() | Sub() | Mul() | Div() | Max() | Min() | Neg():
-                if len(set(types)) != 1:
-                    raise VerificationError(f"operands of different types: {', '.join(map(str, types))}")
+                if not scope.threads or scope.is_for_some:
+                    raise VerificationError("a shuffle that not all threads of a warp come to")
         return type_of(expression)
 
     def load(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> None:
@@ -391,19 +379,3 @@ class _Checker:
             raise VerificationError(
                 f"an index of {name} comes to {high if high >= limit else low}, beyond {self.index_bits} bits"
             )
-
-
-def _check_shuffle(shuffle: Shuffle, kind: Type, scope: _Scope) -> None:
-    """All threads of a block come to it, whose number in a warp has that bit."""
-    distance, threads = shuffle.distance, shuffle.threads
-    if not scope.threads or scope.is_for_some:
-        raise VerificationError("a shuffle that not all threads of a warp come to")
-    if distance & (distance - 1) or not 0 < distance < threads <= WARP or kind.lanes != 1:
-        raise VerificationError(f"a shuffle of {kind} over {distance} of {threads} threads")
-
-
-def _part(kind: Type, count: int) -> range:
-    """The lanes of a partial vector: some, and not all."""
-    if not 0 < count < kind.lanes:
-        raise VerificationError(f"{count} lanes are no part of {kind}")
-    return range(count)

@@ -28,6 +28,9 @@ class Throughput(Frozen):
     """Approximations of `exp2`, `1/x`, `1/sqrt` and the like."""
     memory: float = Field(gt=0)
     """Addresses of loads and stores."""
+    tensor: float = Field(default=0, ge=0)
+    """Multiplications with an addition, of 16 bits, that tensor cores do; half of that of tf32. 0 where they
+    lack the shapes that code is made for (below compute capability 8.0)."""
 
 
 class Latency(Frozen):
@@ -47,7 +50,7 @@ class Latency(Frozen):
 
 @exposed(
     "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp",
-    "copies_ahead",
+    "copies_ahead", "has_tensor_cores",
 )  # fmt: skip
 class GpuDevice(Frozen):
     kind: Literal["gpu"]
@@ -85,6 +88,11 @@ class GpuDevice(Frozen):
     dram_bytes_per_ns: float = Field(gt=0)
     launch_ns: float = Field(ge=0)
     """Least time of a kernel that does nothing."""
+
+    @property
+    def has_tensor_cores(self) -> bool:
+        """For which code can be made."""
+        return self.throughput.tensor > 0
 
     @property
     def copies_ahead(self) -> bool:

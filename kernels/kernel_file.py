@@ -72,6 +72,17 @@ class SearchOptions:
     seed: int | None = None
 
 
+Precision = Literal["full", "tensor", "tf32"]
+"""Of the products of sums, as `schema.py` says."""
+
+MULTIPLIED: Mapping[Precision, frozenset[DType]] = {
+    "full": frozenset(),
+    "tensor": frozenset({DType.BF16, DType.F16}),
+    "tf32": frozenset({DType.BF16, DType.F16, DType.F32}),
+}
+"""The types of operands that tensor cores may multiply."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelFile:
     """A checked kernel file with its sizes."""
@@ -85,6 +96,7 @@ class KernelFile:
     computation: Computation
     tolerance: float | None
     cache: Literal["warm", "cold"]
+    precision: Precision
     space: Path
     decisions: tuple[Decision, ...]
     """Fixed by the file, to be applied to the root."""
@@ -194,7 +206,8 @@ class _Loader:
         if self.report:
             raise DiagnosticError(in_order(self.report))
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
-        backbone = build(self.entry.kernel, computation, tensors, parameters, tilings)
+        multiplied = MULTIPLIED[self.entry.precision] if self.kind == "gpu" else frozenset[DType]()
+        backbone = build(self.entry.kernel, computation, tensors, parameters, tilings, multiplied)
         decisions = self.decisions(backbone)
         if self.report:
             raise DiagnosticError(in_order(self.report))
@@ -207,6 +220,7 @@ class _Loader:
             computation=computation,
             tolerance=None if self.entry.tolerance is None else float(self.entry.tolerance),
             cache=self.entry.cache,
+            precision=self.entry.precision,
             space=space,
             decisions=decisions,
             search=search,
@@ -255,7 +269,8 @@ class _Loader:
             factors = self.entry.tiling.get(index)
             if factors is None:
                 if self.kind == "gpu":
-                    inferred = inferred_grid_factors(extent, index not in free)
+                    has_fragments = self.entry.precision != "full"
+                    inferred = inferred_grid_factors(extent, index not in free, has_fragments=has_fragments)
                 else:
                     inferred = inferred_factors(extent, index not in free, index in panels, index in rows)
                 offered: Tiling | None = tiling(extent, inferred)

@@ -35,6 +35,13 @@ _OWN = 4
 """Units of precision that one operation may be off by: functions are, operations may be grouped otherwise."""
 
 
+_LEAST_STEP = 4
+"""Terms that an instruction of tensor cores sums up, at least."""
+
+_TF32_PRECISION = 2.0**-10
+"""What is cut off of a factor, beside it, at most."""
+
+
 @dataclass(slots=True)
 class Spread:
     """The range of the values that an expression takes: of its magnitude, and the least one."""
@@ -158,8 +165,18 @@ class _Errors:
         # The product of two factors is no operation of its own: it is fused with the addition.
         error = self.binary(body) if isinstance(body, Binary) and body.operator == "*" else self.of(body)
         root = math.sqrt(terms)
-        own = self.precision * (8 + 2 * root) * max(self.most(node), root * self.most(body))
+        reached = max(self.most(node), root * self.most(body))
+        own = self.precision * (8 + 2 * root) * reached
+        if self.kernel.kind == "gpu" and self.kernel.precision != "full":
+            own += self.on_tensor_cores(terms, reached)
         return own + terms * error
+
+    def on_tensor_cores(self, terms: int, reached: float) -> float:
+        """Sums are cut off, not rounded, at each step of some terms; so are factors of tf32."""
+        cut_off = self.precision * -(-terms // _LEAST_STEP)
+        if self.kernel.precision == "tf32":
+            cut_off += 2 * _TF32_PRECISION
+        return cut_off * reached
 
 
 def _product(value: float, error: float) -> float:

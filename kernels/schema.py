@@ -87,6 +87,9 @@ class KernelEntry(_Entry):
     """Assignments `T[i, ..] = expression`, in order."""
     accumulate: ComputedName | None = None
     """What lines compute in, partial sums above all; f32 for bf16 and f16, else the widest type of a line."""
+    precision: Literal["full", "tensor", "tf32"] = "full"
+    """Of sums of products that tensor cores can do: `tensor` lets them multiply bf16 and f16, and sum up in
+    f32, in an order and with a rounding of their own; `tf32` also f32, of which they take 11 bits."""
     tiling: dict[str, list[list[StrictInt]]] = {}
     """For each index, the factors on offer at each level inside the outermost; inferred when absent."""
     tolerance: StrictInt | StrictFloat | None = Field(default=None, ge=0)

@@ -46,7 +46,8 @@ def _product(name: str, kernel: str, *aims: Aim, m: int, n: int, k: int) -> Case
 
 def _bf16(n: int, *aims: Aim) -> Case:
     sizes = {"m": n, "n": n, "k": n}
-    return Case(f"matmul-bf16-{n}", "matmul_bf16", sizes, 2 * n**3, 8 * n * n, aims, "mma_bf16_flops_per_ns")
+    name, limit = f"matmul-bf16-{n}", "mma_bf16_flops_per_ns"
+    return Case(name, "matmul_bf16_tensor", sizes, 2 * n**3, 8 * n * n, aims, limit)
 
 
 _ROWS, _COLUMNS = 4096, 1024

@@ -25,7 +25,7 @@ extern "C" __global__ void naive(const float *A, const float *B, float *C) {
 }
 #endif
 
-#ifdef KERNEL_matmul_bf16
+#ifdef KERNEL_matmul_bf16_tensor
 static __device__ float number(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
 extern "C" __global__ void naive(const unsigned short *A, const unsigned short *B, float *C) {
   long long i = THREAD / SIZE_n, j = THREAD % SIZE_n;

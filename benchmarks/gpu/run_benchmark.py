@@ -51,7 +51,7 @@ def operator(
         weight = inputs["W"].permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
         convolution = torch.nn.functional.conv2d
         return lambda: convolution(image, weight, padding=1).permute(0, 2, 3, 1)
-    if kernel == "matmul_bf16":
+    if kernel == "matmul_bf16_tensor":
         return partial(torch.mm, a, b, out_dtype=torch.float32)
     # Of an operand with strides, torch makes a packed copy first.
     return partial(torch.matmul, a, b)

@@ -23,7 +23,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.process import WorkerFailure, WorkerProcess
-from spacedsl.codegen.program import Barrier, Branch, Grid, Loop, Statement, Where
+from spacedsl.codegen.program import Barrier, Branch, Grid, Loop, Multiply, Statement, Where
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
@@ -40,7 +40,7 @@ MOST_EXECUTED = 1 << 30
 """More would take seconds for each test case."""
 
 _SWITCH = 16
-"""Statements that a barrier takes as long as."""
+"""Statements that a barrier takes as long as, and what a warp multiplies."""
 
 SHUFFLED = 3
 """An order of threads that twins run in: none that a loop over threads would have."""
@@ -156,7 +156,7 @@ def executed(body: Sequence[Statement]) -> int:
                 count += statement.extent * (1 + executed(statement.body))
             case Where():
                 count += executed(statement.body)
-            case Barrier():
+            case Barrier() | Multiply():
                 count += _SWITCH
             case Branch():
                 count += max(executed(statement.body), executed(statement.otherwise))

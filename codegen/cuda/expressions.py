@@ -16,11 +16,13 @@ from spacedsl.codegen.c_functions import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
+    Bits,
     Broadcast,
     Expression,
     Index,
     Lane,
     Load,
+    LoadMatrix,
     Number,
     Pack,
     ParameterValue,
@@ -78,8 +80,15 @@ def print_expression(expression: Expression) -> str:
             return _made(type_of(expression), [print_expression(value) for value in values])
         case Broadcast(value, lanes):
             return _made(type_of(expression), [print_expression(value)] * lanes)
-        case Shuffle(value, distance, threads):
-            return f"__shfl_xor_sync(0x{(1 << threads) - 1:x}, {print_expression(value)}, {distance})"
+        case Shuffle(value, bit, threads):
+            return f"__shfl_xor_sync(0x{(1 << threads) - 1:x}, {print_expression(value)}, {bit})"
+        case Bits(Load(tensor, index, _, is_streamed)):
+            first = f"(const uint32_t *)&{c_name(tensor)}[{distance(index)}]"
+            return f"__ldcs({first})" if is_streamed else f"*{first}"
+        case Bits(Pack((low, high))):
+            return f"{print_expression(low)} | (uint32_t){print_expression(high)} << 16"
+        case LoadMatrix(tensor, index, _, is_transposed):
+            return f"load_matrix<{int(is_transposed)}>(&{c_name(tensor)}[{distance(index)}])"
         case Lane(Register(name), lane):
             return f"{c_name(name)}.{'xyzw'[lane]}"
         case Lane(vector, lane):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from spacedsl.codegen.parts import loaded, statements, stored, subexpressions
+from spacedsl.codegen.parts import assigned, loaded, statements, stored, subexpressions
 from spacedsl.codegen.program import (
     Assign,
     Branch,
@@ -22,6 +22,7 @@ from spacedsl.codegen.program import (
     Index,
     Load,
     Loop,
+    Multiply,
     Pack,
     PartialStore,
     Register,
@@ -92,9 +93,9 @@ def _stored(store: Store) -> Held:
 
 def _stored_by_some(where: Where) -> Held:
     """What all threads have of what some of them have stored: not what only those have assigned."""
-    assigned = {s.register.name for s in statements(where.body) if isinstance(s, Assign)}
+    changed = {register.name for s in statements(where.body) for register in assigned(s)}
     stores = (_stored(s) for s in where.body if isinstance(s, Store))
-    return {e: v for stored in stores for e, v in stored.items() if assigned.isdisjoint(_registers(v))}
+    return {e: v for stored in stores for e, v in stored.items() if changed.isdisjoint(_registers(v))}
 
 
 def _registers(value: Expression) -> set[str]:
@@ -104,8 +105,9 @@ def _registers(value: Expression) -> set[str]:
 def _forget(statement: Statement, held: Held) -> None:
     """What a statement changes, or may change."""
     match statement:
-        case Assign(register):
-            gone = [e for e, value in held.items() if register.name in _registers(value)]
+        case Assign() | Multiply():
+            changed = {register.name for register in assigned(statement)}
+            gone = [e for e, value in held.items() if not changed.isdisjoint(_registers(value))]
         case Store() | PartialStore() | CopyAhead():
             kind = statement.source.type if isinstance(statement, CopyAhead) else type_of(statement.value)
             written = (statement.tensor, statement.index, kind)

@@ -13,19 +13,19 @@ from spacedsl.codegen.cuda.expressions import cuda_type
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.linalg.tensors import DType
 
-_INLINE = "static __device__ __forceinline__"
+INLINE = "static __device__ __forceinline__"
 
 COPIES = f"""\
 #ifndef CUDA_TWIN
-template <int bytes> {_INLINE} void copy_ahead(void *to, const void *from) {{
+template <int bytes> {INLINE} void copy_ahead(void *to, const void *from) {{
   unsigned place = (unsigned)__cvta_generic_to_shared(to);
   if (bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(bytes) : "memory");
 }}
-{_INLINE} void commit_copies() {{ asm volatile("cp.async.commit_group;" ::: "memory"); }}
-template <int groups> {_INLINE} void wait_for_copies() {{
+{INLINE} void commit_copies() {{ asm volatile("cp.async.commit_group;" ::: "memory"); }}
+template <int groups> {INLINE} void wait_for_copies() {{
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 }}
 #endif"""
@@ -84,7 +84,7 @@ def _function(kind: Type, name: str) -> str:
         there = Type(next(d for d in DType if d.label == other), kind.lanes)
         given, result = (there, kind) if direction == "from" else (kind, there)
     parameters = ", ".join(f"{cuda_type(given)} {p}" for p in ("ab" if is_binary else "a"))
-    head = f"{_INLINE} {cuda_type(result)} {kind}_{name}({parameters})"
+    head = f"{INLINE} {cuda_type(result)} {kind}_{name}({parameters})"
     if kind.lanes > 1:
         each = (f"{Type(dtype)}_{name}({', '.join(f'{p}.{lane}' for p in ('ab' if is_binary else 'a'))})"
                 for lane in "xyzw"[: kind.lanes])  # fmt: skip

@@ -11,7 +11,7 @@ dimensions become what they are on a CPU (`expansion.py`). Where threads have to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -19,6 +19,7 @@ from spacedsl.codegen.addresses import Place
 from spacedsl.codegen.copying import turning_loops
 from spacedsl.codegen.cuda.barriers import with_barriers
 from spacedsl.codegen.cuda.forwarding import forwarded
+from spacedsl.codegen.cuda.fragments import Fragments, instruction_in, joined, spans
 from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
@@ -27,6 +28,7 @@ from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Node, nest
 from spacedsl.codegen.parts import loaded
 from spacedsl.codegen.program import (
+    WARP,
     Branch,
     Coordinate,
     CopyAhead,
@@ -86,13 +88,14 @@ def _grids(tree: Sequence[Node]) -> Iterator[tuple[Node, ...]]:
 
 
 def _threads(nodes: Sequence[Node], implementation: GridImplementation) -> int:
-    """The threads of a block."""
-    spans = [
+    """The threads of a block: whole warps where these have fragments."""
+    taken = [
         implementation.thread_stride(node.dims[0]) * implementation.size(node.dims[0])
         for node in _inside(nodes)
         if isinstance(node, Fused) and node.kind == "THREAD"
     ]
-    return max(spans, default=1)
+    has_fragments = any(isinstance(node, Fused) and node.kind == "FRAGMENT" for node in _inside(nodes))
+    return max(WARP if has_fragments else 1, *taken, 1)
 
 
 def _reductions(nodes: Sequence[Node]) -> tuple[Instruction, ...]:
@@ -135,7 +138,7 @@ class _Lowering(Expansion):
             assert isinstance(node, Fused)
             blocks.append(node)
         variables = [self.variable(block) for block in blocks]
-        body = self.blocks(blocks, variables, nodes, {})
+        body = joined(self.blocks(blocks, variables, nodes, {}))
         numbers = [
             Coordinate(variable, True, math.prod(b.size for b in blocks[n + 1 :]), block.size)
             for n, (variable, block) in enumerate(zip(variables, blocks, strict=True))
@@ -184,6 +187,8 @@ class _Lowering(Expansion):
         match node.kind:
             case "THREAD":
                 return self.thread(node, place)
+            case "FRAGMENT":
+                return self.fragment(node, place)
             case "LOOP":
                 variable = self.variable(node)
                 if copied := stages(node, self.temporaries):
@@ -209,6 +214,12 @@ class _Lowering(Expansion):
             parts.append(((whole * stride, node.size * stride, period), self.block(node.last, inside)))
         return tuple(s for span, statements in parts for s in self.some(span, statements))
 
+    def fragment(self, node: Fused, place: Place) -> tuple[Statement, ...]:
+        """What a warp does with a small matrix. `node`: its outermost side."""
+        dims, instruction = instruction_in(node)
+        made = Fragments(self.implementation, self.instructions, self.thread_variable)
+        return self.by_one(made.statements(instruction, dims, place), place, spans(dims))
+
     def some(self, span: Span, statements: Sequence[Statement]) -> Iterator[Statement]:
         """What only these threads do, and what all of them do in between."""
         exchanges = frozenset(s.exchange.name for s in self.shared_out if s.exchange is not None)
@@ -230,21 +241,29 @@ class _Lowering(Expansion):
         return self.coordinates[key].variable
 
     def instance(self, instruction: Instruction, place: Place) -> Sequence[Statement]:
-        """What writes memory is done by one thread for each element."""
         statements = self.instructions.statements(instruction, place)
         if instruction in self.temporaries and self.temporaries[instruction].turning is not None:
             statements = begun(statements)
+        return self.by_one(statements, place, ())
+
+    def by_one(
+        self, statements: tuple[Statement, ...], place: Place, taken: Iterable[tuple[int, int]]
+    ) -> tuple[Statement, ...]:
+        """What writes memory is done by one thread for each element.
+
+        `taken`: strides and sizes by which threads differ, besides those of dimensions around it.
+        """
         if not any(isinstance(s, Store | PartialStore | CopyAhead) for s in statements):
             return statements
         around = (d for d in place if self.implementation.kind(d) == "THREAD")
-        taken = {(self.implementation.thread_stride(d), self.implementation.size(d)) for d in around}
-        spans: list[Span] = []
+        own = ((self.implementation.thread_stride(d), self.implementation.size(d)) for d in around)
+        found: list[Span] = []
         end = 1
-        for stride, size in sorted(taken):
+        for stride, size in sorted({*own, *taken}):
             if end < stride:
-                spans.append((0, end, stride))
+                found.append((0, end, stride))
             end = stride * size
-        return _where((*spans, (0, end, self.threads)), statements)
+        return _where((*found, (0, end, self.threads)), statements)
 
 
 def _is_block(nodes: Sequence[Node]) -> bool:

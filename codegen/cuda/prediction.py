@@ -19,6 +19,7 @@ from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import statements, subexpressions
 from spacedsl.codegen.program import (
+    FRAGMENT_ROWS,
     Add,
     Apply,
     Assign,
@@ -31,10 +32,12 @@ from spacedsl.codegen.program import (
     Grid,
     Index,
     Load,
+    LoadMatrix,
     Loop,
     Max,
     Min,
     Mul,
+    Multiply,
     Neg,
     PartialLoad,
     PartialStore,
@@ -57,6 +60,9 @@ BANKS, BANK_BYTES = 32, 4
 USUAL_RATE, USUAL_LATENCY = 0.55, 1.5
 """Of the best that a description says, about: what kernels get of the L2 cache, and how long they wait."""
 
+PRODUCT_CYCLES = 33.0
+"""From a product of tensor cores to the next one that adds to it: of A100 and H100, about."""
+
 ADDRESS_REGISTERS = 24
 """Of a thread, besides those of its values: addresses, coordinates, loops."""
 
@@ -70,6 +76,8 @@ class Work:
     f64: float = 0.0
     i32: float = 0.0
     special: float = 0.0
+    tensor: float = 0.0
+    """Multiplications with an addition, of 16 bits."""
     accesses: float = 0.0
     sectors: float = 0.0
     passes: float = 0.0
@@ -135,6 +143,7 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
         "f64": work.f64 * device.warp / rates.f64,
         "i32": work.i32 * device.warp / rates.i32,
         "special": work.special * device.warp / rates.special,
+        "tensor cores": work.tensor / usual_tensor_rate(device) if work.tensor else 0.0,
         "memory units": work.accesses * device.warp / rates.memory,
         "shared memory": work.passes,
         "L1": work.sectors * SECTOR_BYTES / device.l1_bytes_per_cycle,
@@ -175,6 +184,15 @@ def _values(grid: Grid) -> int:
     return sum(r.type.lanes * max(1, r.type.dtype.nbytes // 4) for r in kept)
 
 
+def usual_tensor_rate(device: GpuDevice) -> float:
+    """Multiplications in a cycle of an SM that instructions of single warps reach.
+
+    From Hopper on, only those of four warps together reach all: of others, 62 % was measured (W. Luo et al.,
+    Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, 2024).
+    """
+    return device.throughput.tensor * (0.62 if float(device.compute_capability) >= 9 else 0.95)
+
+
 class _Follower:
     """Follows the first warp of the first block."""
 
@@ -196,6 +214,7 @@ class _Follower:
         work = Work()
         loads_wait = 0.0
         chains: Counter[Register] = Counter()
+        products: Counter[Register] = Counter()
         for statement in body:
             match statement:
                 case Loop(_, extent, inner):
@@ -224,6 +243,11 @@ class _Follower:
                 case Store(tensor, index, value):
                     self.expression(value, work)
                     self.access(tensor, index, type_of(value).lanes, work)
+                case Multiply(result, _, b):
+                    # Rows that are not there are multiplied, too.
+                    work.issued += 1
+                    work.tensor += 2 * FRAGMENT_ROWS**2 * len(b) * 8
+                    products[result[0]] += 1
                 case CopyAhead(tensor, index, source):
                     self.access(tensor, index, source.type.lanes, work)
                     self.access(source.tensor, source.index, source.type.lanes, work)
@@ -234,6 +258,7 @@ class _Follower:
                         self.access(tensor, index, 1, work)
         work.waiting += loads_wait
         work.chained += max((self.cycles(r) * count for r, count in chains.items()), default=0)
+        work.chained += PRODUCT_CYCLES * max(products.values(), default=0)
         return work
 
     def cycles(self, register: Register) -> float:
@@ -265,6 +290,12 @@ class _Follower:
                     self.access(tensor, index, kind.lanes, work)
                     latency = self.device.latency
                     longest = max(longest, latency.shared if tensor in self.shared else latency.l2)
+                case LoadMatrix(tensor, index):
+                    work.issued += 1
+                    work.accesses += FRAGMENT_ROWS / self.device.warp
+                    firsts = self.firsts(index)[:FRAGMENT_ROWS]
+                    work.passes += _conflicts(firsts, 16, self.nbytes[tensor])
+                    longest = max(longest, self.device.latency.shared)
                 case Shuffle():
                     # Through the paths of shared memory, each one after the one before.
                     work.issued += 1
@@ -294,10 +325,7 @@ class _Follower:
         nbytes = self.nbytes[tensor]
         work.issued += 1
         work.accesses += 1
-        firsts = [index.constant] * self.count
-        for variable, stride in index.terms:
-            for lane, at in enumerate(self.lanes.get(variable, ())):
-                firsts[lane] += at * stride
+        firsts = self.firsts(index)
         if tensor in self.shared:
             work.passes += _passes(firsts, lanes * nbytes, nbytes)
         else:
@@ -306,6 +334,14 @@ class _Follower:
                 for first in set(firsts)
                 for byte in range(first * nbytes, (first + lanes) * nbytes, min(SECTOR_BYTES, nbytes))
             })  # fmt: skip
+
+    def firsts(self, index: Index) -> list[int]:
+        """The element that each thread begins at."""
+        firsts = [index.constant] * self.count
+        for variable, stride in index.terms:
+            for lane, at in enumerate(self.lanes.get(variable, ())):
+                firsts[lane] += at * stride
+        return firsts
 
 
 _STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID: 14, Op.GELU: 20}
@@ -318,12 +354,16 @@ def _passes(firsts: Sequence[int], width: int, nbytes: int) -> int:
     Wide accesses are served for a half or a quarter of the warp at a time.
     """
     part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
-    total = 0
-    for begin in range(0, len(firsts), part):
-        words = {
-            word
-            for first in firsts[begin : begin + part]
-            for word in range(first * nbytes // BANK_BYTES, -(-(first * nbytes + width) // BANK_BYTES))
-        }
-        total += max(Counter(word % BANKS for word in words).values())
-    return total
+    return sum(
+        _conflicts(firsts[begin : begin + part], width, nbytes) for begin in range(0, len(firsts), part)
+    )
+
+
+def _conflicts(firsts: Sequence[int], width: int, nbytes: int) -> int:
+    """The most words of one bank that these threads need at a time."""
+    words = {
+        word
+        for first in firsts
+        for word in range(first * nbytes // BANK_BYTES, -(-(first * nbytes + width) // BANK_BYTES))
+    }
+    return max(Counter(word % BANKS for word in words).values())

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, place, print_expression
 from spacedsl.codegen.cuda.functions import COPIES, functions
+from spacedsl.codegen.cuda.products import MATRICES, product_name, products
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import expressions, index_bits, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
@@ -27,7 +28,9 @@ from spacedsl.codegen.program import (
     Grid,
     Index,
     Lane,
+    LoadMatrix,
     Loop,
+    Multiply,
     PartialStore,
     Program,
     Register,
@@ -65,6 +68,9 @@ def print_cuda(program: Program) -> str:
     parts += functions(needed)
     if any(isinstance(s, CopyAhead) for s in statements(program.body)):
         parts.append(COPIES)
+    if any(isinstance(e, LoadMatrix) for e in expressions(program.body)):
+        parts.append(MATRICES)
+    parts += products(s for s in statements(program.body) if isinstance(s, Multiply))
     parts += [_kernel(program, grid) for grid in grids]
     parts.append("#ifndef __CUDACC_RTC__\n" + _host(program, grids) + "\n#endif")
     return "\n\n".join(parts) + "\n"
@@ -169,6 +175,9 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
                 lines.append(f"{margin}commit_copies();")
             case WaitForCopies(groups):
                 lines.append(f"{margin}wait_for_copies<{groups}>();")
+            case Multiply(result, a, b):
+                values = ", ".join(c_name(register.name) for register in (*result, *a, *b))
+                lines.append(f"{margin}{product_name(statement)}({values});")
             case Where(spans, inner):
                 for register in _assigned(inner):
                     if register.name not in visible:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spacedsl.codegen.implementation import GridImplementation, LoweringError
 from spacedsl.codegen.partials import accumulator, combination, combined_by
-from spacedsl.codegen.parts import expressions, loaded, statements, stored
+from spacedsl.codegen.parts import assigned, expressions, loaded, statements, stored
 from spacedsl.codegen.program import (
     WARP,
     Assign,
@@ -99,8 +99,8 @@ def combined(
 
     `threads`: of a block, all of which come here.
     """
-    assigned = {s.register for s in statements(body) if isinstance(s, Assign)}
-    groups = [g for g in registers.groups(shared.initialiser) if not assigned.isdisjoint(g)]
+    given = {register for s in statements(body) for register in assigned(s)}
+    groups = [g for g in registers.groups(shared.initialiser) if not given.isdisjoint(g)]
     return (*body, *(s for group in groups for s in _ended(shared, group, threads, variable)))
 
 

@@ -158,16 +158,78 @@ static void __syncthreads(void) {
 }
 
 /* What the threads give each other: two times, since a thread may be one exchange ahead. */
-static uint64_t twin_given[2][TWIN_THREADS];
+struct twin_gift {
+  uint64_t words[3];
+};
+static twin_gift twin_given[2][TWIN_THREADS];
 static unsigned twin_shuffles, twin_exchanges[TWIN_THREADS];
 
-template <class Value> static Value __shfl_xor_sync(unsigned, Value value, int distance) {
+/* What all threads of the block have given, by number. */
+static const twin_gift *twin_exchange(const void *value, size_t size) {
   unsigned half = twin_exchanges[threadIdx.x]++ % 2;
-  memcpy(&twin_given[half][threadIdx.x], &value, sizeof value);
+  memcpy(&twin_given[half][threadIdx.x], value, size);
   ++twin_shuffles;
   twin_yield();
-  memcpy(&value, &twin_given[half][threadIdx.x ^ distance], sizeof value);
+  return twin_given[half];
+}
+
+template <class Value> static Value __shfl_xor_sync(unsigned, Value value, int distance) {
+  const twin_gift *given = twin_exchange(&value, sizeof value);
+  memcpy(&value, &given[threadIdx.x ^ distance], sizeof value);
   return value;
+}
+
+static void twin_fail(const char *what);
+
+/* A matrix of shared memory, the n-th row of which begins where the n-th thread of the warp says. */
+template <int is_transposed> static uint32_t load_matrix(const void *row) {
+  const twin_gift *given = twin_exchange(&row, sizeof row) + threadIdx.x / 32 * 32;
+  unsigned lane = threadIdx.x % 32;
+  uint32_t bits = 0;
+  for (unsigned n = 0; n < 2; ++n) {
+    unsigned at[2] = {lane / 4, lane % 4 * 2 + n};
+    const char *begin;
+    memcpy(&begin, &given[at[is_transposed]], sizeof begin);
+    if ((uintptr_t)begin % 16) twin_fail("a row of a matrix that begins at no multiple of 16");
+    bits |= (uint32_t)((const uint16_t *)begin)[at[1 - is_transposed]] << 16 * n;
+  }
+  return bits;
+}
+
+struct twin_bf16 {
+  enum { terms = 2 };
+  static float at(uint32_t bits, unsigned n) { return twin_bits<float>(n ? bits & 0xffff0000u : bits << 16); }
+};
+#ifdef __FLT16_MANT_DIG__
+struct twin_f16 {
+  enum { terms = 2 };
+  static float at(uint32_t bits, unsigned n) { return twin_from_f16((uint16_t)(bits >> 16 * n)); }
+};
+#endif
+/* The other bits of an operand are not looked at. */
+struct twin_tf32 {
+  enum { terms = 1 };
+  static float at(uint32_t bits, unsigned) { return twin_bits<float>(bits & ~0x1fffu); }
+};
+
+/* Adds the product of two matrices that the threads of a warp have to a third one: of fragments of rows, and of terms. */
+template <class Operand, int rows, int terms>
+static void twin_multiply(float *const *result, const uint32_t *a, const uint32_t *b) {
+  uint32_t own[6] = {};
+  memcpy(own, a, rows * terms * sizeof *a);
+  memcpy(own + 4, b, terms * sizeof *b);
+  const twin_gift *given = twin_exchange(own, sizeof own) + threadIdx.x / 32 * 32;
+  unsigned lane = threadIdx.x % 32;
+  for (int row = 0; row < rows; ++row)
+    for (unsigned column = 0; column < 2; ++column)
+      for (int term = 0; term < terms; ++term)
+        for (unsigned part = 0; part < 4; ++part) {
+          uint32_t of_a[6], of_b[6];
+          memcpy(of_a, &given[lane / 4 * 4 + part], sizeof of_a);
+          memcpy(of_b, &given[(lane % 4 * 2 + column) * 4 + part], sizeof of_b);
+          for (unsigned n = 0; n < Operand::terms; ++n)
+            *result[row * 2 + column] += Operand::at(of_a[term * rows + row], n) * Operand::at(of_b[4 + term], n);
+        }
 }
 
 /* Copies that are under way: what a thread has begun, group by group. They are made when it waits for them, and not before. */
@@ -181,8 +243,6 @@ struct twin_queue {
   unsigned end, room, groups;
 };
 static twin_queue twin_queues[TWIN_THREADS];
-
-static void twin_fail(const char *what);
 
 template <int bytes> static void copy_ahead(void *to, const void *from) {
   twin_queue &queue = twin_queues[threadIdx.x];

@@ -11,6 +11,7 @@ where the index of a logical dimension with levels d0, d1, .. (outermost first) 
 
 from __future__ import annotations
 
+import enum
 import math
 from dataclasses import dataclass, field
 
@@ -46,10 +47,31 @@ class Level:
         return self.name
 
 
+class Axis(enum.Enum):
+    """A side of a fragment: how its iterations are shared out among the threads of a warp.
+
+    With `lane` the number of a thread in its warp, ROWS go by lane / 4, the others by lane % 4: of the
+    columns of a result, a thread has two neighbours; of the terms of an operand, those in its 4 bytes.
+    """
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+    TERMS = "terms"
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What a dimension may be of the small matrices that tensor cores multiply."""
+
+    axis: Axis
+    size: int
+    """Iterations that it has then."""
+
+
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
          "instruction", "logical", "index", "is_reduction", "is_free_outermost",
          "is_vectorizable", "item_bytes", "maker_dim", "layout_dim", "revisited_by",
-         "aligned_lanes")  # fmt: skip
+         "aligned_lanes", "fragment_size")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -75,6 +97,8 @@ class Dimension:
     """Of a reload's dimension: that of the maker's nest that it follows."""
     layout_dim: Dimension | None = None
     """Of a reload's dimension: that of the reload whose nest gives the temporary its layout."""
+    fragment: Fragment | None = None
+    """Of an innermost level: what it may be of the matrices that tensor cores multiply."""
     revisited_by: tuple[Dimension, ...] = ()
     """Of an outermost level: the same in the next nest that accesses its instruction's large tensor."""
 
@@ -82,6 +106,11 @@ class Dimension:
     def is_free_outermost(self) -> bool:
         """Whether it is the outermost level of an index that is not summed over."""
         return self.level == 0 and not self.is_reduction
+
+    @property
+    def fragment_size(self) -> int:
+        """Iterations of it as a side of a fragment; 0 where it cannot be one."""
+        return 0 if self.fragment is None else self.fragment.size
 
     @property
     def aligned_lanes(self) -> int:
@@ -293,7 +322,7 @@ class UnevenSize:
 
 @exposed("name", "statements", "instructions", "loads", "stores", "singular", "reductions", "dimensions",
          "logical_dims", "ragged_dims", "optional_dims", "uneven_sizes", "indices", "levels", "storable",
-         "prefetchable", "reload")  # fmt: skip
+         "prefetchable", "fragment_dims", "reload")  # fmt: skip
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """The backbone of one kernel. `tensors` are its arguments.
@@ -328,6 +357,9 @@ class Kernel:
     prefetchable: tuple[Instruction, ...] = field(init=False)
     """Loads of arguments, in a loop: what they will read can be asked for before."""
 
+    fragment_dims: tuple[Dimension, ...] = field(init=False)
+    """Those that may be sides of fragments."""
+
     @callback
     def reload(self, maker: Instruction, user: Instruction) -> Addition:
         """What comes between an instruction that writes its value to a temporary and one of its users."""
@@ -336,10 +368,11 @@ class Kernel:
         levels = tuple(("LevelDims", (d.group,), d) for d in dims)
         indices = tuple(("IndexDims", (d.group.index,), d) for d in dims)
         optional = tuple(("OptionalDims", (), d) for d in dims if d.is_optional)
+        fragments = tuple(("FragmentDims", (), d) for d in dims if d.fragment is not None)
         copies = tuple(("Copies", (), load) for load in loads if load.is_copy)
         large = tuple(("LargeCopies", (), load) for load in loads if load.is_copy and maker.is_large)
         reloads = tuple(("Reloads", (), load) for load in loads)
-        return Addition((*reloads, *copies, *large, *levels, *indices, *optional))
+        return Addition((*reloads, *copies, *large, *levels, *indices, *optional, *fragments))
 
     def __post_init__(self) -> None:
         def fix(name: str, value: tuple[object, ...]) -> None:
@@ -354,6 +387,7 @@ class Kernel:
         fix("optional_dims", tuple(d for d in self.dimensions if d.is_optional))
         fix("storable", tuple(i for i in self.instructions if i.is_storable))
         fix("reloads", tuple(load for maker in self.storable for load in maker.reloads))
+        fix("fragment_dims", tuple(d for d in self.dimensions if d.fragment is not None))
         fix(
             "prefetchable",
             tuple(i for i in self.loads if i.dims and i.access and i.access.tensor in self.tensors),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from spacedsl.kernels.computation import Computation, Padding
@@ -43,6 +43,7 @@ from spacedsl.kernels.linalg.backbone import (
     UnevenSize,
     Value,
 )
+from spacedsl.kernels.linalg.fragments import add_fragments
 from spacedsl.kernels.linalg.locality import relate_nests
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.temporaries import add_reloads
@@ -73,8 +74,12 @@ def build(
     tensors: Sequence[Tensor],
     parameters: Sequence[Parameter],
     tilings: Mapping[str, Tiling],
+    multiplied: Collection[DType] = (),
 ) -> Kernel:
-    """The backbone; `tilings` has those on offer for each index whose extent is not 1."""
+    """The backbone; `tilings` has those on offer for each index whose extent is not 1.
+
+    `multiplied`: the types of operands that tensor cores may multiply.
+    """
     scratch = (
         *(Scratch(padding.padded, is_zeroed=True) for padding in computation.paddings),
         *(Scratch(tensor, is_zeroed=False) for tensor in computation.intermediates),
@@ -92,6 +97,7 @@ def build(
     _relate(instructions, dimensions, indices, builder.mapped)
     relate_nests(instructions)
     add_reloads(instructions, builder.names.fresh)
+    add_fragments(instructions, multiplied)
     uneven = sorted({s for t in tilings.values() for level in t.levels for s in level if s & (s - 1)})
     return Kernel(
         name=name,

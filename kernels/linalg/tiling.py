@@ -115,14 +115,27 @@ TERMS = (2, 4, 8)
 copies of a body."""
 
 
-def inferred_grid_factors(extent: int, is_only_reduced: bool) -> Levels:
+FRAGMENTS = (2, 4, 8)
+"""In place of neighbours where there may be fragments, which have rows and columns of eight."""
+
+
+def inferred_grid_factors(extent: int, is_only_reduced: bool, *, has_fragments: bool = False) -> Levels:
     """For a GPU: a level for blocks, then for threads, copies and vectors; one less where it is summed over.
 
-    Powers of two, those that divide an extent which many of them do.
+    Powers of two, those that divide an extent which many of them do. `has_fragments`: whether tensor cores
+    may multiply.
     """
     if extent < LEAST_EXTENT_TILED:
         return ()
-    levels: Levels = (STAGED, TERMS) if is_only_reduced else (THREADS, COPIES, NEIGHBOURS)
+    levels: Levels = (
+        (STAGED, TERMS)
+        if is_only_reduced
+        else (
+            THREADS,
+            COPIES,
+            FRAGMENTS if has_fragments else NEIGHBOURS,
+        )
+    )
     if extent < LEAST_EXTENT_TILED_TWICE:
         levels = (TERMS,)
     if extent % WELL_DIVIDED and extent & (extent - 1):

@@ -29,7 +29,7 @@ SIZES = {
     "gesummv": {"m": 17, "n": 30},
     "conv2d_nhwc": {"n": 2, "y": 5, "x": 4, "c": 3, "f": 6},
     "softmax": {"m": 7, "n": 9},
-    "matmul_bf16": {"m": 6, "n": 5, "k": 7},
+    "matmul_bf16_tensor": {"m": 6, "n": 5, "k": 7},
 }
 SMALL = [
     replace(next(c for c in CASES if c.kernel == kernel), sizes=sizes) for kernel, sizes in SIZES.items()

@@ -43,11 +43,17 @@ def space_of(kernel: KernelFile) -> Instance:
 
 def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Candidate]:
     """Complete ones; descents that end dead are not counted."""
-    rule = select_ordering(instance, compiled().space, None)
-    random, root = np.random.default_rng(seed), instance.root()
+    root = instance.root()
     assert root is not None
+    return random_from(root, count, seed)
+
+
+def random_from(root: Candidate, count: int, seed: int) -> Iterator[Candidate]:
+    """The same of those that are left of a candidate."""
+    rule = select_ordering(root.instance, compiled().space, None)
+    random = np.random.default_rng(seed)
     while count:
-        candidate = random_descent(instance, root, branches_of(rule), random, DescentCounts())
+        candidate = random_descent(root.instance, root, branches_of(rule), random, DescentCounts())
         if candidate is not None:
             count -= 1
             yield candidate

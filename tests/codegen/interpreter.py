@@ -15,6 +15,7 @@ from spacedsl.codegen.program import (
     Ahead,
     Apply,
     Assign,
+    Bits,
     Blend,
     Branch,
     Broadcast,
@@ -27,6 +28,7 @@ from spacedsl.codegen.program import (
     Lane,
     LaneReduction,
     Load,
+    LoadMatrix,
     Loop,
     Max,
     Min,
@@ -214,5 +216,5 @@ class _Interpreter:
                 return [x / y for x, y in zip(value(a), value(b), strict=True)]
             case Neg(a):
                 return [-x for x in value(a)]
-            case Shuffle():
+            case Shuffle() | Bits() | LoadMatrix():
                 raise AssertionError("the twin runs what threads do together")

@@ -43,6 +43,7 @@ _KINDS = {
     "G": "LOOP",
     "T": "THREAD",
     "B": "BLOCK",
+    "F": "FRAGMENT",
 }
 _REST = "*"
 Path = tuple[int, ...]

@@ -25,6 +25,7 @@ PREDICTED_NS = {
     "axpy-streamed": 270_000,
     "matmul-128x128": 150_000,
     "matmul-pipeline": 150_000,
+    "matmul-tensor": 20_000,
     "matvec-warps": 30_000,
     "softmax-registers": 20_000,
 }

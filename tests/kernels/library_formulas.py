@@ -122,6 +122,7 @@ DIRECT: dict[str, Callable[[Values, Values], Any]] = {
     "matvec_f64": lambda t, _: t["A"] @ t["x"],
     "matvec_i32": lambda t, _: t["A"] @ t["x"],
     "matmul_bf16": lambda t, _: t["A"] @ t["B"],
+    "matmul_bf16_tensor": lambda t, _: t["A"] @ t["B"],
     "matmul_f16": lambda t, _: t["A"] @ t["B"],
     "matmul_bias_gelu_bf16": lambda t, _: gelu(t["A"] @ t["B"] + t["b"]),
     "softmax_bf16": lambda t, _: softmax(t["X"]),
