@@ -14,7 +14,7 @@ from typing import Protocol
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.kernel_file import Kind
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction
+from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.language.space import EnumChoice, IntegerChoice, Space
 
@@ -68,6 +68,10 @@ class Implementation(Protocol):
 
     def padding(self, maker: Instruction) -> int:
         """Bytes between the rows of a stored value."""
+        ...
+
+    def axis(self, dim: Dimension) -> Axis | None:
+        """Which side of a fragment it is; None where it is none."""
         ...
 
     def keeps_type(self, maker: Instruction) -> bool:
@@ -229,6 +233,11 @@ class CandidateImplementation:
 
     def padding(self, maker: Instruction) -> int:
         return PADDINGS[self._decided("padding", maker, "NONE")]
+
+    def axis(self, dim: Dimension) -> Axis | None:
+        fragment = dim.fragment
+        kind = CandidateImplementation.kind(self, dim)
+        return fragment.axis if fragment is not None and kind == "FRAGMENT" else None
 
     def keeps_type(self, maker: Instruction) -> bool:
         """What a CPU copies is computed with often; what a GPU copies is to take little room."""

@@ -57,7 +57,8 @@ class Registers:
 
     def dtype(self, instruction: Instruction) -> DType:
         """Of its value. Nothing computes with what is copied as it is; tensor cores take bits."""
-        if not instruction.reduced_dims and self._fragment_of(instruction, Axis.TERMS) is not None:
+        axes = {self.implementation.axis(dim) for dim in instruction.dims}
+        if Axis.TERMS in axes and not instruction.reduced_dims:
             return DType.I32
         return instruction.access_dtype if self.implementation.keeps_type(instruction) else instruction.dtype
 
@@ -79,19 +80,15 @@ class Registers:
                     f"{instruction!r} has {lanes} lanes, its initialiser {register.type.lanes}"
                 )
             return register
-        columns = self._fragment_of(instruction, Axis.COLUMNS)
         for dim in instruction.dims:
-            has_copies = self.implementation.kind(dim) == "UNROLL" or dim is columns
+            has_copies = (
+                self.implementation.kind(dim) == "UNROLL" or self.implementation.axis(dim) is Axis.COLUMNS
+            )
             if has_copies and dim not in unrolled:
                 raise LoweringError(f"the value of {instruction!r} is used without an index for {dim!r}")
         is_partial = instruction in self.partials and self.partials[instruction].lanes > 1
         lanes = self.partials[instruction].lanes if is_partial else self.lanes(instruction)
         return self._named(instruction, unrolled, lanes)
-
-    def _fragment_of(self, instruction: Instruction, axis: Axis) -> Dimension | None:
-        """Its dimension that is such a side of a fragment."""
-        sides = (d for d in instruction.dims if self.implementation.kind(d) == "FRAGMENT")
-        return next((d for d in sides if d.fragment is not None and d.fragment.axis is axis), None)
 
     def partials_of(
         self, initialiser: Instruction, unrolled: Mapping[Dimension, int]

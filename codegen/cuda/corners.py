@@ -23,7 +23,7 @@ from spacedsl.codegen.nest import present
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.corner import corner, enclosing
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import Dimension, Kernel, LogicalDim
+from spacedsl.kernels.linalg.backbone import Axis, Dimension, Kernel, LogicalDim
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,9 @@ class CornerImplementation(CandidateImplementation):
 
     def kind(self, dim: Dimension) -> str:
         return CandidateImplementation.kind(self, self._dim(dim))
+
+    def axis(self, dim: Dimension) -> Axis | None:
+        return CandidateImplementation.axis(self, self._dim(dim))
 
     def thread_stride(self, dim: Dimension) -> int:
         return CandidateImplementation.thread_stride(self, self._dim(dim))

@@ -12,7 +12,7 @@ in which the rows of the second operand are the columns of the result. Each sum 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spacedsl.codegen.addresses import Held, Place, Position, copies
@@ -57,18 +57,6 @@ def instruction_in(node: Fused) -> tuple[tuple[Dimension, ...], Instruction]:
     return tuple(dims), inner
 
 
-def spans(dims: Sequence[Dimension]) -> Iterator[tuple[int, int]]:
-    """(stride, size): threads that differ in number / stride % size hold different elements."""
-    for dim in dims:
-        yield (LANES_OF_ROW, FRAGMENT_ROWS) if _axis(dim) is Axis.ROWS else (1, LANES_OF_ROW)
-
-
-def _axis(dim: Dimension) -> Axis:
-    if dim.fragment is None:
-        raise LoweringError(f"{dim!r} is no side of a fragment")
-    return dim.fragment.axis
-
-
 @dataclass(frozen=True, slots=True)
 class Fragments:
     """What turns instructions on fragments into statements."""
@@ -81,7 +69,7 @@ class Fragments:
         self, instruction: Instruction, dims: Sequence[Dimension], place: Place
     ) -> tuple[Statement, ...]:
         """`dims`: the sides, which are not in `place`."""
-        sides = {_axis(dim): dim for dim in dims}
+        sides = {self.implementation.axis(dim): dim for dim in dims}
         if len(sides) != len(dims):
             raise LoweringError(f"{instruction!r} has two sides of the same kind: {dims!r}")
         match sides:
@@ -91,8 +79,14 @@ class Fragments:
                 return (self.operand(instruction, rows, terms, place),)
         return self.elements(instruction, sides, place)
 
+    def spans(self, dims: Sequence[Dimension]) -> Iterator[tuple[int, int]]:
+        """(stride, size): threads that differ in number / stride % size hold different elements."""
+        for dim in dims:
+            is_row = self.implementation.axis(dim) is Axis.ROWS
+            yield (LANES_OF_ROW, FRAGMENT_ROWS) if is_row else (1, LANES_OF_ROW)
+
     def elements(
-        self, instruction: Instruction, sides: dict[Axis, Dimension], place: Place
+        self, instruction: Instruction, sides: Mapping[Axis | None, Dimension], place: Place
     ) -> tuple[Statement, ...]:
         """What a thread does with the one or two elements that it has of a result, or of what is like one."""
         if Axis.ROWS in sides:

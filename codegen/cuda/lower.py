@@ -19,7 +19,7 @@ from spacedsl.codegen.addresses import Place
 from spacedsl.codegen.copying import turning_loops
 from spacedsl.codegen.cuda.barriers import with_barriers
 from spacedsl.codegen.cuda.forwarding import forwarded
-from spacedsl.codegen.cuda.fragments import Fragments, instruction_in, joined, spans
+from spacedsl.codegen.cuda.fragments import Fragments, instruction_in, joined
 from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.expansion import Expansion, enter
@@ -218,7 +218,7 @@ class _Lowering(Expansion):
         """What a warp does with a small matrix. `node`: its outermost side."""
         dims, instruction = instruction_in(node)
         made = Fragments(self.implementation, self.instructions, self.thread_variable)
-        return self.by_one(made.statements(instruction, dims, place), place, spans(dims))
+        return self.by_one(made.statements(instruction, dims, place), place, made.spans(dims))
 
     def some(self, span: Span, statements: Sequence[Statement]) -> Iterator[Statement]:
         """What only these threads do, and what all of them do in between."""

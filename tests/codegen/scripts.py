@@ -32,7 +32,7 @@ from spacedsl.codegen.nest import present
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
-from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel, LogicalDim
+from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Kernel, LogicalDim
 from spacedsl.kernels.linalg.operations import Op
 
 _KINDS = {
@@ -128,6 +128,9 @@ class Script:
 
     def is_spread(self, maker: Instruction) -> bool:
         return maker in self.spread
+
+    def axis(self, dim: Dimension) -> Axis | None:
+        return dim.fragment.axis if dim.fragment is not None and self.kind(dim) == "FRAGMENT" else None
 
     def keeps_type(self, maker: Instruction) -> bool:
         return maker.op is Op.LOAD and maker in self.memory
