@@ -35,11 +35,10 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Value
+from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
 
 LANES_OF_ROW = 4
 """Threads that hold a row together."""
-
-COLUMNS_OF_THREAD = 2
 
 Variable = Callable[[int, int], str]
 """What counts a thread's number / stride % extent."""

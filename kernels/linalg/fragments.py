@@ -18,6 +18,9 @@ from spacedsl.kernels.linalg.tensors import DType
 ROWS = 8
 """Of a fragment, and columns of a result."""
 
+COLUMNS_OF_THREAD = 2
+"""Neighbours of a result that a thread has."""
+
 TERM_BYTES = 16
 """Of a row of an operand: of its terms."""
 

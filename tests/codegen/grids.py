@@ -41,6 +41,19 @@ def space_of(kernel: KernelFile) -> Instance:
     return instantiate(compiled(), kernel.backbone, device(), Engine.NATIVE)
 
 
+def on_tensor_cores(kernel: KernelFile) -> Candidate:
+    """All implementations of a kernel whose sum of products is done there."""
+    instance = space_of(kernel)
+    candidate = instance.root()
+    (fma,) = kernel.backbone.reductions
+    for variable in instance.variables_of("dim_kind"):
+        if variable.objects[0] in fma.dims and variable.objects[0] in kernel.backbone.fragment_dims:
+            assert candidate is not None
+            candidate = instance.restrict(candidate, variable, 1 << variable.universe.index("FRAGMENT"))
+    assert candidate is not None
+    return candidate
+
+
 def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Candidate]:
     """Complete ones; descents that end dead are not counted."""
     root = instance.root()

@@ -39,7 +39,7 @@ from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Axis
 from spacedsl.kernels.linalg.tensors import DType, Tensor
 from tests.codegen.golden import FOLDER, read
-from tests.codegen.grids import compiled, device, random_from, space_of, twin
+from tests.codegen.grids import compiled, device, on_tensor_cores, random_from, twin
 from tests.codegen.kernels import parse
 from tests.codegen.running import integer_case, run_difference
 from tests.codegen.test_cuda_golden import program as golden_program
@@ -85,19 +85,6 @@ KERNELS = {
         "C[i, j] = max(0, sum[p](A[i, p] * B[p, j]) + v[j] * w[i] + D[i, j])",
     ),
 }
-
-
-def on_tensor_cores(kernel: KernelFile) -> Candidate:
-    """All implementations of a kernel whose sum of products is done there."""
-    instance = space_of(kernel)
-    candidate = instance.root()
-    (fma,) = kernel.backbone.reductions
-    for variable in instance.variables_of("dim_kind"):
-        if variable.objects[0] in fma.dims and variable.objects[0] in kernel.backbone.fragment_dims:
-            assert candidate is not None
-            candidate = instance.restrict(candidate, variable, 1 << variable.universe.index("FRAGMENT"))
-    assert candidate is not None
-    return candidate
 
 
 def lowered(kernel: KernelFile, candidate: Candidate) -> Program:

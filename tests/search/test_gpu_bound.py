@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,27 +14,32 @@ from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.gpu.ways import IndexPlaces
 from spacedsl.search.orderings import branches_of, select_ordering
-from tests.codegen.grids import compiled, space_of
+from tests.codegen.grids import compiled, on_tensor_cores, space_of
+from tests.codegen.kernels import parse
+from tests.products import product
 
 LIBRARY = Path("kernels/library")
+
+TF32 = parse(product(64, 64, 128) + "precision: tf32\n").made_for("gpu")
 
 SIZES = {
     "matmul": {"m": 256, "n": 128, "k": 1024}, "matmul_strided": {"m": 64, "n": 64, "k": 64},
     "axpy": {"n": 4096}, "softmax": {"m": 32, "n": 64}, "column_sum_i32": {"m": 64, "n": 64},
     "chain_sigmoid": {"m": 32, "n": 32, "k": 32, "l": 32}, "transpose": {"m": 64, "n": 96},
     "conv2d_nhwc": {"y": 14, "x": 14, "c": 16, "f": 32}, "dot_f64": {"n": 8192},
-    "matmul_bias_gelu_bf16": {"m": 48, "n": 40, "k": 64},
+    "matmul_bias_gelu_bf16": {"m": 48, "n": 40, "k": 64}, "matmul_bf16_tensor": {"m": 64, "n": 128, "k": 256},
 }  # fmt: skip
 
 COUNTED = {
-    "f32 units": "f32", "f64 units": "f64", "i32 units": "i32", "special units": "special", "issue": "issue",
+    "f32 units": "f32", "f64 units": "f64", "i32 units": "i32", "special units": "special",
+    "tensor cores": "tensor cores", "issue": "issue",
     "memory units": "memory units", "L1": "L1", "shared memory": "shared memory", "threads": "latency",
 }  # fmt: skip
 """Terms of the bound, and those of the prediction that count the same in the program."""
@@ -50,11 +55,10 @@ def made(name: str) -> KernelFile:
     return load_kernel(LIBRARY / f"{name}.yaml", SIZES[name], "gpu")
 
 
-def way_down(instance: Instance, order: str | None, random: np.random.Generator) -> Iterator[Candidate]:
-    """From the root to an implementation, or to where another decision would be needed."""
+def way_down(candidate: Candidate, order: str | None, random: np.random.Generator) -> Iterator[Candidate]:
+    """From a candidate to an implementation, or to where another decision would be needed."""
+    instance = candidate.instance
     choose = branches_of(select_ordering(instance, compiled().space, order))
-    candidate = instance.root()
-    assert candidate is not None
     yield candidate
     while (split := choose(candidate)) is not None:
         variable, masks = split
@@ -72,35 +76,46 @@ def way_down(instance: Instance, order: str | None, random: np.random.Generator)
 @pytest.mark.parametrize("name", SIZES)
 def test_no_term_falls_and_none_is_above_what_a_program_counts(name: str, device: str) -> None:
     instance = instantiate(compiled(), made(name).backbone, gpu(device), Engine.NATIVE)
-    bound, random = GpuBound(instance, gpu(device)), np.random.default_rng(2)
+    root, random = instance.root(), np.random.default_rng(2)
+    assert root is not None
     for order in (None, None, None, "order, dim_kind, size"):
-        seen: list[list[float]] = []
-        for candidate in way_down(instance, order, random):
-            seen.append(bound.terms_ns(candidate))
-        for before, after in pairwise(seen):
-            assert all(b <= a * (1 + 1e-9) for b, a in zip(before, after, strict=True))
-        if candidate.is_complete:
-            program = lower_grids(made(name).backbone, CandidateImplementation(candidate))
-            predicted = predict(program, gpu(device))
-            assert max(seen[-1]) <= predicted.time_ns
-            for term in bound.explain(candidate):
-                if counted := COUNTED.get(term.resource):
-                    grids = (
-                        t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted
-                    )
-                    assert term.bound_ns - gpu(device).launch_ns <= sum(grids) * (1 + 1e-9), term
+        check_way(made(name), gpu(device), list(way_down(root, order, random)))
+
+
+@pytest.mark.parametrize("name", ["matmul_bf16_tensor", "tf32"])
+def test_nor_on_tensor_cores(name: str) -> None:
+    kernel = TF32 if name == "tf32" else made(name)
+    root, random = on_tensor_cores(kernel), np.random.default_rng(3)
+    for order in (None, None, "rollout", "rollout", "order, dim_kind, size"):
+        check_way(kernel, gpu("h100"), list(way_down(root, order, random)))
+
+
+def check_way(kernel: KernelFile, device: GpuDevice, way: Sequence[Candidate]) -> None:
+    bound = GpuBound(way[0].instance, device)
+    seen = [bound.terms_ns(candidate) for candidate in way]
+    for before, after in pairwise(seen):
+        assert all(b <= a * (1 + 1e-9) for b, a in zip(before, after, strict=True))
+    if way[-1].is_complete:
+        program = lower_grids(kernel.backbone, CandidateImplementation(way[-1]))
+        predicted = predict(program, device)
+        assert max(seen[-1]) <= predicted.time_ns
+        for term in bound.explain(way[-1]):
+            if counted := COUNTED.get(term.resource):
+                grids = (t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted)
+                assert term.bound_ns - device.launch_ns <= sum(grids) * (1 + 1e-9), term
 
 
 @pytest.mark.parametrize("name", ["matmul", "axpy", "softmax"])
 def test_the_way_of_an_implementation_is_left_on_all_of_its_path(name: str) -> None:
     """Blocks, threads and copies of each index, as the decisions say."""
     instance = instantiate(compiled(), made(name).backbone, gpu("h100"), Engine.NATIVE)
-    random = np.random.default_rng(5)
+    root, random = instance.root(), np.random.default_rng(5)
+    assert root is not None
     for instruction in (*made(name).backbone.reductions, *made(name).backbone.stores):
         copied = "VECTOR" if instruction.is_access else "UNROLL"
         for logical in instruction.logical_dims:
             index = IndexPlaces.of(instance, logical, (copied,), only_most=False)
-            path = list(way_down(instance, None, random))
+            path = list(way_down(root, None, random))
             if not path[-1].is_complete:
                 continue
             sizes = dict.fromkeys(("BLOCK", "THREAD", copied), 1)

@@ -180,6 +180,19 @@ def test_copies_of_a_product_share_its_loads(copies: int) -> None:
     assert term(instance, candidate, "L1") >= rows * rows * (2048 * copies - 255) * 16 * 32 / 128
 
 
+@pytest.mark.parametrize(("precision", "rate"), [("tensor", 2048), ("tf32", 1024)])
+def test_tensor_cores_multiply_at_their_rate(precision: str, rate: int) -> None:
+    dtype, terms = ("bf16", 8) if precision == "tensor" else ("f32", 4)
+    text = product(160, 64, 512, f"{{i: [[8]], j: [[8]], p: [[{terms}]]}}", dtype)
+    instance = instance_of(f"{text}precision: {precision}\n")
+    nest = f"i0 BLOCK 20, i1 FRAGMENT 8, j0 LOOP 8, j1 FRAGMENT 8, p0 LOOP {512 // terms}"
+    candidate = decided(instance, fma=f"{nest}, p1 FRAGMENT {terms}")
+    assert term(instance, candidate, "tensor cores") == 160 * 64 * 512 / 10 / rate
+    # Without them, 128 threads compute in a cycle.
+    candidate = decided(instance, fma=f"{nest.replace('FRAGMENT', 'LOOP')}, p1 LOOP {terms}")
+    assert term(instance, candidate, "f32 units") == 160 * 64 * 512 / 10 / 4
+
+
 def test_passes_of_shared_memory_are_at_their_best() -> None:
     """One for each warp and load: banks may be free of conflicts, and vectors may be loaded."""
     tiling = "{i: [[16], [1, 4]], j: [[16], [1, 4]], p: [[32]]}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.backbone import Access, Accumulator, Instruction, Value
+from spacedsl.kernels.linalg.fragments import TERM_BYTES
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.language.host import HostExpression
@@ -40,6 +41,7 @@ RESOURCES = (
     "f64 units",
     "i32 units",
     "special units",
+    "tensor cores",
     "issue",
     "memory units",
     "L1",
@@ -47,7 +49,7 @@ RESOURCES = (
     "threads",
 )
 """What nests need, one after the other: their times add up. Of threads, it is their own time."""
-F32, F64, I32, SPECIAL, ISSUE, MEMORY, L1, SHARED, SERIAL = range(len(RESOURCES))
+F32, F64, I32, SPECIAL, TENSOR, ISSUE, MEMORY, L1, SHARED, SERIAL = range(len(RESOURCES))
 
 _APPROXIMATED = (Op.EXP, Op.TANH, Op.SIGMOID, Op.GELU)
 """Functions that take an approximation of `exp2` or `1/x` for each value."""
@@ -121,6 +123,10 @@ class Nest:
     """From one term of a sum to the next; 0 where they may be regrouped."""
     splits: Bits
     """By which copies accumulate apart."""
+    fragments: tuple[bool, ...]
+    """Whether an index may have a side of a fragment: all of these have, or none."""
+    tensor_bytes: int
+    """Of a factor that tensor cores may multiply; 0 where they may not."""
 
 
 def nests(instance: Instance, device: GpuDevice, touched: Sequence[Footprint]) -> tuple[Nest, ...]:
@@ -219,7 +225,14 @@ def _nest(
         },
         chain_cycles=_chain_cycles(instruction, device),
         splits=values_of(instance, instruction, ("SPLIT",)),
+        fragments=tuple(each.dims[-1].fragment is not None for each in logical),
+        tensor_bytes=_tensor_bytes(instruction) if device.has_tensor_cores else 0,
     )
+
+
+def _tensor_bytes(instruction: Instruction) -> int:
+    terms = [d.fragment_size for d in instruction.reduced_dims if d.fragment is not None]
+    return TERM_BYTES // terms[0] if terms else 0
 
 
 def _copy(instance: Instance, load: Instruction) -> Copy:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
 from spacedsl.search.bounds.certain import LONGEST_UNROLLED
 from spacedsl.search.bounds.gpu.nests import (
     F32,
@@ -30,6 +31,7 @@ from spacedsl.search.bounds.gpu.nests import (
     SERIAL,
     SHARED,
     SPECIAL,
+    TENSOR,
     Nest,
     Operand,
 )
@@ -38,6 +40,12 @@ from spacedsl.search.bounds.gpu.ways import Numbers, Ways
 
 MOST_WAYS = 1 << 18
 """Combinations of the ways of all indices that are looked at."""
+
+PRODUCT_BYTES = 128
+"""Of an instruction of tensor cores: multiplications of each thread of a warp, times bytes of a factor."""
+
+LANES_OF_LOAD = 8
+"""Threads that load at most what one of them would need alone, of a fragment: together, four at a time."""
 
 MOST_REMEMBERED = 100_000
 """Domains of one nest, which a long search would fill a machine's memory with."""
@@ -108,6 +116,8 @@ def cost(nest: Nest, device: GpuDevice, left: State) -> Cost:
 
 def _coarse(nest: Nest, device: GpuDevice, left: State) -> Cost:
     """What arithmetic takes with the most blocks and the most threads, while too many ways are left."""
+    if nest.tensor_bytes and all(w.fragments.any() for w in _sides(nest, left.ways)):
+        return NOTHING
     blocks = left.repeated * math.prod(float(way.blocks.max()) for way in left.ways)
     threads = math.prod(float(way.threads.max()) for way in left.ways)
     sms, cycles = min(blocks, device.sms), [0.0] * len(RESOURCES)
@@ -142,6 +152,12 @@ class _Shapes:
     """Of a block, that the nest tells apart."""
     copies: Numbers
     """Of free indices."""
+    is_on_tensor_cores: npt.NDArray[np.bool_]
+
+
+def _sides(nest: Nest, ways: Sequence[Ways]) -> list[Ways]:
+    """Of the indices that may have a side of a fragment."""
+    return [way for way, is_side in zip(ways, nest.fragments, strict=True) if is_side]
 
 
 def _shapes(nest: Nest, left: State, most_threads: int) -> _Shapes:
@@ -151,9 +167,14 @@ def _shapes(nest: Nest, left: State, most_threads: int) -> _Shapes:
     threads = _product(w.threads[p] for w, p in zip(left.ways, places, strict=True))
     free = [(w, p) for w, p, r in zip(left.ways, places, nest.is_reduced, strict=True) if not r]
     copies = _product(w.copies[p] for w, p in free)
+    sides = [w.fragments[p] for w, p, s in zip(left.ways, places, nest.fragments, strict=True) if s]
+    has_fragments = _product(sides) if sides else np.zeros(1)
     is_allowed = np.broadcast_to(threads <= most_threads, places[0].shape)
+    for side in sides:
+        is_allowed = is_allowed & (side == has_fragments)
     if left.most_copies is not None:
-        is_allowed = is_allowed & (copies <= left.most_copies)
+        # Copies of a body are counted, not the columns that a thread has of a fragment.
+        is_allowed = is_allowed & (copies <= left.most_copies * (1 + (COLUMNS_OF_THREAD - 1) * has_fragments))
     kept = is_allowed.nonzero()[0]
     ways = tuple(w.at(p[kept]) for w, p in zip(left.ways, places, strict=True))
     ones = np.ones(len(kept))
@@ -162,6 +183,7 @@ def _shapes(nest: Nest, left: State, most_threads: int) -> _Shapes:
         ones * left.repeated * _product(way.blocks for way in ways),
         ones * _product(way.threads for way in ways),
         ones * _product(way.copies for way, r in zip(ways, nest.is_reduced, strict=True) if not r),
+        np.broadcast_to(has_fragments > 0, places[0].shape)[kept] & (nest.tensor_bytes > 0),
     )
 
 
@@ -185,12 +207,17 @@ class _Pricing:
         warps = np.ceil((threads if nest.moved else np.maximum(threads, left.threads)) / device.warp)
         in_warps = share * warps * device.warp / threads
         loads, accesses = self.loads()
+        multiplies = self.shapes.is_on_tensor_cores
+        instances = np.where(multiplies, nest.tensor_bytes / PRODUCT_BYTES, 1.0)
         if nest.moved:
             accesses = accesses + left.repeated * nest.moved / self.shapes.copies
-        executed = nest.issued + accesses
+        executed = nest.issued * instances + accesses
         for unit, count in nest.work:
             if rate := _per_cycle(device).get(unit):
-                cycles[unit] = count * in_warps / rate
+                cycles[unit] = np.where(multiplies, 0.0, count * in_warps / rate)
+            if nest.tensor_bytes:
+                rate = device.throughput.tensor * 2 / nest.tensor_bytes
+                cycles[TENSOR] += np.where(multiplies, count * in_warps / rate, 0.0)
         cycles[ISSUE] = executed * in_warps / device.warp / device.instructions_per_cycle
         cycles[MEMORY] = accesses * in_warps / device.throughput.memory
         for operand, reading, loaded in zip(nest.operands, left.readings, loads, strict=True):
@@ -201,11 +228,14 @@ class _Pricing:
             elif reading.source is Source.SHARED:
                 own = self.own_threads(operand)
                 touched = own * reading.lanes * operand.item_bytes / device.shared_bytes_per_cycle
-                cycles[SHARED] += share * loaded / threads * np.maximum(warps, touched)
+                # What several threads load together of a fragment takes half of their passes, or more.
+                passes = np.where(self.shapes.is_on_tensor_cores, LANES_OF_LOAD / 2, 1) * loaded
+                cycles[SHARED] += share * passes / threads * np.maximum(warps, touched)
         if nest.copy is not None:
             sectors = np.maximum(warps, self.sectors(nest.copy.source, self.shapes.copies))
             cycles[L1] = share * accesses / threads * sectors * SECTOR_BYTES / device.l1_bytes_per_cycle
-        alone = np.maximum(executed / blocks / threads / _at_once(device), self.chain())
+        chain = np.where(multiplies, 0.0, self.chain())
+        alone = np.maximum(executed / blocks / threads / _at_once(device), chain)
         if nest.operands:
             alone = alone + min(device.latency.l1, device.latency.shared)
         cycles[SERIAL] = alone * np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
@@ -225,9 +255,13 @@ class _Pricing:
         owns = [[n for n, is_own in enumerate(operand.own) if is_own] for operand, _ in read]
         once = [_product(rest[n] for n in own) for own in owns]
         again = [segments * _product(segment[n] for n in own) for own in owns]
+        # Of fragments, each thread of a warp has a part of what several of them need.
+        is_long = is_long & ~self.shapes.is_on_tensor_cores
+        together = np.where(self.shapes.is_on_tensor_cores, LANES_OF_LOAD, 1)
         registers = segments * self.device.registers_per_thread
         needed = [
-            np.where(is_long, np.maximum(o, a - registers), o) for o, a in zip(once, again, strict=True)
+            np.where(is_long, np.maximum(o, a - registers), o) / together
+            for o, a in zip(once, again, strict=True)
         ]
         least = [elements / reading.lanes for elements, (_, reading) in zip(needed, read, strict=True)]
         # Registers save most where loads have the fewest lanes.

@@ -18,15 +18,18 @@ import numpy as np
 import numpy.typing as npt
 
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.linalg.backbone import LogicalDim
+from spacedsl.kernels.linalg.backbone import Axis, LogicalDim
+from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
 from spacedsl.search.bounds.domains import Place
 
 Numbers = npt.NDArray[np.float64]
 
-SEQUENTIAL, BLOCK, THREAD, COPY = range(4)
-"""What becomes of iterations: one after the other, blocks, threads, copies (or lanes)."""
+SEQUENTIAL, BLOCK, THREAD, COPY, FRAGMENT = range(5)
+"""What becomes of iterations: one after the other, blocks, threads, copies or lanes, a side of a fragment."""
 
-_ROLES = {"LOOP": SEQUENTIAL, "UNROLL": SEQUENTIAL, "BLOCK": BLOCK, "THREAD": THREAD}
+_ROLES = {
+    "LOOP": SEQUENTIAL, "UNROLL": SEQUENTIAL, "BLOCK": BLOCK, "THREAD": THREAD, "FRAGMENT": FRAGMENT
+}  # fmt: skip
 """By kind, where it is none by which iterations count as copies."""
 
 
@@ -36,6 +39,8 @@ class Way(NamedTuple):
     blocks: int
     threads: int
     copies: int
+    fragments: int
+    """1 where the innermost level is a side of one, else 0."""
     step: int
     """Values of the index between neighbouring threads, at least."""
 
@@ -47,6 +52,7 @@ class Ways:
     blocks: Numbers
     threads: Numbers
     copies: Numbers
+    fragments: Numbers
     steps: Numbers
 
     def __len__(self) -> int:
@@ -54,7 +60,13 @@ class Ways:
 
     def at(self, places: npt.NDArray[np.intp]) -> Ways:
         """Some of them, in any order, also repeatedly."""
-        return Ways(self.blocks[places], self.threads[places], self.copies[places], self.steps[places])
+        return Ways(
+            self.blocks[places],
+            self.threads[places],
+            self.copies[places],
+            self.fragments[places],
+            self.steps[places],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,22 +113,23 @@ class IndexPlaces:
             sizes.append(level.sizes(vector))
         if any(None in each for each in roles):
             return None
-        found: dict[tuple[int, int, int], int] = {}
+        fragment = self.logical.dims[-1].fragment
+        axis = None if fragment is None else fragment.axis
+        found: dict[tuple[int, int, int, int], int] = {}
         for tiles in itertools.product(*sizes):
             if not self._covers(tiles):
                 continue
             for each in itertools.product(
                 *(r if n > 1 else (SEQUENTIAL,) for r, n in zip(roles, tiles, strict=True))
             ):
-                way = _way(tiles, each)
-                key = way[:3]
+                way = _way(tiles, each, axis)
+                key = way[:4]
                 found[key] = min(way.step, found.get(key, way.step))
         ways: list[Way] = [Way(*key, step) for key, step in found.items()]
         if self.only_most:
             ways = list(_with_most_copies(ways))
-        table = np.array(sorted(ways), dtype=float).reshape(-1, 4)
-        blocks, threads, copies, steps = np.ascontiguousarray(table.T)
-        return self.distinct.setdefault(table.tobytes(), Ways(blocks, threads, copies, steps))
+        table = np.array(sorted(ways), dtype=float).reshape(-1, 5)
+        return self.distinct.setdefault(table.tobytes(), Ways(*np.ascontiguousarray(table.T)))
 
     def _covers(self, tiles: Sequence[int]) -> bool:
         """Whether the levels have the values of the index, and no tile lies beyond its end."""
@@ -126,18 +139,28 @@ class IndexPlaces:
         return covered == extent
 
 
-def _way(tiles: Sequence[int], roles: Sequence[int | None]) -> Way:
+def _way(tiles: Sequence[int], roles: Sequence[int | None], axis: Axis | None) -> Way:
+    """`axis`: of the innermost level, should it be a side of a fragment."""
     numbers = [1, 1, 1, 1]
     step, is_between = 1, True
     for size, role in zip(reversed(tiles), reversed(roles), strict=True):
         assert role is not None
-        is_between = is_between and (role != THREAD or size == 1)
+        is_between = is_between and (role not in (THREAD, FRAGMENT) or size == 1)
         step *= size if is_between else 1
-        numbers[role] *= size
-    return Way(numbers[BLOCK], numbers[THREAD], numbers[COPY], step)
+        if role == FRAGMENT:
+            copies = COLUMNS_OF_THREAD if axis is Axis.COLUMNS else 1
+            numbers[COPY] *= copies
+            numbers[SEQUENTIAL if axis is Axis.TERMS else THREAD] *= size // copies
+        else:
+            numbers[role] *= size
+    return Way(numbers[BLOCK], numbers[THREAD], numbers[COPY], int(FRAGMENT in roles), step)
 
 
 def _with_most_copies(ways: Sequence[Way]) -> Iterator[Way]:
-    for _, group in itertools.groupby(sorted(ways), key=lambda way: way[:2]):
+    def same_but_copies(way: Way) -> tuple[int, int, int]:
+        return way.blocks, way.threads, way.fragments
+
+    for _, group in itertools.groupby(sorted(ways, key=same_but_copies), key=same_but_copies):
         same = list(group)
-        yield Way(*same[-1][:3], min(way.step for way in same))
+        most = max(same, key=lambda way: way.copies)
+        yield most._replace(step=min(way.step for way in same))
