@@ -26,6 +26,7 @@ PREDICTED_NS = {
     "matmul-128x128": 150_000,
     "matmul-pipeline": 150_000,
     "matmul-tensor": 20_000,
+    "matmul-tensor-256x128": 20_000,
     "matvec-warps": 30_000,
     "softmax-registers": 20_000,
 }
