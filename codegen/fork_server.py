@@ -29,7 +29,7 @@ from spacedsl.codegen.loaded_cases import load_cases, output_buffers
 from spacedsl.codegen.messages import Message, read_message, write_message
 from spacedsl.codegen.worker import Worker
 from spacedsl.diagnostics import Source
-from spacedsl.kernels.kernel_file import check_kernel
+from spacedsl.kernels.kernel_file import Kind, check_kernel
 
 MOST_BYTES = 1 << 16
 """Of a request or an answer."""
@@ -45,6 +45,7 @@ class Setup:
 
     kernel_text: str
     kernel_path: Path
+    kernel_kind: Kind
     sizes: dict[str, int]
     seed: int
     """Of the values of the test cases."""
@@ -72,7 +73,7 @@ def main() -> None:
     server = socket.socket(fileno=int(sys.argv[1]))
     setup: Setup = pickle.load(sys.stdin.buffer)
     source = Source(str(setup.kernel_path), setup.kernel_text)
-    kernel = check_kernel(source, setup.kernel_path, MappingProxyType(setup.sizes))
+    kernel = check_kernel(source, setup.kernel_path, MappingProxyType(setup.sizes), setup.kernel_kind)
     try:
         cases = load_cases(kernel, setup.seed) if setup.has_cases else []
         outputs = output_buffers(kernel) if setup.has_cases else {}

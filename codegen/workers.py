@@ -90,6 +90,7 @@ class Workers:
             return Setup(
                 kernel_text=self.kernel.text,
                 kernel_path=self.kernel.path,
+                kernel_kind=self.kernel.kind,
                 sizes=dict(self.kernel.sizes),
                 seed=self.options.seed,
                 harness=harness_library(self.kernel.backbone, find_compiler(), folder),

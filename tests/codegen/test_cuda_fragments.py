@@ -6,13 +6,17 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.cuda.checking import Checker
 from spacedsl.codegen.cuda.fragments import joined
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.implementation import CandidateImplementation
+from spacedsl.codegen.measurement import Options
 from spacedsl.codegen.parts import expressions, statements, with_blocks
 from spacedsl.codegen.program import (
     Assign,
@@ -155,6 +159,25 @@ def test_a_device_without_them_multiplies_without_them() -> None:
         assert root is not None
         kinds = {kind for d in kernel.backbone.fragment_dims for kind in root.possible("dim_kind", d)}
         assert ("FRAGMENT" in kinds) == is_possible
+
+
+def test_what_tensor_cores_cut_off_is_no_fault() -> None:
+    """Factors of tf32 have 11 bits, and a twin is compared with the reference all the same."""
+    kernel = KERNELS["tf32"]
+    random, *_ = make_cases(kernel, np.random.default_rng(5))
+    a, b = (random.inputs[name].reshape(shape) for name, shape in (("A", (64, 64)), ("B", (64, 32))))
+    cut = [(x.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32).astype(float) for x in (a, b)]
+    off = np.abs(cut[0] @ cut[1] - a.astype(float) @ b.astype(float)).max()
+    assert off < random.tolerances["C"] < 30 * off
+    (full, *_) = make_cases(plain("f32", "full"), np.random.default_rng(5))
+    assert full.tolerances["C"] < off
+    checker = Checker(kernel, Options())
+    checker.open()
+    try:
+        for candidate in random_from(on_tensor_cores(kernel), 2, seed=8):
+            assert checker.check(candidate) is None
+    finally:
+        checker.close()
 
 
 # ---- Joining -------------------------------------------------------------------------------------------
