@@ -15,6 +15,7 @@ from spacedsl.codegen.parts import map_loads, operands, shared_loops
 from spacedsl.codegen.program import (
     Ahead,
     Assign,
+    AtomicAdd,
     Barrier,
     Branch,
     CommitCopies,
@@ -167,7 +168,7 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                 return replace(statement, value=map_loads(statement.value, load))
             case Prefetch() | Grid() | Barrier() | Where() | CopyAhead() | CommitCopies() | WaitForCopies():
                 return statement
-            case Multiply():
+            case Multiply() | AtomicAdd():
                 return statement
             case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index

@@ -3,13 +3,14 @@
 In: an instruction, and where the dimensions around it stand. Out: statements of the program tree. A user
 finds the instance that made its operand through the mapping of dimensions: in a register, or in a temporary.
 Readers combine the partial results of a reduction. Of a vector that is not whole, memory beyond the index is
-left alone, and so are the lanes that a reduction has no term for. Loops are for `lower.py`.
+left alone, and so are the lanes that a reduction has no term for. A store that lies inside of what its value
+sums over has a part of the sum, and adds it. Loops are for `lower.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.codegen.addresses import Lanes, Place, copies, element, tensor_steps, turn
 from spacedsl.codegen.implementation import Implementation, LoweringError
@@ -19,6 +20,7 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Assign,
+    AtomicAdd,
     Blend,
     Broadcast,
     Convert,
@@ -71,8 +73,11 @@ class Instructions:
         part = self.part(instruction, place)
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
+            tensor, index = self.element(instruction, place)
+            if any(dim.group in instruction.added_levels for dim in place):
+                return _additions(tensor, index, value, part)
             is_streamed = self.implementation.is_streamed(instruction)
-            return (_store(*self.element(instruction, place), value, part, is_streamed=is_streamed),)
+            return (_store(tensor, index, value, part, is_streamed=is_streamed),)
         unrolled = {d: number for d, number in copies(place).items() if d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.registers.partials:
@@ -241,6 +246,17 @@ def _store(
     if part is not None:
         return PartialStore(tensor.name, index, value, part.count)
     return Store(tensor.name, index, value, is_streamed)
+
+
+def _additions(tensor: Tensor, index: Index, value: Expression, part: Lanes | None) -> tuple[Statement, ...]:
+    """Of the lanes that are used, one by one."""
+    lanes = type_of(value).lanes
+    if lanes == 1:
+        return (AtomicAdd(tensor.name, index, value),)
+    values = value.values if isinstance(value, Pack) else [Lane(value, n) for n in range(lanes)]
+    used = values[: lanes if part is None else part.count]
+    places = (replace(index, constant=index.constant + n) for n in range(lanes))
+    return tuple(AtomicAdd(tensor.name, i, v) for i, v in zip(places, used, strict=False))
 
 
 def _spread(value: Expression, lanes: int) -> Expression:

@@ -15,6 +15,7 @@ from spacedsl.codegen.program import (
     Ahead,
     Apply,
     Assign,
+    AtomicAdd,
     Bits,
     Blend,
     Branch,
@@ -132,7 +133,12 @@ def loaded(body: Sequence[Statement]) -> set[str]:
 
 def stored(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that they write."""
-    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | CopyAhead)}
+    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | AtomicAdd | CopyAhead)}
+
+
+def added_to(body: Sequence[Statement]) -> set[str]:
+    """The names of the arrays that they add to."""
+    return {s.tensor for s in statements(body) if isinstance(s, AtomicAdd)}
 
 
 def used_parameters(body: Sequence[Statement]) -> set[str]:
@@ -143,7 +149,7 @@ def used_parameters(body: Sequence[Statement]) -> set[str]:
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     """All expressions in these statements and inside them, parts before wholes."""
     for statement in statements(body):
-        if isinstance(statement, Assign | Store | PartialStore):
+        if isinstance(statement, Assign | Store | PartialStore | AtomicAdd):
             yield from subexpressions(statement.value)
         elif isinstance(statement, CopyAhead):
             yield statement.source

@@ -9,7 +9,8 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Grid(name, blocks, threads, coordinates, shared, body) | Barrier | Where(spans, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
-               | PartialStore(tensor, index, value, count) | Prefetch(tensor, index, is_near)
+               | PartialStore(tensor, index, value, count) | AtomicAdd(tensor, index, value)
+               | Prefetch(tensor, index, is_near)
                | CopyAhead(tensor, index, source) | CommitCopies | WaitForCopies(groups)
                | Multiply(result, a, b, dtype)
     Expression = Register | Load(tensor, index, type, is_streamed) | PartialLoad(tensor, index, type, count)
@@ -32,7 +33,8 @@ the first `count` and no other. A prefetch changes nothing but the time that lat
 
 A program for a GPU consists of grids, one after the other. Each of its blocks has `shared` arrays of its own
 and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
-others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Threads
+others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Any
+threads may add to one element with `AtomicAdd`, none of which is lost, in an order of their own. Threads
 of a warp also see each other's registers, in a shuffle that all of them come to. What lies in a `Where` is
 done by some of the threads; registers that are assigned there belong to the block around it. What a thread
 copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group. Small matrices lie
@@ -315,6 +317,15 @@ class PartialStore:
 
 
 @dataclass(frozen=True, slots=True)
+class AtomicAdd:
+    """Adds a scalar to an element, as nothing else does at the same time."""
+
+    tensor: str
+    index: Index
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Prefetch:
     """Asks for a cache line: that of the element at `index`, also where there is none."""
 
@@ -455,8 +466,8 @@ class Where:
 
 
 Statement = (
-    Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | Prefetch
-    | CopyAhead | CommitCopies | WaitForCopies | Multiply
+    Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | AtomicAdd
+    | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply
 )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from spacedsl.codegen.program import (
     Pack,
     PartialLoad,
     Shuffle,
+    Span,
     Sub,
     Type,
 )
@@ -88,6 +89,20 @@ def _lane_fault(expression: Expression, types: Sequence[Type]) -> str | None:
 def part_fault(kind: Type, count: int) -> str | None:
     """A part of a vector is some lanes, and not all."""
     return None if 0 < count < kind.lanes else f"{count} lanes are no part of {kind}"
+
+
+def spans_fault(spans: Sequence[Span]) -> str | None:
+    """Of the threads of a period, some, and not all."""
+    for low, high, period in spans:
+        if not 0 <= low < high <= period or high - low == period:
+            return f"threads {low} to {high - 1} of {period}: none, or all"
+    return None
+
+
+def addition_fault(kind: Type) -> str | None:
+    """Memory adds up single numbers of these types."""
+    is_added = kind.lanes == 1 and kind.dtype in (DType.F32, DType.F64, DType.I32)
+    return None if is_added else f"no memory adds up {kind}"
 
 
 def _warp_fault(expression: Expression, types: Sequence[Type]) -> str | None:

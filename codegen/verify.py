@@ -12,11 +12,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spacedsl.codegen.parts import index_bits, operands, own_memory, shared_loops, statements
+from spacedsl.codegen.parts import (
+    added_to,
+    blocks,
+    index_bits,
+    loaded,
+    operands,
+    own_memory,
+    shared_loops,
+    statements,
+    stored,
+)
 from spacedsl.codegen.program import (
     WARP,
     Ahead,
     Assign,
+    AtomicAdd,
     Barrier,
     Branch,
     CommitCopies,
@@ -29,6 +40,7 @@ from spacedsl.codegen.program import (
     LoadMatrix,
     Loop,
     Multiply,
+    Number,
     ParallelLoop,
     ParameterValue,
     PartialLoad,
@@ -45,7 +57,15 @@ from spacedsl.codegen.program import (
     Where,
     type_of,
 )
-from spacedsl.codegen.rules import ROW_BYTES, part_fault, product_fault, type_fault
+from spacedsl.codegen.rules import (
+    ROW_BYTES,
+    addition_fault,
+    part_fault,
+    product_fault,
+    spans_fault,
+    type_fault,
+)
+from spacedsl.codegen.threads import are_apart
 from spacedsl.kernels.linalg.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -72,7 +92,8 @@ def verify(program: Program) -> Program:
     checker = _Checker(program)
     checker.block(program.body, _Scope())
     for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
-        written = checker.writes[tensor.name]
+        counts = checker.added if tensor.name in checker.added else checker.writes
+        written = counts[tensor.name]
         if tensor.is_output and written < tensor.elements:
             raise VerificationError(
                 f"output {tensor.name} has {tensor.elements} elements, but only {written} are written"
@@ -110,11 +131,14 @@ class _Scope:
     """Coordinates of the threads of a grid, which are loops, too."""
     blocks: tuple[str, ...] = ()
     """Coordinates of the blocks of a grid, which are loops, too."""
-    is_in_grid: bool = False
-    has_whole_warps: bool = False
-    """Whether the threads of a block are multiples of a warp."""
-    is_for_some: bool = False
-    """Whether only some threads of a block come here."""
+    grid: Grid | None = None
+    spans: tuple[Span, ...] = ()
+    """Of the threads of a block, which ones come here."""
+
+    @property
+    def has_whole_warps(self) -> bool:
+        """Whether the threads of a block are multiples of a warp."""
+        return self.grid is not None and self.grid.threads % WARP == 0
 
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
         loops = {**self.loops, loop.variable: range(loop.extent)}
@@ -135,7 +159,7 @@ class _Scope:
             for name, coordinate in self.threads.items():
                 if coordinate.stride * coordinate.extent == period:
                     loops[name] = range(low // coordinate.stride, -(-high // coordinate.stride))
-        return replace(self, loops=loops, is_for_some=True)
+        return replace(self, loops=loops, spans=(*self.spans, *spans))
 
 
 class _Checker:
@@ -145,6 +169,10 @@ class _Checker:
         self.arguments = {t.name for t in program.tensors}
         self.parameters = {p.name: p for p in program.parameters}
         self.writes = Counter[str]()
+        self.zeros = Counter[str]()
+        """Of these, those of 0."""
+        self.added = Counter[str]()
+        """Elements that grids add to."""
         self.index_bits = index_bits(program)
 
     def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
@@ -163,7 +191,7 @@ class _Checker:
             case Grid():
                 self.grid(statement, scope)
             case Barrier():
-                if not scope.is_in_grid or scope.is_for_some:
+                if scope.grid is None or scope.spans:
                     raise VerificationError("a barrier that not all threads of a block come to")
             case CopyAhead(tensor, index, source):
                 kind = self.expression(source, scope)
@@ -173,12 +201,10 @@ class _Checker:
             case Multiply():
                 self.product(statement, scope)
             case CommitCopies() | WaitForCopies():
-                if not scope.is_in_grid:
+                if scope.grid is None:
                     raise VerificationError("nothing is copied ahead outside of a grid")
             case Where(spans, body):
-                for low, high, period in spans:
-                    if not 0 <= low < high <= period or high - low == period:
-                        raise VerificationError(f"threads {low} to {high - 1} of {period}: none, or all")
+                _refuse(spans_fault(spans))
                 self.block(body, scope.within(spans))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
@@ -194,12 +220,14 @@ class _Checker:
             case Assign(register, value):
                 self.assign(register, value, scope)
             case Store(tensor, index, value, is_streamed):
-                if is_streamed and type_of(value).lanes == 1 and not scope.is_in_grid:
+                if is_streamed and type_of(value).lanes == 1 and scope.grid is None:
                     raise VerificationError(f"a single element of {tensor} is streamed")
                 self.store(tensor, index, value, range(type_of(value).lanes), scope)
             case PartialStore(tensor, index, value, count):
                 _refuse(part_fault(type_of(value), count))
                 self.store(tensor, index, value, range(count), scope)
+            case AtomicAdd(tensor, index, value):
+                self.addition(tensor, index, self.expression(value, scope), scope)
             case Prefetch(tensor, index):
                 self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
 
@@ -209,9 +237,9 @@ class _Checker:
             raise VerificationError(f"grid {grid.name} is not outermost")
         if grid.blocks >= 1 << 31 or grid.threads > MOST_THREADS:
             raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks of {grid.threads} threads")
-        blocks = math.prod(c.extent for c in grid.coordinates if c.is_block)
-        if blocks != grid.blocks:
-            raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks with {blocks} coordinates")
+        counted = math.prod(c.extent for c in grid.coordinates if c.is_block)
+        if counted != grid.blocks:
+            raise VerificationError(f"grid {grid.name} has {grid.blocks} blocks with {counted} coordinates")
         for c in grid.coordinates:
             if not c.is_block and (c.stride < 1 or c.stride * c.extent > grid.threads):
                 raise VerificationError(f"coordinate {c.variable} takes more threads than there are")
@@ -219,17 +247,20 @@ class _Checker:
         own = {t.name: t for t in grid.shared}
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
         numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
-        self.block(
-            grid.body,
-            _Scope(
-                loops,
-                private=own,
-                threads=threads,
-                blocks=numbers,
-                is_in_grid=True,
-                has_whole_warps=grid.threads % WARP == 0,
-            ),
-        )
+        self.sums(grid)
+        self.block(grid.body, _Scope(loops, private=own, threads=threads, blocks=numbers, grid=grid))
+
+    def sums(self, grid: Grid) -> None:
+        """What a grid adds to, grids before have made 0; it does nothing else with it."""
+        others = [s for s in statements(grid.body) if not isinstance(s, AtomicAdd)]
+        for name in sorted(added_to(grid.body)):
+            tensor = self.tensors.get(name)
+            if tensor is None or not self.writes[name] == self.zeros[name] >= tensor.elements:
+                raise VerificationError(f"grid {grid.name} adds to {name}, not all of which is 0 before")
+            if name in loaded(grid.body) or any(name in stored((s,)) for s in others if not blocks(s)):
+                raise VerificationError(
+                    f"grid {grid.name} adds to {name}, and reads it or stores to it as well"
+                )
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
@@ -269,7 +300,22 @@ class _Checker:
         if name not in scope.private:
             self.apart(name, index, lanes, scope)
         moving = {v: i for v, i in scope.loops.items() if v not in scope.threads or v in strides}
-        self.writes[name] += len(lanes) * math.prod(map(len, moving.values()))
+        written = len(lanes) * math.prod(map(len, moving.values()))
+        if self.added[name]:
+            raise VerificationError(f"{name} is stored to after it was added to")
+        self.writes[name] += written
+        self.zeros[name] += written if isinstance(value, Number) and value.value == 0 else 0
+
+    def addition(self, name: str, index: Index, kind: Type, scope: _Scope) -> None:
+        """Threads of a block, which may have the same sum, do not add to the same element."""
+        tensor = self.access(name, index, kind, range(1), scope)
+        _refuse(addition_fault(kind))
+        if scope.grid is None or name in scope.private:
+            raise VerificationError(f"{name} is added to, which is no memory of a GPU")
+        moved = tuple((scope.threads[v], stride) for v, stride in index.terms if v in scope.threads)
+        if not are_apart(scope.grid.threads, scope.spans, moved):
+            raise VerificationError(f"threads of a block add to the same {name}")
+        self.added[tensor.name] += math.prod(len(scope.loops[v]) for v, _ in index.terms)
 
     def apart(self, name: str, index: Index, lanes: range, scope: _Scope) -> None:
         """Blocks store to elements of their own: each steps over all that smaller steps come to together."""
@@ -286,13 +332,13 @@ class _Checker:
     def product(self, product: Multiply, scope: _Scope) -> None:
         """A whole warp comes to it."""
         kinds = [self.expression(e, scope) for e in (*product.result, *product.a, *product.b)]
-        if not scope.has_whole_warps or scope.is_for_some:
+        if not scope.has_whole_warps or scope.spans:
             raise VerificationError("a product that not all threads of a warp come to")
         _refuse(product_fault(product, kinds))
 
     def matrix(self, load: LoadMatrix, scope: _Scope) -> None:
         """A whole warp loads it."""
-        if not scope.has_whole_warps or scope.is_for_some or load.tensor not in scope.private:
+        if not scope.has_whole_warps or scope.spans or load.tensor not in scope.private:
             raise VerificationError(f"a matrix of {load.tensor} that not all threads of a warp load")
         lanes = ROW_BYTES // load.dtype.nbytes
         self.load(load.tensor, load.index, Type(load.dtype, lanes), range(lanes), scope)
@@ -327,7 +373,7 @@ class _Checker:
             case LoadMatrix():
                 self.matrix(expression, scope)
             case Shuffle():
-                if not scope.threads or scope.is_for_some:
+                if not scope.threads or scope.spans:
                     raise VerificationError("a shuffle that not all threads of a warp come to")
         return type_of(expression)
 

@@ -50,7 +50,7 @@ class Latency(Frozen):
 
 @exposed(
     "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp",
-    "copies_ahead", "has_tensor_cores",
+    "copies_ahead", "adds_f64", "has_tensor_cores",
 )  # fmt: skip
 class GpuDevice(Frozen):
     kind: Literal["gpu"]
@@ -98,3 +98,8 @@ class GpuDevice(Frozen):
     def copies_ahead(self) -> bool:
         """Whether its threads go on while what they copy to shared memory is under way."""
         return float(self.compute_capability) >= 8
+
+    @property
+    def adds_f64(self) -> bool:
+        """Whether several threads may add numbers of 64 bits to the same one in memory."""
+        return float(self.compute_capability) >= 6

@@ -15,6 +15,7 @@ from dataclasses import replace
 from spacedsl.codegen.parts import assigned, loaded, statements, stored, subexpressions
 from spacedsl.codegen.program import (
     Assign,
+    AtomicAdd,
     Branch,
     CopyAhead,
     Expression,
@@ -108,7 +109,7 @@ def _forget(statement: Statement, held: Held) -> None:
         case Assign() | Multiply():
             changed = {register.name for register in assigned(statement)}
             gone = [e for e, value in held.items() if not changed.isdisjoint(_registers(value))]
-        case Store() | PartialStore() | CopyAhead():
+        case Store() | PartialStore() | AtomicAdd() | CopyAhead():
             kind = statement.source.type if isinstance(statement, CopyAhead) else type_of(statement.value)
             written = (statement.tensor, statement.index, kind)
             gone = [element for element in held if _may_be_same(element, written)]

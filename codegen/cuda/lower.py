@@ -3,8 +3,9 @@
 In: a `Kernel` and a `GridImplementation` of it. Out: a `Program`, not yet verified. Outermost BLOCK
 dimensions that lie in each other are a grid, and so is what lies between two of these. THREAD dimensions
 become coordinates of the threads of a block, found from a thread's number; what some of the threads do is put
-in a `Where`, but for what all of them do to combine a sum (`reductions.py`). LOOP, UNROLL and VECTOR
-dimensions become what they are on a CPU (`expansion.py`). Where threads have to wait for each other is for
+in a `Where`, but for what all of them do to combine a sum (`reductions.py`). Where blocks add parts of a sum
+to what lies in memory, a grid before puts zeros there (`zeroing.py`). LOOP, UNROLL and VECTOR dimensions
+become what they are on a CPU (`expansion.py`). Where threads have to wait for each other is for
 `barriers.py`.
 """
 
@@ -22,13 +23,15 @@ from spacedsl.codegen.cuda.forwarding import forwarded
 from spacedsl.codegen.cuda.fragments import Fragments, instruction_in, joined
 from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
+from spacedsl.codegen.cuda.zeroing import zeroing
 from spacedsl.codegen.expansion import Expansion, enter
 from spacedsl.codegen.implementation import GridImplementation, LoweringError
 from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Node, nest
-from spacedsl.codegen.parts import loaded
+from spacedsl.codegen.parts import added_to, loaded
 from spacedsl.codegen.program import (
     WARP,
+    AtomicAdd,
     Branch,
     Coordinate,
     CopyAhead,
@@ -70,6 +73,8 @@ def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
     own = {s.tensor.name for s in scratch} | {t.name for grid in grids for t in grid.shared}
     pipelined = frozenset(t.tensor for t in stored.values() if t.turning is not None)
     body = tuple(_waiting(grid, pipelined) for grid in forwarded(grids, own))
+    added = added_to(body)
+    body = (*(zeroing(t, names.fresh) for t in kernel.tensors if t.name in added), *body)
     used = {name for grid in body for name in loaded(grid.body)}
     scratch = tuple(s for s in scratch if s.tensor.name in used)
     return Program(kernel.name, kernel.tensors, kernel.parameters, body, scratch)
@@ -177,7 +182,7 @@ class _Lowering(Expansion):
         for dims, group in groupby(nodes, lambda node: node.dims if isinstance(node, Fused) else (node,)):
             made = Expansion.block(self, tuple(group), place)
             for shared in self.shared_out:
-                reduced = shared.reduction.reduced_dims
+                reduced = [d for d in shared.reduction.reduced_dims if self.implementation.kind(d) != "BLOCK"]
                 if not set(reduced).isdisjoint(dims) and set(reduced).isdisjoint(place):
                     made = combined(shared, made, self.registers, self.threads, self.thread_variable)
             statements += made
@@ -253,7 +258,7 @@ class _Lowering(Expansion):
 
         `taken`: strides and sizes by which threads differ, besides those of dimensions around it.
         """
-        if not any(isinstance(s, Store | PartialStore | CopyAhead) for s in statements):
+        if not any(isinstance(s, Store | PartialStore | AtomicAdd | CopyAhead) for s in statements):
             return statements
         around = (d for d in place if self.implementation.kind(d) == "THREAD")
         own = ((self.implementation.thread_stride(d), self.implementation.size(d)) for d in around)

@@ -9,6 +9,7 @@ measurement.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +24,7 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Assign,
+    AtomicAdd,
     Barrier,
     Branch,
     CopyAhead,
@@ -155,9 +157,20 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
     through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
     terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
     distinct = sum(t.nbytes for t in program.tensors)
+    if additions := _additions(grid):
+        # One after the other, at best one in a cycle.
+        terms.append(Term("additions", additions / device.clock_ghz / USUAL_RATE))
     if distinct > device.l2_bytes:
         terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns))
     return terms
+
+
+def _additions(grid: Grid) -> int:
+    """Most that blocks add to one element."""
+    added = (s for s in statements(grid.body) if isinstance(s, AtomicAdd))
+    terms = {frozenset(variable for variable, _ in s.index.terms) for s in added}
+    blocks = [c for c in grid.coordinates if c.is_block]
+    return max((math.prod(c.extent for c in blocks if c.variable not in own) for own in terms), default=0)
 
 
 def resident_blocks(grid: Grid, device: GpuDevice, registers: int) -> int:
@@ -248,6 +261,12 @@ class _Follower:
                     work.issued += 1
                     work.tensor += 2 * FRAGMENT_ROWS**2 * len(b) * 8
                     products[result[0]] += 1
+                case AtomicAdd(tensor, index, value):
+                    # The L2 cache reads what it adds to.
+                    self.expression(value, work)
+                    sectors = work.sectors
+                    self.access(tensor, index, 1, work)
+                    work.sectors += work.sectors - sectors
                 case CopyAhead(tensor, index, source):
                     self.access(tensor, index, source.type.lanes, work)
                     self.access(source.tensor, source.index, source.type.lanes, work)

@@ -19,6 +19,7 @@ from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import expressions, index_bits, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
     Assign,
+    AtomicAdd,
     Barrier,
     Branch,
     CommitCopies,
@@ -158,13 +159,13 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
             case Store(tensor, at, value, is_streamed):
-                kind, text = type_of(value), print_expression(value)
-                if is_streamed:
-                    lines.append(f"{margin}__stcs({place(tensor, at, kind)}, {text});")
-                else:
-                    lines.append(f"{margin}{element(tensor, at, kind)} = {text};")
+                lines.append(margin + _store(tensor, at, value, is_streamed=is_streamed))
             case PartialStore(tensor, at, value, count):
                 lines += [f"{margin}{line}" for line in _partial_store(tensor, at, value, count)]
+            case AtomicAdd(tensor, at, value):
+                lines.append(
+                    f"{margin}atomicAdd({place(tensor, at, type_of(value))}, {print_expression(value)});"
+                )
             case Barrier():
                 lines.append(f"{margin}__syncthreads();")
             case CopyAhead(tensor, at, source):
@@ -223,6 +224,13 @@ def _condition(span: Span) -> str:
             else (f"{number} >= {low} && {number} < {high}")
         )
     return f"{number} < {high}" if not low else f"{number} >= {low}"
+
+
+def _store(tensor: str, index: Index, value: Expression, *, is_streamed: bool) -> str:
+    kind, text = type_of(value), print_expression(value)
+    if is_streamed:
+        return f"__stcs({place(tensor, index, kind)}, {text});"
+    return f"{element(tensor, index, kind)} = {text};"
 
 
 def _partial_store(tensor: str, index: Index, value: Expression, count: int) -> Iterator[str]:

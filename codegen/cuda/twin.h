@@ -59,6 +59,10 @@ static inline uint16_t twin_to_f16(float x) { return twin_bits<uint16_t>((_Float
 template <class Value> static inline Value __ldcs(const Value *place) { return *place; }
 template <class Element, class Value> static inline void __stcs(Element *place, Value value) { *place = value; }
 
+/* Threads take turns: none comes between. Integers wrap around. */
+template <class Value> static inline void atomicAdd(Value *place, Value value) { *place += value; }
+static inline void atomicAdd(int32_t *place, uint32_t value) { *place = (int32_t)((uint32_t)*place + value); }
+
 /* ---- Fibers ---- */
 
 #ifndef TWIN_STACK_BYTES

@@ -69,7 +69,7 @@ class Fragment:
 
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
-         "instruction", "logical", "index", "is_reduction", "is_free_outermost",
+         "instruction", "logical", "index", "is_reduction", "is_free_outermost", "is_added_up",
          "is_vectorizable", "item_bytes", "maker_dim", "layout_dim", "revisited_by",
          "aligned_lanes", "fragment_size")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
@@ -106,6 +106,11 @@ class Dimension:
     def is_free_outermost(self) -> bool:
         """Whether it is the outermost level of an index that is not summed over."""
         return self.level == 0 and not self.is_reduction
+
+    @property
+    def is_added_up(self) -> bool:
+        """Whether memory can add up what each of its iterations has of a sum."""
+        return any(self.group in start.added_levels for start in self.instruction.initialisers)
 
     @property
     def fragment_size(self) -> int:
@@ -215,8 +220,8 @@ VECTOR_BYTES, VECTOR_LANES = 16, 4
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "item_bytes", "is_storable", "maker", "is_large", "is_access", "is_narrow",
-    "neighbours",
+    "readers", "followed_dims", "added_levels", "item_bytes", "is_storable", "maker", "is_large", "is_access",
+    "is_narrow", "neighbours",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -244,6 +249,9 @@ class Instruction:
     followed_dims: tuple[Dimension, ...] = ()
     """Of the store that wrote what this load reads: its iteration i alone writes what iteration i of the same
     dimension reads here."""
+    added_levels: tuple[Level, ...] = ()
+    """Of what a sum starts from, and of the store of its result, where memory can add up partial results: the
+    outermost levels of what it sums over."""
     maker: Instruction | None = None
     """Of a reload: the instruction whose value it loads from a temporary."""
     reloads: tuple[Instruction, ...] = ()

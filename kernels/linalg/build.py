@@ -46,6 +46,7 @@ from spacedsl.kernels.linalg.backbone import (
 from spacedsl.kernels.linalg.fragments import add_fragments
 from spacedsl.kernels.linalg.locality import relate_nests
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
+from spacedsl.kernels.linalg.partial_sums import relate_sums
 from spacedsl.kernels.linalg.temporaries import add_reloads
 from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
@@ -96,6 +97,7 @@ def build(
     indices = tuple(dict.fromkeys(level.index for level in levels))
     _relate(instructions, dimensions, indices, builder.mapped)
     relate_nests(instructions)
+    relate_sums(instructions)
     add_reloads(instructions, builder.names.fresh)
     add_fragments(instructions, multiplied)
     uneven = sorted({s for t in tilings.values() for level in t.levels for s in level if s & (s - 1)})

@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.linalg.backbone import Access, Accumulator, Instruction, Value
+from spacedsl.kernels.linalg.backbone import Access, Accumulator, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.fragments import TERM_BYTES
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tensors import Tensor
@@ -257,13 +258,23 @@ def _chain_cycles(instruction: Instruction, device: GpuDevice) -> float:
 
 
 def _is_swept(instance: Instance, instruction: Instruction) -> bool:
-    """Whether a free dimension inside a reduced one has registers of its own: tried out on the root."""
-    root = instance.root()
-    return root is not None and all(
-        set(instruction.reduced_dims)
-        <= copied_inside(instance, root, free, instruction.reduced_dims, apart=_APART)
-        for free in instruction.free_dims
+    """Whether a free dimension inside a reduced one, of what a block does, has registers of its own.
+
+    It is tried out on the root.
+    """
+    return all(
+        (candidate := _in_blocks(instance, dim)) is not None
+        and all(copied_inside(instance, candidate, free, (dim,), _APART) for free in instruction.free_dims)
+        for dim in instruction.reduced_dims
     )
+
+
+def _in_blocks(instance: Instance, dim: Dimension) -> Candidate | None:
+    """The root once a dimension is something that a block does."""
+    root, variable = instance.root(), instance.variable("dim_kind", dim)
+    kinds = instance.universe("dim_kind", dim)
+    inside = sum(1 << bit for bit, kind in enumerate(kinds) if str(kind) != "BLOCK")
+    return root and instance.restrict(root, variable, root.mask(variable) & inside)
 
 
 def _operand(instance: Instance, load: Instruction, user: Instruction) -> Operand:

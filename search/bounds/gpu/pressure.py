@@ -330,11 +330,9 @@ class _Pricing:
         """Blocks that an SM has room for at a time."""
         device, nest = self.device, self.nest
         threads = np.ceil(threads / device.warp) * device.warp
-        terms = math.prod(
-            e for e, is_reduced in zip(nest.extents, nest.is_reduced, strict=True) if is_reduced
-        )
-        is_kept = nest.is_swept and terms >= LONGEST_UNROLLED
-        registers = np.minimum(self.shapes.copies, device.registers_per_thread) if is_kept else 1
+        terms = _product(r for r, is_reduced in zip(self.rest(), nest.is_reduced, strict=True) if is_reduced)
+        is_kept = (terms >= LONGEST_UNROLLED) & nest.is_swept
+        registers = np.where(is_kept, np.minimum(self.shapes.copies, device.registers_per_thread), 1)
         rooms = np.minimum(device.threads_per_sm // threads, device.registers_per_sm // (threads * registers))
         nbytes = self.left.shared_bytes
         most = min(device.blocks_per_sm, device.shared_bytes_per_sm // nbytes if nbytes else math.inf)
