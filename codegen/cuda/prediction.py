@@ -18,7 +18,7 @@ from types import MappingProxyType
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import statements, subexpressions
+from spacedsl.codegen.parts import loaded, statements, stored, subexpressions
 from spacedsl.codegen.program import (
     FRAGMENT_ROWS,
     Add,
@@ -156,11 +156,12 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
     terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
     through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
     terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
-    distinct = sum(t.nbytes for t in program.tensors)
+    used = loaded(grid.body) | stored(grid.body)
     if additions := _additions(grid):
         # One after the other, at best one in a cycle.
         terms.append(Term("additions", additions / device.clock_ghz / USUAL_RATE))
-    if distinct > device.l2_bytes:
+    if sum(t.nbytes for t in program.tensors) > device.l2_bytes:
+        distinct = sum(t.nbytes for t in program.tensors if t.name in used)
         terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns))
     return terms
 

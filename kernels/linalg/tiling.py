@@ -114,6 +114,10 @@ TERMS = (2, 4, 8)
 """Of those of an index that is only summed over: for what a block copies at a time or its threads share, and
 copies of a body."""
 
+LEAST_EXTENT_IN_TURNS = 1 << 20
+"""Of an index that is only summed over, and may have a further level: blocks whose threads take many turns
+have little to add to what others have."""
+
 
 FRAGMENTS = (2, 4, 8)
 """In place of neighbours where there may be fragments, which have rows and columns of eight."""
@@ -127,15 +131,10 @@ def inferred_grid_factors(extent: int, is_only_reduced: bool, *, has_fragments: 
     """
     if extent < LEAST_EXTENT_TILED:
         return ()
-    levels: Levels = (
-        (STAGED, TERMS)
-        if is_only_reduced
-        else (
-            THREADS,
-            COPIES,
-            FRAGMENTS if has_fragments else NEIGHBOURS,
-        )
-    )
+    lanes = FRAGMENTS if has_fragments else NEIGHBOURS
+    levels: Levels = (STAGED, TERMS) if is_only_reduced else (THREADS, COPIES, lanes)
+    if is_only_reduced and extent >= LEAST_EXTENT_IN_TURNS:
+        levels = (COPIES, *levels)
     if extent < LEAST_EXTENT_TILED_TWICE:
         levels = (TERMS,)
     if extent % WELL_DIVIDED and extent & (extent - 1):
