@@ -23,8 +23,10 @@ LISTS = {path.stem: read(path) for path in sorted((FOLDER / "cuda").glob("*.txt"
 
 PREDICTED_NS = {
     "axpy-streamed": 270_000,
+    "dot-blocks": 50_000,
     "matmul-128x128": 150_000,
     "matmul-pipeline": 150_000,
+    "matmul-split-k": 40_000,
     "matmul-tensor": 20_000,
     "matmul-tensor-256x128": 20_000,
     "matvec-warps": 30_000,

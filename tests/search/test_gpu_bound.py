@@ -34,6 +34,7 @@ SIZES = {
     "axpy": {"n": 4096}, "softmax": {"m": 32, "n": 64}, "column_sum_i32": {"m": 64, "n": 64},
     "chain_sigmoid": {"m": 32, "n": 32, "k": 32, "l": 32}, "transpose": {"m": 64, "n": 96},
     "conv2d_nhwc": {"y": 14, "x": 14, "c": 16, "f": 32}, "dot_f64": {"n": 8192},
+    "dot": {"n": 1 << 20}, "column_sum": {"m": 512, "n": 32},
     "matmul_bias_gelu_bf16": {"m": 48, "n": 40, "k": 64}, "matmul_bf16_tensor": {"m": 64, "n": 128, "k": 256},
 }  # fmt: skip
 

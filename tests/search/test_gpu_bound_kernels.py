@@ -138,6 +138,32 @@ def test_blocks_follow_each_other_where_an_sm_has_no_room(
 
 
 @pytest.mark.parametrize(
+    ("blocks", "copies", "waves"),
+    [
+        pytest.param(8, 1, 1, id="some of the SMs"),
+        pytest.param(16, 1, 1, id="two blocks on an SM, side by side"),
+        pytest.param(64, 1, 4, id="as many as there are threads for, and more"),
+        pytest.param(16, 32, 1, id="parts so short that a compiler may arrange them as it likes"),
+    ],
+)
+def test_blocks_have_parts_of_a_sum(blocks: int, copies: int, waves: int) -> None:
+    """One for each of 1024 threads and its copies: all blocks of 10 SMs sum up the same rows."""
+    rows = ROWS.replace("MMM", str(1024 * copies)).replace("TTT", "1024")
+    instance = instance_of(rows.replace("p: []", "p: [[64, 256, 512]]"))
+    kind, terms = "UNROLL" if copies > 1 else "LOOP", 4096 // blocks
+    candidate = decided(
+        instance,
+        load_A="REGISTERS",
+        add=f"i0 LOOP 1, i1 THREAD 1024, i2 {kind} {copies}, p0 BLOCK {blocks}, p1 LOOP {terms}",
+    )
+    busiest = -(-blocks // 10) * 1024
+    assert term(instance, candidate, "f32 units") == pytest.approx(busiest * terms * copies / 128)
+    alone = max(terms * copies * 2, terms * LATENCY.f32) + LATENCY.shared
+    # What puts the results into memory is one block at least.
+    assert term(instance, candidate, "threads") == waves * alone + copies
+
+
+@pytest.mark.parametrize(
     ("strides", "kinds", "sectors"),
     [
         pytest.param("64, 1", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 4, id="neighbours"),

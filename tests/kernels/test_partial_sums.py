@@ -1,0 +1,31 @@
+"""Memory adds up what can be split into parts: sums that start from 0 and are stored as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from spacedsl.kernels.kernel_file import load_kernel
+from tests.kernels.samples import LIBRARY
+
+ADDED_UP = {
+    "dot": ["i"], "sum_all": ["i", "j"], "matmul": ["p"], "matmul_i32": ["p"], "dot_f64": ["p"],
+    "column_sum": ["i"], "bicg": ["i", "j"], "conv2d_nhwc": ["p", "r", "q"],
+    # The first of two sums is read again.
+    "atax": ["i"], "matmul_deep": ["q"],
+    # No sum; a sum that is rounded when it is stored; sums that are not stored as they are.
+    "max_all": [], "row_max_i32": [], "dot_f32_f64": [], "matmul_bias_relu": [], "gesummv": [], "softmax": [],
+}  # fmt: skip
+"""The indices that parts of sums may be of."""
+
+
+@pytest.mark.parametrize("name", ADDED_UP)
+def test_parts_are_of_the_outermost_levels_of_sums_that_are_stored_as_they_are(name: str) -> None:
+    kernel = load_kernel(LIBRARY / f"{name}.yaml", {}, "gpu").backbone
+    dims = [dim for dim in kernel.dimensions if dim.is_added_up]
+    assert [dim.index for dim in dims] == ADDED_UP[name]
+    assert all(dim.level == 0 and dim.is_reduction for dim in dims)
+    for dim in dims:
+        (store,) = dim.instruction.consumers
+        (start,) = dim.instruction.initialisers
+        assert dim.group in store.added_levels
+        assert dim.group in start.added_levels
