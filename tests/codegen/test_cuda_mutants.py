@@ -22,6 +22,7 @@ from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.parts import map_loads
 from spacedsl.codegen.program import (
     Assign,
+    AtomicAdd,
     Barrier,
     Branch,
     Grid,
@@ -53,7 +54,7 @@ def mistakes(statement: Statement, threads: int) -> Iterator[tuple[str, Body]]:
             yield "a barrier for some threads", (Where(((0, 1, threads),), (statement,)),)
         case Where(_, inner):
             yield "a predicate left out", inner
-        case Store(_, index) | PartialStore(_, index):
+        case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index):
             yield "a store beside its element", (replace(statement, index=_beside(index)),)
         case Assign(_, value):
             moved = map_loads(value, _moved)
@@ -141,8 +142,9 @@ def caught(name: str, sizes: dict[str, int], count: int, folder: Path) -> tuple[
 
 LEAST_SEEN = {
     "a barrier left out": 0.7, "a barrier for some threads": 1.0, "a predicate left out": 0.0,
-    "a store beside its element": 1.0, "a load beside its element": 0.9, "a shared array too small": 1.0,
+    "a store beside its element": 1.0, "a load beside its element": 0.9, "a shared array too small": 0.8,
 }  # fmt: skip
+"""Of a loop that has fewer iterations than there are tiles, not all room is needed."""
 
 
 def test_mistakes_are_seen(tmp_path: Path) -> None:
