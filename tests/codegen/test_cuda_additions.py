@@ -26,6 +26,7 @@ from spacedsl.codegen.program import (
     Grid,
     Index,
     Load,
+    Multiply,
     Number,
     Program,
     Register,
@@ -43,7 +44,7 @@ from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.linalg.tensors import DType, Tensor
 from spacedsl.kernels.linalg.unique_names import UniqueNames
 from spacedsl.search.bounds.domains import linalg_kernel
-from tests.codegen.grids import compiled, orders, random_from, space_of, twins
+from tests.codegen.grids import compiled, on_tensor_cores, orders, random_from, space_of, twins
 from tests.codegen.running import brief_case, integer_case, run_difference
 from tests.codegen.scripts import script
 from tests.kernels.samples import LIBRARY
@@ -57,9 +58,9 @@ SIZES: dict[str, dict[str, int]] = {
 COUNT = 6
 
 
-def in_blocks(instance: Instance) -> Iterator[Candidate]:
+def in_blocks(instance: Instance, root: Candidate | None = None) -> Iterator[Candidate]:
     """The root once blocks share the sum over an index, for each that they may share."""
-    root = instance.root()
+    root = root or instance.root()
     assert root is not None
     for dim in (d for d in linalg_kernel(instance).dimensions if d.is_added_up):
         variable = instance.variable("dim_kind", dim)
@@ -85,6 +86,22 @@ def test_random_implementations_with_parts_of_sums_are_right(name: str, tmp_path
             for number in range(len(programs)):
                 wrong = run_difference(kernel, library, case, f"program_{number}")
                 assert wrong == "", f"implementation {number} in order {order}"
+
+
+def test_parts_may_be_made_on_tensor_cores(tmp_path: Path) -> None:
+    kernel = load_kernel(LIBRARY / "matmul_bf16_tensor.yaml", {"m": 32, "n": 32, "k": 256}, "gpu")
+    multiplied = on_tensor_cores(kernel)
+    (root,) = in_blocks(multiplied.instance, multiplied)
+    made = map(CandidateImplementation, random_from(root, 4, seed=5))
+    programs = [verify(lower_grids(kernel.backbone, each)) for each in made]
+    for program in programs:
+        assert added_to(program.body) == {"C"}
+        assert any(isinstance(s, Multiply) for s in statements(program.body))
+    library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
+    for order in orders(library):
+        for number in range(len(programs)):
+            wrong = run_difference(kernel, library, integer_case(kernel), f"program_{number}")
+            assert wrong == "", f"implementation {number} in order {order}"
 
 
 def test_a_corner_has_parts_of_sums_as_well(tmp_path: Path) -> None:
