@@ -9,6 +9,7 @@ nothing but their number have the same in their registers: it does not matter wh
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -23,7 +24,6 @@ from spacedsl.codegen.program import (
     Index,
     Load,
     Loop,
-    Multiply,
     Pack,
     PartialStore,
     Register,
@@ -37,8 +37,8 @@ from spacedsl.codegen.program import (
 Element = tuple[str, Index, Type]
 """An array, where in it, and how much of it."""
 
-Held = dict[Element, Expression]
-"""What a thread has of elements: a register, or a vector of registers."""
+Held = dict[Element, tuple[Expression, frozenset[str]]]
+"""What a thread has of elements: a register, or a vector of registers; and their names."""
 
 
 def forwarded(grids: Sequence[Grid], own: Collection[str]) -> tuple[Grid, ...]:
@@ -55,26 +55,27 @@ def _block(body: Sequence[Statement], held: Held) -> tuple[Statement, ...]:
     for statement in body:
         match statement:
             case Assign(register, Load(tensor, index, kind) as load):
-                done.append(Assign(register, held.get((tensor, index, kind), load)))
-                _forget(statement, held)
-                held[tensor, index, kind] = register
+                value, _ = held.get((tensor, index, kind), (load, None))
+                done.append(Assign(register, value))
+                _forget([statement], held)
+                held[tensor, index, kind] = register, frozenset((register.name,))
             case Store():
                 done.append(statement)
-                _forget(statement, held)
+                _forget([statement], held)
                 held |= _stored(statement)
             case Loop() | Where() | Branch():
                 inside = dict(held)
-                for each in statements((statement,)):
-                    _forget(each, held)
-                    if isinstance(statement, Loop):
-                        # Of the iteration before.
-                        _forget(each, inside)
+                changes = list(statements((statement,)))
+                _forget(changes, held)
+                if isinstance(statement, Loop):
+                    # Of the iteration before.
+                    _forget(changes, inside)
                 done.append(_inside(statement, inside))
                 if isinstance(statement, Where):
                     held |= _stored_by_some(statement)
             case _:
                 done.append(statement)
-                _forget(statement, held)
+                _forget([statement], held)
     return tuple(done)
 
 
@@ -87,34 +88,41 @@ def _inside(statement: Loop | Where | Branch, held: Held) -> Statement:
 
 def _stored(store: Store) -> Held:
     """What a thread has of an element that it has stored."""
-    if not isinstance(store.value, Register | Pack) or not _registers(store.value):
+    if not isinstance(store.value, Register | Pack):
         return {}
-    return {(store.tensor, store.index, type_of(store.value)): store.value}
+    names = frozenset(part.name for part in subexpressions(store.value) if isinstance(part, Register))
+    return {(store.tensor, store.index, type_of(store.value)): (store.value, names)} if names else {}
 
 
 def _stored_by_some(where: Where) -> Held:
     """What all threads have of what some of them have stored: not what only those have assigned."""
     changed = {register.name for s in statements(where.body) for register in assigned(s)}
     stores = (_stored(s) for s in where.body if isinstance(s, Store))
-    return {e: v for stored in stores for e, v in stored.items() if changed.isdisjoint(_registers(v))}
+    return {e: kept for stored in stores for e, kept in stored.items() if changed.isdisjoint(kept[1])}
 
 
-def _registers(value: Expression) -> set[str]:
-    return {part.name for part in subexpressions(value) if isinstance(part, Register)}
-
-
-def _forget(statement: Statement, held: Held) -> None:
-    """What a statement changes, or may change."""
-    match statement:
-        case Assign() | Multiply():
-            changed = {register.name for register in assigned(statement)}
-            gone = [e for e, value in held.items() if not changed.isdisjoint(_registers(value))]
-        case Store() | PartialStore() | AtomicAdd() | CopyAhead():
-            kind = statement.source.type if isinstance(statement, CopyAhead) else type_of(statement.value)
-            written = (statement.tensor, statement.index, kind)
-            gone = [element for element in held if _may_be_same(element, written)]
-        case _:
-            return
+def _forget(changes: Sequence[Statement], held: Held) -> None:
+    """What statements change, or may change."""
+    if not held:
+        return
+    changed = {register.name for statement in changes for register in assigned(statement)}
+    written: dict[str, list[Element]] = defaultdict(list)
+    for statement in changes:
+        match statement:
+            case (
+                Store(tensor, index, value)
+                | PartialStore(tensor, index, value)
+                | AtomicAdd(tensor, index, value)
+            ):
+                written[tensor].append((tensor, index, type_of(value)))
+            case CopyAhead(tensor, index, source):
+                written[tensor].append((tensor, index, source.type))
+    gone = [
+        element
+        for element, (_, names) in held.items()
+        if not names.isdisjoint(changed)
+        or (element[0] in written and any(_may_be_same(element, each) for each in written[element[0]]))
+    ]
     for element in gone:
         del held[element]
 
