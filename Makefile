@@ -60,8 +60,9 @@ soak: $(VENV)/.installed-dev
 soak-kernels: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.soak $(ARGS)
 
-# Random implementations for GPUs of the whole library: compiled, and on their corners against NumPy, some of
-# them under sanitizers, for as long; ARGS="SEED NAME..".
+# Random implementations for GPUs of the whole library: compiled, and on their corners against NumPy, watched for
+# races, some of them under sanitizers, for as long, or ARGS="--kernels A,B --count 300 --seconds 600"; what passed
+# before is not tried again. ARGS="--replay KERNEL:SEED" for a batch that failed.
 soak-cuda: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.soak_cuda $(ARGS)
 

@@ -4,7 +4,7 @@
  * threads of a block run in an order that `twin_order` names: 0 ascending, 1 descending, 2 and above shuffled, another way
  * each round. Each runs until its next barrier or its end; a barrier that not all of them come to ends the process. Memory that
  * a block shares holds numbers that are not numbers when the block begins. What runs at the same time on a GPU, without
- * a barrier in between, is seen here as far as the order shows it.
+ * a barrier in between, is seen here as far as the order shows it, and else by `races.h`.
  */
 #ifndef CUDA_TWIN
 #define CUDA_TWIN
@@ -25,6 +25,23 @@
 struct twin_index { unsigned x; };
 static twin_index blockIdx, threadIdx;
 
+/* When it is: launches and blocks so far, barriers of this block; and launches when all was forgotten. */
+static struct {
+  unsigned launches, blocks, barriers, forgotten;
+  bool is_in_kernel;
+} twin_now;
+
+/* For `races.h`, which is told of each access in a kernel; not of what the twin does itself. */
+#if defined(__SANITIZE_THREAD__)
+#define TWIN_UNSEEN __attribute__((no_sanitize_thread))
+static void twin_see(const void *place, size_t size, bool is_write);
+static void twin_pass(unsigned threads);
+#else
+#define TWIN_UNSEEN
+static inline void twin_see(const void *, size_t, bool) {}
+static inline void twin_pass(unsigned) {}
+#endif
+
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) double2 { double x, y; };
@@ -32,13 +49,14 @@ struct alignas(8) uint2 { uint32_t x, y; };
 struct alignas(16) uint4 { uint32_t x, y, z, w; };
 struct alignas(4) ushort2 { uint16_t x, y; };
 struct alignas(8) ushort4 { uint16_t x, y, z, w; };
-static inline float2 make_float2(float x, float y) { return {x, y}; }
-static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-static inline double2 make_double2(double x, double y) { return {x, y}; }
-static inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
-static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
-static inline ushort2 make_ushort2(uint16_t x, uint16_t y) { return {x, y}; }
-static inline ushort4 make_ushort4(uint16_t x, uint16_t y, uint16_t z, uint16_t w) { return {x, y, z, w}; }
+/* Inlined always: of a call that is given a vector from memory, or stores one, a watched twin is not told. */
+static __forceinline__ float2 make_float2(float x, float y) { return {x, y}; }
+static __forceinline__ float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static __forceinline__ double2 make_double2(double x, double y) { return {x, y}; }
+static __forceinline__ uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
+static __forceinline__ uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
+static __forceinline__ ushort2 make_ushort2(uint16_t x, uint16_t y) { return {x, y}; }
+static __forceinline__ ushort4 make_ushort4(uint16_t x, uint16_t y, uint16_t z, uint16_t w) { return {x, y, z, w}; }
 
 template <class To, class From> static inline To twin_bits(From from) {
   To to;
@@ -56,8 +74,8 @@ static inline uint16_t twin_to_f16(float x) { return twin_bits<uint16_t>((_Float
 #endif
 
 /* What need not stay in caches. */
-template <class Value> static inline Value __ldcs(const Value *place) { return *place; }
-template <class Element, class Value> static inline void __stcs(Element *place, Value value) { *place = value; }
+template <class Value> static __forceinline__ Value __ldcs(const Value *place) { return *place; }
+template <class Element, class Value> static __forceinline__ void __stcs(Element *place, Value value) { *place = value; }
 
 /* Threads take turns: none comes between. Integers wrap around. */
 template <class Value> static inline void atomicAdd(Value *place, Value value) { *place += value; }
@@ -218,7 +236,7 @@ struct twin_tf32 {
 
 /* Adds the product of two matrices that the threads of a warp have to a third one: of fragments of rows, and of terms. */
 template <class Operand, int rows, int terms>
-static void twin_multiply(float *const *result, const uint32_t *a, const uint32_t *b) {
+TWIN_UNSEEN static void twin_multiply(float *const *result, const uint32_t *a, const uint32_t *b) {
   uint32_t own[6] = {};
   memcpy(own, a, rows * terms * sizeof *a);
   memcpy(own + 4, b, terms * sizeof *b);
@@ -248,7 +266,7 @@ struct twin_queue {
 };
 static twin_queue twin_queues[TWIN_THREADS];
 
-template <int bytes> static void copy_ahead(void *to, const void *from) {
+template <int bytes> TWIN_UNSEEN static void copy_ahead(void *to, const void *from) {
   twin_queue &queue = twin_queues[threadIdx.x];
   if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) twin_fail("a copy that begins at no multiple of its size");
   if (queue.end == queue.room) {
@@ -257,11 +275,13 @@ template <int bytes> static void copy_ahead(void *to, const void *from) {
     if (!queue.copies) twin_fail("no memory for copies");
   }
   queue.copies[queue.end++] = {to, from, bytes, queue.groups};
+  twin_see(from, bytes, false);
+  twin_see(to, bytes, true);
 }
 
 static void commit_copies(void) { ++twin_queues[threadIdx.x].groups; }
 
-template <int groups> static void wait_for_copies(void) {
+template <int groups> TWIN_UNSEEN static void wait_for_copies(void) {
   twin_queue &queue = twin_queues[threadIdx.x];
   unsigned done = 0;
   for (; done != queue.end && queue.copies[done].group + groups < queue.groups; ++done)
@@ -307,6 +327,9 @@ static void twin_round(unsigned threads, unsigned round) {
 }
 
 static void twin_block(unsigned threads, size_t shared_bytes) {
+  ++twin_now.blocks;
+  twin_now.barriers = 0;
+  twin_now.is_in_kernel = true;
   ASAN_UNPOISON_MEMORY_REGION(shared_memory, sizeof shared_memory);
   memset(shared_memory, 0xff, shared_bytes);
   ASAN_POISON_MEMORY_REGION((char *)shared_memory + shared_bytes, sizeof shared_memory - shared_bytes);
@@ -314,9 +337,11 @@ static void twin_block(unsigned threads, size_t shared_bytes) {
   for (unsigned round = 0;; ++round) {
     twin_barriers = twin_shuffles = 0;
     twin_round(threads, round);
-    if (twin_barriers + twin_shuffles == 0) return;
+    if (twin_barriers + twin_shuffles == 0) break;
     if (twin_barriers != threads && twin_shuffles != threads) twin_fail("a barrier that not all threads of a block come to");
+    if (twin_barriers) twin_pass(threads);
   }
+  twin_now.is_in_kernel = false;
 }
 
 /* The n-th block to run. */
@@ -332,6 +357,7 @@ static void twin_launch(unsigned blocks, unsigned threads, size_t shared_bytes, 
     twin_stacks = (char *)mmap(0, TWIN_STACKS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (twin_stacks == (char *)MAP_FAILED) twin_fail("no memory for stacks");
   }
+  ++twin_now.launches;
   twin_body = body;
   twin_arguments = arguments;
   for (unsigned n = 0; n < blocks; ++n) {
@@ -379,6 +405,7 @@ static inline cudaError_t cudaMalloc(void **memory, size_t size) {
 
 /* A call in another order shall not find what the one before has left there. */
 extern "C" void twin_forget(void) {
+  twin_now.forgotten = twin_now.launches;
   for (twin_array &array : twin_arrays)
     if (array.memory) memset(array.memory, array.fill, array.size);
 }

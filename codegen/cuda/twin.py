@@ -1,7 +1,8 @@
 """The twin of a CUDA program: the same text as C++ for the CPU, where its results can be checked.
 
 In: the text of `printer.py`. Out: a shared library with the entry point that the C of the kernel would
-have, on arrays of the host. `twin.h` says how threads run there, and what is seen of their mistakes.
+have, on arrays of the host. `twin.h` says how threads run there, and what is seen of their mistakes;
+`races.h`, what a twin is told of each access and which ones may not meet.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from pathlib import Path
 
 from spacedsl.codegen.build import BUILD_TIMEOUT_S, build_library
 
-_HEADER = Path(__file__).parent / "twin.h"
+_HEADERS = tuple(Path(__file__).parent / name for name in ("twin.h", "races.h"))
 
 FLAGS = (
     "-O1", "-march=native", "-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
     "-ffp-contract=fast", "-w", "-shared", "-fPIC",
 )  # fmt: skip
+
+WATCHED = ("-fsanitize=thread", "-nodefaultlibs", "-Wl,--no-as-needed", "-lgcc_s", "-lm", "-lc")
+"""Flags of GCC beside those: the twin sees races, and runs some times as long. The library of that sanitizer
+is left out, as `races.h` takes its place."""
 
 MOST_SHARED_BYTES = 256 << 10
 """Of a block, on any device."""
@@ -37,6 +42,6 @@ def build_twin(
     """
     text = "\n".join([
         f"#define TWIN_ORDER {order}", f"#define TWIN_SHARED_BYTES {MOST_SHARED_BYTES}",
-        _HEADER.read_text(encoding="utf-8"), '#line 1 "kernel.cu"', code,
+        *(header.read_text(encoding="utf-8") for header in _HEADERS), '#line 1 "kernel.cu"', code,
     ])  # fmt: skip
     return build_library(text, library, timeout_s=timeout_s, flags=FLAGS, extra_flags=extra_flags)

@@ -61,12 +61,15 @@ def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Can
     return random_from(root, count, seed)
 
 
-def random_from(root: Candidate, count: int, seed: int) -> Iterator[Candidate]:
-    """The same of those that are left of a candidate."""
+def random_from(
+    root: Candidate, count: int, seed: int, descents: DescentCounts | None = None
+) -> Iterator[Candidate]:
+    """The same of those that are left of a candidate. `descents`: where all descents are counted."""
+    descents = descents or DescentCounts()
     rule = select_ordering(root.instance, compiled().space, None)
     random = np.random.default_rng(seed)
     while count:
-        candidate = random_descent(root.instance, root, branches_of(rule), random, DescentCounts())
+        candidate = random_descent(root.instance, root, branches_of(rule), random, descents)
         if candidate is not None:
             count -= 1
             yield candidate

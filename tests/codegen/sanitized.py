@@ -12,26 +12,36 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.cases import Case
+from spacedsl.codegen.cuda.twin import WATCHED
 from spacedsl.codegen.differences import first_difference
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.tensors import DType, Tensor
 from spacedsl.kernels.reference import view
 
+TWIN_STACK = ("-DTWIN_STACK_BYTES=(256<<10)",)
+"""Unoptimised code keeps every register of a thread on its stack."""
+
 FLAGS = (
     "-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer",
-    "-DTWIN_STACK_BYTES=(256<<10)",
+    *TWIN_STACK,
 )  # fmt: skip
-"""Beside those of a twin. Unoptimised code keeps every register of a thread on its stack."""
+"""Beside those of a twin."""
 
 TIMEOUT_S = 300.0
+
+
+def watched() -> tuple[str, ...]:
+    """Flags of a twin that sees races; where the compiler is not GCC, those of one that does not."""
+    return ("-O0", *TWIN_STACK, *(() if find_compiler().is_clang else WATCHED))
 
 
 def preloaded() -> str | None:
@@ -44,17 +54,8 @@ def preloaded() -> str | None:
     return found if Path(found).is_absolute() else None
 
 
-def complaints(
-    library: Path,
-    calls: Sequence[tuple[str, KernelFile, Case]],
-    orders: Sequence[int],
-    *,
-    is_sanitized: bool = True,
-) -> str:
-    """Of functions of a library, each on a test case, in these orders.
-
-    `is_sanitized`: whether it was built with `FLAGS`; else only results can be wrong.
-    """
+def complaints(library: Path, calls: Sequence[tuple[str, KernelFile, Case]], orders: Sequence[int]) -> str:
+    """Of functions of a library that was built with `FLAGS`, each on a test case, in these orders."""
     said = library.with_suffix(".json")
     arrays: dict[str, np.ndarray] = {}
     asked = []
@@ -75,7 +76,8 @@ def complaints(
     said.write_text(json.dumps({"calls": asked, "orders": list(orders)}))
     environment = {
         **os.environ,
-        **({"LD_PRELOAD": preloaded() or "", "PYTHONMALLOC": "malloc"} if is_sanitized else {}),
+        "LD_PRELOAD": preloaded() or "",
+        "PYTHONMALLOC": "malloc",
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
         "UBSAN_OPTIONS": "print_stacktrace=0",
     }
@@ -89,7 +91,9 @@ def complaints(
 
 
 _DTYPES = {dtype.label: dtype for dtype in DType}
-_SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i32": ctypes.c_int32}
+_SCALARS: dict[str, Callable[[float], Any]] = {
+    "f32": ctypes.c_float, "f64": ctypes.c_double, "i32": lambda value: ctypes.c_int32(int(value)),
+}  # fmt: skip
 
 
 def main() -> None:

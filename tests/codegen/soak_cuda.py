@@ -1,124 +1,231 @@
-"""Tries random implementations for GPUs for long: `python -m tests.codegen.soak_cuda [SEED [NAMES]]`.
+"""Tries random implementations for GPUs for long: `python -m tests.codegen.soak_cuda [--kernels A,B] ..`.
 
-The kernels of the library take turns, in their own sizes. Each implementation is compiled for the GPU, and
-its corner runs as a twin in every order of threads; every few rounds that is under sanitizers, too. Out: how
-many of each kernel were right, and what became of the others; for the first that is wrong its kernel, seed
-and number, and exit status 1. `SOAK_MINUTES` as for the other soaks.
+Batches of implementations (`soak_batch.py`) run beside each other, each in a process of its own, the kernels
+of the library in turns, until each has `--count` that passed or time is over. A record on disk keeps what
+became of each batch: the next soak goes on where this one ended, and begins with what failed. Out: a table,
+a file for each implementation that failed, and exit status 1 where there is any.
 """
 
 from __future__ import annotations
 
+import argparse
+import gc
+import json
+import multiprocessing
 import os
-import random
+import signal
 import sys
-import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
-from itertools import count
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
-from spacedsl.codegen.build import BuildError
-from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, on_corner
-from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.cuda.nvrtc import compile_cubin
-from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.program import Program
-from spacedsl.codegen.verify import verify
-from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Instance
-from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from tests.codegen.grids import device, random_candidates, space_of, twins
-from tests.codegen.running import brief_case
-from tests.codegen.sanitized import FLAGS, complaints, preloaded
+from spacedsl.codegen.processor import usable_cpus
+from tests.codegen.grids import compiled
+from tests.codegen.soak_batch import Batch, Failed, Found, examined
 from tests.kernels.library_formulas import DIRECT
-from tests.kernels.samples import LIBRARY
 
-BATCH = 10
-SANITIZED_EVERY = 5
-"""Rounds."""
-ORDERS = (0, 1, 3)
+COUNT = 20
+"""Implementations of a batch."""
 
+LONGEST_S = 900.0
+"""Of a batch."""
 
-@cache
-def problem(name: str) -> tuple[KernelFile, Instance]:
-    kernel = load_kernel(LIBRARY / f"{name}.yaml", {}, "gpu")
-    return kernel, space_of(kernel)
+COLUMNS = (
+    "drawn", "dead ends", "over limits", "compiled", "spilled", "not run", "passed", "sanitized", "failed",
+)  # fmt: skip
 
 
-class WrongError(Exception):
-    """What is wrong with an implementation of a batch."""
+@dataclass(slots=True)
+class Record:
+    """What became of batches; what was found out last counts."""
+
+    path: Path
+    found: dict[Batch, Found] = field(default_factory=dict)
+
+    def load(self) -> None:
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        for line in lines:
+            known = json.loads(line)
+            failed = [Failed(**each) for each in known["failed"]]
+            self.found[Batch(**known["batch"])] = Found(Counter(known["counts"]), failed)
+
+    def add(self, batch: Batch, found: Found) -> None:
+        self.found[batch] = found
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        failed = [asdict(each) for each in found.failed]
+        line = json.dumps({"batch": asdict(batch), "counts": found.counts, "failed": failed})
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    def total(self, kernel: str | None = None) -> Counter[str]:
+        """Of a kernel, or of all."""
+        total: Counter[str] = Counter()
+        for batch, found in self.found.items():
+            if kernel in (None, batch.kernel):
+                total.update(found.counts)
+                total.update({f"failed: {failed.cause}": 1 for failed in found.failed})
+        return total
+
+    def table(self, kernels: Sequence[str]) -> str:
+        lines = [" ".join([f"{'kernel':<22}", *(f"{column:>11}" for column in COLUMNS)])]
+        for name in [*kernels, None] if len(kernels) > 1 else kernels:
+            total = self.total(name)
+            lines.append(" ".join([f"{name or 'all':<22}", *(f"{total[column]:>11,}" for column in COLUMNS)]))
+        causes = {what: n for what, n in self.total().items() if what.startswith("failed: ")}
+        return "\n".join(lines + [f"{what:<22} {n:>11,}" for what, n in causes.items()])
 
 
-def corners(kernel: KernelFile, candidate: Candidate) -> Iterator[tuple[KernelFile, Program]]:
-    """Those that a CPU runs easily, the larger one first."""
-    for kept in (WHOLE_TILES, PARTS_OF_TILES):
-        smaller, made = on_corner(kernel, candidate, kept)
-        program = verify(lower_grids(smaller.backbone, made))
-        if executed(program.body) <= EASILY_EXECUTED:
-            yield smaller, program
+@dataclass(slots=True)
+class Running:
+    batch: Batch
+    process: ForkProcess
+    answer: Connection
+    since: float
 
 
-def attempt(name: str, seed: int, *, is_sanitized: bool, met: Counter[str]) -> None:
-    """A batch of implementations of a kernel; raises `WrongError`."""
-    kernel, instance = problem(name)
-    programs: list[Program] = []
-    calls = []
-    for number, candidate in enumerate(random_candidates(instance, BATCH, seed)):
+@dataclass(slots=True)
+class Soak:
+    record: Record
+    kernels: Sequence[str]
+    wanted: int
+    """Implementations of each kernel that pass."""
+    again: list[Batch] = field(init=False)
+    """Those that failed in a soak before."""
+    running: list[Running] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        failed = (batch for batch, found in self.record.found.items() if found.failed)
+        self.again = [batch for batch in failed if batch.kernel in self.kernels]
+
+    def run(self, until: float, processes: int) -> None:
+        """Prints a line for each batch."""
+        while True:
+            while len(self.running) < processes and time.monotonic() < until:
+                if (batch := self.next_batch()) is None:
+                    break
+                self.running.append(started(batch))
+            if not self.running:
+                return
+            wait([running.answer for running in self.running], timeout=1)
+            for running in self.running[:]:
+                if (found := ended(running)) is not None:
+                    self.running.remove(running)
+                    self._say(running, found)
+
+    def next_batch(self) -> Batch | None:
+        """The next one of the kernel of which the fewest have passed, or may have soon."""
+        if self.again:
+            return self.again.pop(0)
+        promised = {name: self.record.total(name)["passed"] for name in self.kernels}
+        begun = set(self.record.found) | {running.batch for running in self.running}
+        for running in self.running:
+            promised[running.batch.kernel] += running.batch.count
+        kernel = min(promised, key=lambda name: promised[name])
+        if promised[kernel] >= self.wanted:
+            return None
+        seeds = {batch.seed for batch in begun if batch.kernel == kernel}
+        return Batch(kernel, next(seed for seed in range(len(seeds) + 1) if seed not in seeds), COUNT)
+
+    def _say(self, running: Running, found: Found) -> None:
+        batch = running.batch
+        self.record.add(batch, found)
+        seconds = time.monotonic() - running.since
+        print(
+            f"{batch.kernel}:{batch.seed} passed {found.counts['passed']} of {batch.count}, {seconds:.0f} s; "
+            f"of the kernel {self.record.total(batch.kernel)['passed']}",
+            flush=True,
+        )
+        for failed in found.failed:
+            print(f"  {written(self.record.path.parent, batch, failed)}: {failed.cause}", flush=True)
+
+
+def started(batch: Batch) -> Running:
+    answer, told = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_tell, args=(batch, told))
+    process.start()
+    told.close()
+    return Running(batch, process, answer, time.monotonic())
+
+
+def _tell(batch: Batch, told: Connection) -> None:
+    # The process ends with its batch: whatever it leaves need not be collected.
+    gc.disable()
+    os.setpgid(0, 0)
+    try:
+        found = examined(batch)
+    except Exception:
+        found = Found(Counter(failed=1), [Failed(-1, "lost", traceback.format_exc())])
+    told.send(found)
+
+
+def ended(running: Running) -> Found | None:
+    """What a batch has found out, or what became of it; None where it goes on."""
+    if running.answer.poll():
         try:
-            whole = verify(lower_grids(kernel.backbone, CandidateImplementation(candidate)))
-            cubin = compile_cubin(print_cuda(whole), device().compute_capability)
-        except BuildError as error:
-            if "uses too much shared data" not in str(error):
-                raise WrongError(f"program_{number} is not compiled: {error}") from None
-            met["too much shared memory"] += 1
-            continue
-        met["spilling"] += any(r.spilled_bytes for r in cubin.resources.values())
-        found = next(corners(kernel, candidate), None)
-        if found is None:
-            met["too large to run"] += 1
-            continue
-        calls.append((f"program_{len(programs)}", found[0], brief_case(found[0])))
-        programs.append(found[1])
-    if not programs:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        flags = FLAGS if is_sanitized else ("-O0", "-DTWIN_STACK_BYTES=(256<<10)")
-        library = twins(programs, Path(folder), *flags)
-        wrong = complaints(library, calls, ORDERS, is_sanitized=is_sanitized)
-    if wrong:
-        raise WrongError(wrong)
-    met["sanitized"] += is_sanitized * len(programs)
-    met["right"] += len(programs)
+            found: Found = running.answer.recv()
+        except EOFError:
+            running.process.join()
+            message = f"its process ended with {running.process.exitcode}"
+            found = Found(Counter(failed=1), [Failed(-1, "lost", message)])
+    elif time.monotonic() - running.since > LONGEST_S:
+        os.killpg(running.process.pid or 0, signal.SIGKILL)
+        found = Found(Counter(failed=1), [Failed(-1, "lost", f"timed out after {LONGEST_S:g} s")])
+    else:
+        return None
+    running.process.join()
+    running.answer.close()
+    return found
+
+
+def written(folder: Path, batch: Batch, failed: Failed) -> Path:
+    """The file of an implementation that failed: how, and its code."""
+    path = folder / f"{batch.kernel}-{batch.seed}-{failed.number}.cu"
+    about = [f"--replay {batch.kernel}:{batch.seed}", f"number {failed.number}: {failed.cause}"]
+    lines = [f"// {line}\n" for line in [*about, *failed.message.splitlines()]]
+    path.write_text("".join(lines) + failed.code, encoding="utf-8")
+    return path
 
 
 def main() -> int:
-    first = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
-    names = sys.argv[2:] or list(DIRECT)
-    until = time.monotonic() + 60 * float(os.environ.get("SOAK_MINUTES", "5"))
-    met: dict[str, Counter[str]] = {name: Counter() for name in names}
-    for turn in count():
-        for name in names:
-            if time.monotonic() > until:
-                break
-            print(f"\r{name} {first + turn}            ", end="", file=sys.stderr, flush=True)
-            is_sanitized = turn % SANITIZED_EVERY == 0 and preloaded() is not None
-            try:
-                attempt(name, first + turn, is_sanitized=is_sanitized, met=met[name])
-            except WrongError as error:
-                print(f"\n{name}, seed {first + turn}: {error}")
-                return 1
-        else:
-            continue
-        break
-    print(file=sys.stderr)
-    total: Counter[str] = sum(met.values(), Counter())
-    for name, counts in {**met, "all": total}.items():
-        print(f"{name:<24}", ", ".join(f"{what} {n}" for what, n in counts.most_common()))
-    return 0
+    asked = argparse.ArgumentParser(prog="make soak-cuda", description="random implementations for GPUs")
+    minutes = float(os.environ.get("SOAK_MINUTES", "5"))
+    asked.add_argument("--kernels", help="of the library, with commas between them (all)")
+    asked.add_argument("--count", type=int, default=300, help="implementations of each that pass (300)")
+    asked.add_argument("--seconds", type=float, default=60 * minutes, help="($SOAK_MINUTES, or 300)")
+    asked.add_argument("--processes", type=int, default=len(usable_cpus()), help="batches at a time")
+    asked.add_argument(
+        "--record", type=Path, default=Path("build/soak-cuda/record.jsonl"), help="(%(default)s)"
+    )
+    asked.add_argument("--replay", metavar="KERNEL:SEED", help="that batch alone, without a record")
+    options = asked.parse_args()
+    if options.replay:
+        kernel, seed = options.replay.split(":")
+        found = examined(Batch(kernel, int(seed), COUNT))
+        print(", ".join(f"{what} {n}" for what, n in found.counts.items()))
+        for failed in found.failed:
+            print(f"number {failed.number}, {failed.cause}: {failed.message}")
+        return bool(found.failed)
+    record = Record(options.record)
+    record.load()
+    kernels = options.kernels.split(",") if options.kernels else list(DIRECT)
+    # What is made before the processes fork is made once.
+    compiled()
+    soak = Soak(record, kernels, options.count)
+    # Also where a shell has started it behind itself, which ignores Ctrl-C.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        soak.run(time.monotonic() + options.seconds, options.processes)
+    except KeyboardInterrupt:
+        for running in soak.running:
+            os.killpg(running.process.pid or 0, signal.SIGKILL)
+    print(record.table(kernels))
+    return any(found.failed for batch, found in record.found.items() if batch.kernel in kernels)
 
 
 if __name__ == "__main__":
