@@ -1,8 +1,7 @@
-"""Random implementations for GPUs of the whole library are right, in every order of their threads."""
+"""Random implementations for GPUs of the whole library: right in every order of threads, without races."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -18,8 +17,9 @@ from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import Grid, Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from tests.codegen.grids import device, orders, random_candidates, space_of, twins
-from tests.codegen.running import brief_case, run_difference
+from tests.codegen.grids import device, random_candidates, space_of
+from tests.codegen.running import brief_case
+from tests.codegen.soak_batch import Corner, run_watched
 from tests.kernels.library_formulas import DIRECT, swept_sizes
 from tests.kernels.samples import LIBRARY
 
@@ -44,13 +44,12 @@ def test_random_implementations_are_right(name: str, tmp_path: Path) -> None:
     path = LIBRARY / f"{name}.yaml"
     kernel = load_kernel(path, swept_sizes(load_kernel(path).sizes, 5, 3), "gpu")
     count = COUNT if len(kernel.computation.extents) <= MANY_INDICES else FEW
-    kernels, programs = zip(*islice(on_corners(kernel), count), strict=True)
-    assert len(programs) == count
-    library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
-    cases = list(map(brief_case, kernels))
-    for order in orders(library):
-        for number, (smaller, case) in enumerate(zip(kernels, cases, strict=True)):
-            wrong = run_difference(smaller, library, case, f"program_{number}")
-            assert wrong == "", f"implementation {number} in order {order}"
-    cubin = compile_cubin(print_cuda(programs[0]), device().compute_capability)
-    assert set(cubin.resources) == {c_name(s.name) for s in programs[0].body if isinstance(s, Grid)}
+    corners = [
+        Corner(number, smaller, program, brief_case(smaller))
+        for number, (smaller, program) in enumerate(islice(on_corners(kernel), count))
+    ]
+    assert len(corners) == count
+    assert run_watched(corners, tmp_path) == ""
+    program = corners[0].program
+    cubin = compile_cubin(print_cuda(program), device().compute_capability)
+    assert set(cubin.resources) == {c_name(s.name) for s in program.body if isinstance(s, Grid)}

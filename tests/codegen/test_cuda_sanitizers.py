@@ -1,4 +1,8 @@
-"""Twins under sanitizers: random implementations give them nothing to say, planted faults do."""
+"""Twins under sanitizers: random implementations give them nothing to say, planted faults do.
+
+An overflow is seen where it is computed, and GCC simplifies before it instruments, also where it does not
+optimise: of `i * 1000000000 & 1` and `a + i * c - i * c` nothing is left that overflows.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +83,12 @@ FAULTS = {
     "before an array": ("y[i0 * 64 + 60", "y[i0 * 64 + 56", "heap-buffer-overflow"),
     "beyond what a block shares": ("&tile[i1 * 4]", "&tile[i1 * 4 + 4]", "use-after-poison"),
     "beyond what a thread has": ("kept[i1 % 2] = ", "kept[i1 % 2 + i1 / 15] = ", "insufficient space"),
+    "an index that comes back to its element": (
+        "&x[i0 * 64 + i1 * 4]", "&x[i0 * 64 + i1 * 1073741825 * 4]", "signed integer overflow"
+    ),
+    "a number that nobody uses": (
+        "i1 = threadIdx.x;", "i1 = threadIdx.x, far = i1 * 1000000000;", "signed integer overflow"
+    ),
     "a vector that begins anywhere": ("&x[i0 * 64 + i1 * 4]", "&x[i0 * 63 + i1 * 4]", "misaligned address"),
 }  # fmt: skip
 
