@@ -32,13 +32,14 @@ static struct {
 } twin_now;
 
 /* For `races.h`, which is told of each access in a kernel; not of what the twin does itself. */
+enum twin_kind { TWIN_READS, TWIN_WRITES, TWIN_ADDS };
 #if defined(__SANITIZE_THREAD__)
 #define TWIN_UNSEEN __attribute__((no_sanitize_thread))
-static void twin_see(const void *place, size_t size, bool is_write);
+static void twin_see(const void *place, size_t size, twin_kind kind);
 static void twin_pass(unsigned threads);
 #else
 #define TWIN_UNSEEN
-static inline void twin_see(const void *, size_t, bool) {}
+static inline void twin_see(const void *, size_t, twin_kind) {}
 static inline void twin_pass(unsigned) {}
 #endif
 
@@ -78,8 +79,14 @@ template <class Value> static __forceinline__ Value __ldcs(const Value *place) {
 template <class Element, class Value> static __forceinline__ void __stcs(Element *place, Value value) { *place = value; }
 
 /* Threads take turns: none comes between. Integers wrap around. */
-template <class Value> static inline void atomicAdd(Value *place, Value value) { *place += value; }
-static inline void atomicAdd(int32_t *place, uint32_t value) { *place = (int32_t)((uint32_t)*place + value); }
+template <class Value> TWIN_UNSEEN static void atomicAdd(Value *place, Value value) {
+  twin_see(place, sizeof *place, TWIN_ADDS);
+  *place += value;
+}
+TWIN_UNSEEN static void atomicAdd(int32_t *place, uint32_t value) {
+  twin_see(place, sizeof *place, TWIN_ADDS);
+  *place = (int32_t)((uint32_t)*place + value);
+}
 
 /* ---- Fibers ---- */
 
@@ -275,8 +282,8 @@ template <int bytes> TWIN_UNSEEN static void copy_ahead(void *to, const void *fr
     if (!queue.copies) twin_fail("no memory for copies");
   }
   queue.copies[queue.end++] = {to, from, bytes, queue.groups};
-  twin_see(from, bytes, false);
-  twin_see(to, bytes, true);
+  twin_see(from, bytes, TWIN_READS);
+  twin_see(to, bytes, TWIN_WRITES);
 }
 
 static void commit_copies(void) { ++twin_queues[threadIdx.x].groups; }

@@ -18,6 +18,13 @@ pytestmark = pytest.mark.skipif(
     find_compiler().is_clang, reason="only GCC leaves out the library of a sanitizer"
 )
 
+ADDED = """
+TWIN_UNSEEN static void added(float *place, float value) {
+  twin_see(place, sizeof *place, TWIN_ADDS);
+  *place += value;
+}
+"""
+
 FRAME = """
 namespace {name} {{
 extern "C" __global__ void {name}_0(const float *in, float *out) {{
@@ -42,6 +49,10 @@ SOUND = {
     "a_copy_that_is_waited_for": """
       copy_ahead<4>(&s[t], &in[own]); commit_copies();
       wait_for_copies<0>(); __syncthreads(); out[own] = s[31 - t];""",
+    "atomic_additions": "out[own] = in[other]; added(&out[64], 1);",
+    "additions_and_barriers": """
+      if (!t) s[0] = 0;
+      __syncthreads(); added(&s[0], in[other]); __syncthreads(); out[own] = in[other] + 0 * s[0];""",
     "values_of_other_threads": "float x = in[own]; out[own] = in[other] + 0 * __shfl_xor_sync(~0u, x, 1);",
 }
 
@@ -64,6 +75,9 @@ RACES_THAT_CHANGE_NOTHING = {
     "blocks_with_the_same_value": "out[own] = in[other]; if (!t) out[64] = 1;",
     "what_another_block_has_written": "out[own] = in[other]; float x = b ? out[31 - t] : 0; s[t] = x;",
     "what_another_thread_has_written": "out[own] = in[other]; float x = out[own ^ 1]; s[t] = x;",
+    "a_sum_that_others_add_to": "out[own] = in[other]; added(&out[64], 1); s[t] = out[64];",
+    "an_addition_to_what_is_read": "out[own] = in[other]; s[t] = out[64]; added(&out[64], t == 31);",
+    "an_addition_to_what_is_written": "out[own] = in[other]; if (!t) out[64] = 0; added(&out[64], 1);",
     "a_shuffle_in_between": """
       s[t] = in[own]; float x = __shfl_xor_sync(~0u, 0.0f, 1); out[own] = s[31 - t] + x;""",
     "a_copy_under_way": """
@@ -77,7 +91,7 @@ ORDERS = range(4)
 @pytest.fixture(scope="module", params=["watched", "plain"])
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     bodies = SOUND | RACES | RACES_THAT_CHANGE_NOTHING
-    code = "".join(FRAME.format(name=f"k_{name}", body=body) for name, body in bodies.items())
+    code = ADDED + "".join(FRAME.format(name=f"k_{name}", body=body) for name, body in bodies.items())
     flags = watched() if request.param == "watched" else ("-O0",)
     return build_twin(code, tmp_path_factory.mktemp(request.param) / "kernels.so", extra_flags=flags)
 
