@@ -6,20 +6,28 @@ store of its result, the levels whose iterations may have a part each. Whether t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from spacedsl.kernels.linalg.backbone import Instruction, Number
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
+
+MOST_RESULTS = 1 << 18
+"""Of more results, tiles of 64 x 64 are more than a GPU has multiprocessors: blocks enough."""
 
 
 def relate_sums(instructions: Sequence[Instruction]) -> None:
     """Gives initialisers and stores of sums the outermost levels of what is summed over."""
     for reduction in instructions:
         store = _only_store(reduction, instructions)
-        if store is not None and _starts_from_nothing(reduction):
+        if store is not None and _starts_from_nothing(reduction) and _is_short(store):
             levels = tuple(dim.group for dim in reduction.reduced_dims if dim.level == 0)
             for instruction in (*reduction.initialisers, store):
                 instruction.added_levels = levels
+
+
+def _is_short(store: Instruction) -> bool:
+    return math.prod(logical.extent for logical in store.logical_dims) <= MOST_RESULTS
 
 
 def _only_store(reduction: Instruction, instructions: Sequence[Instruction]) -> Instruction | None:
