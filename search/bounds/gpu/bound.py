@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.backbone import Instruction, Value
 from spacedsl.search.bounds.certain import Footprint, footprints, least_lines
 from spacedsl.search.bounds.domains import is_always, linalg_kernel
-from spacedsl.search.bounds.gpu.nests import RESOURCES, SECTOR_BYTES, nests
+from spacedsl.search.bounds.gpu.nests import CHAIN, LATENCY, RESOURCES, SECTOR_BYTES, Nest, nests
 from spacedsl.search.bounds.gpu.pressure import Cost, Pressure
 from spacedsl.search.bounds.memory import is_after
 from spacedsl.search.bounds.protocol import BoundTerm
@@ -35,6 +36,7 @@ class GpuBound:
             lambda load, store: is_after(instance, load, store),
         )
         self._pressures = tuple(Pressure(nest, device) for nest in nests(instance, device, touched))
+        self._in_turn = _in_turn([pressure.nest for pressure in self._pressures])
         moved = [
             sum(map(_sector_bytes, (f for f in touched if bool(f.loads) == loads))) for loads in (True, False)
         ]
@@ -55,7 +57,10 @@ class GpuBound:
     def terms_ns(self, candidate: Candidate) -> list[float]:
         costs = [pressure.cost(candidate.vector) for pressure in self._pressures]
         launch_ns = self.device.launch_ns
-        sums = (launch_ns + sum(times) for times in zip(*(c.least_ns for c in costs), strict=True))
+        sums = [launch_ns + sum(times) for times in zip(*(c.least_ns for c in costs), strict=True)]
+        if costs:
+            sums[CHAIN] = launch_ns + sum(costs[n].least_ns[CHAIN] for n in self._in_turn)
+            sums[LATENCY] = launch_ns + max(cost.least_ns[LATENCY] for cost in costs)
         return [*self._memory_ns, *sums, *(launch_ns + cost.together_ns for cost in costs)]
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
@@ -72,6 +77,28 @@ class GpuBound:
         terms = [BoundTerm(resource, time_ns, detail) for (resource, detail), time_ns in times]
         needed = [t for t in terms if t.bound_ns > self.device.launch_ns or t.resource == "launch"]
         return tuple(sorted(needed, key=lambda term: -term.bound_ns))
+
+
+def _in_turn(nests: Sequence[Nest]) -> tuple[int, ...]:
+    """Sums each of which follows from the one before, as many as there are."""
+    longest: dict[int, tuple[int, ...]] = {}
+    for n in sorted(range(len(nests)), key=lambda n: nests[n].instruction.id):
+        if nests[n].chain_cycles:
+            makers = _makers(nests[n].instruction)
+            before = (path for m, path in longest.items() if nests[m].instruction in makers)
+            longest[n] = (*max(before, key=len, default=()), n)
+    return max(longest.values(), key=len, default=())
+
+
+def _makers(instruction: Instruction) -> set[Instruction]:
+    """All that its value follows from, through registers or temporaries."""
+    found: set[Instruction] = set()
+    left = [instruction]
+    while left:
+        operands = {o.instruction for o in left.pop().operands if isinstance(o, Value)} - found
+        found |= operands
+        left += operands
+    return found
 
 
 def _sector_bytes(footprint: Footprint) -> int:

@@ -20,11 +20,13 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
 from spacedsl.search.bounds.certain import LONGEST_UNROLLED
 from spacedsl.search.bounds.gpu.nests import (
+    CHAIN,
     F32,
     F64,
     I32,
     ISSUE,
     L1,
+    LATENCY,
     MEMORY,
     RESOURCES,
     SECTOR_BYTES,
@@ -234,11 +236,14 @@ class _Pricing:
         if nest.copy is not None:
             sectors = np.maximum(warps, self.sectors(nest.copy.source, self.shapes.copies))
             cycles[L1] = share * accesses / threads * sectors * SECTOR_BYTES / device.l1_bytes_per_cycle
-        chain = np.where(multiplies, 0.0, self.chain())
-        alone = np.maximum(executed / blocks / threads / _at_once(device), chain)
+        # As often as blocks of an SM follow each other.
+        turns = np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
+        cycles[SERIAL] = turns * executed / blocks / threads / _at_once(device)
+        cycles[CHAIN] = np.where(multiplies, 0.0, turns * self.chain())
+        ends = np.where(multiplies, 0.0, turns * nest.chain_cycles)
+        cycles[LATENCY] = np.maximum(cycles[SERIAL], cycles[CHAIN] + ends)
         if nest.operands:
-            alone = alone + min(device.latency.l1, device.latency.shared)
-        cycles[SERIAL] = alone * np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
+            cycles[LATENCY] += turns * min(device.latency.l1, device.latency.shared)
 
     def loads(self) -> tuple[list[Numbers], Numbers]:
         """Loads of all threads together: by operand, each the least that it may be, and of all operands.
@@ -311,7 +316,7 @@ class _Pricing:
         return np.maximum(found, touched)
 
     def chain(self) -> Numbers | float:
-        """Cycles that a thread waits for its own sums: of each, one term follows the other.
+        """Cycles that a thread waits for its own sums, up to the last term: one follows the other.
 
         Threads issue their instructions in order: what follows a segment begins when its last term does.
         """
@@ -324,7 +329,7 @@ class _Pricing:
             if is_reduced
         )
         segments, is_long = self.segments()
-        return nest.chain_cycles * (np.where(is_long, segments, 1) * np.maximum(terms - 1, 0) + 1)
+        return nest.chain_cycles * np.where(is_long, segments, 1) * np.maximum(terms - 1, 0)
 
     def resident(self, threads: Numbers) -> Numbers:
         """Blocks that an SM has room for at a time."""
