@@ -103,3 +103,8 @@ class GpuDevice(Frozen):
     def adds_f64(self) -> bool:
         """Whether several threads may add numbers of 64 bits to the same one in memory."""
         return float(self.compute_capability) >= 6
+
+    @property
+    def caches_loads(self) -> bool:
+        """Whether an SM keeps what it loads from memory: those of 3.0 keep only what their threads spill."""
+        return self.compute_capability != "3.0"

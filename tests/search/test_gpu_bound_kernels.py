@@ -219,13 +219,13 @@ def test_tensor_cores_multiply_at_their_rate(precision: str, rate: int) -> None:
 
 
 def test_passes_of_shared_memory_are_at_their_best() -> None:
-    """One for each warp and load: banks may be free of conflicts, and vectors may be loaded."""
+    """Two for each warp and vector: banks may be free of conflicts, and vectors may be loaded."""
     tiling = "{i: [[16], [1, 4]], j: [[16], [1, 4]], p: [[32]]}"
     instance = instance_of(product(64, 64, 2048, tiling))
     nest = ", ".join(f"{x}0 LOOP 1, {x}1 THREAD 16, {x}2 UNROLL 4" for x in "ij")
     candidate = decided(instance, load_A="SHARED", load_B="SHARED", fma=f"{nest}, p0 LOOP 64, p1 LOOP 32")
     warps, vectors = 16 * 16 / 32, 2048 * 4 / 4
-    assert term(instance, candidate, "shared memory") == 2 * vectors * warps
+    assert term(instance, candidate, "shared memory") == 2 * 2 * vectors * warps
 
 
 def test_what_a_block_shares_leaves_no_room_for_others() -> None:

@@ -41,11 +41,10 @@ class GpuBound:
             sum(map(_sector_bytes, (f for f in touched if bool(f.loads) == loads))) for loads in (True, False)
         ]
         self._l2_bytes, self._dram_bytes = max(moved), max(0, sum(moved) - device.l2_bytes)
-        launch_ns = device.launch_ns
         self._memory_ns = (
-            launch_ns,
-            launch_ns + self._l2_bytes / device.l2_bytes_per_ns,
-            launch_ns + self._dram_bytes / device.dram_bytes_per_ns,
+            0.0,
+            self._l2_bytes / device.l2_bytes_per_ns,
+            self._dram_bytes / device.dram_bytes_per_ns,
         )
 
     def __call__(self, candidate: Candidate) -> float:
@@ -56,12 +55,12 @@ class GpuBound:
 
     def terms_ns(self, candidate: Candidate) -> list[float]:
         costs = [pressure.cost(candidate.vector) for pressure in self._pressures]
-        launch_ns = self.device.launch_ns
-        sums = [launch_ns + sum(times) for times in zip(*(c.least_ns for c in costs), strict=True)]
+        sums = [sum(times) for times in zip(*(cost.least_ns for cost in costs), strict=True)]
         if costs:
-            sums[CHAIN] = launch_ns + sum(costs[n].least_ns[CHAIN] for n in self._in_turn)
-            sums[LATENCY] = launch_ns + max(cost.least_ns[LATENCY] for cost in costs)
-        return [*self._memory_ns, *sums, *(launch_ns + cost.together_ns for cost in costs)]
+            sums[CHAIN] = sum(costs[n].least_ns[CHAIN] for n in self._in_turn)
+            sums[LATENCY] = max(cost.least_ns[LATENCY] for cost in costs)
+        times = (*self._memory_ns, *sums, *(cost.together_ns for cost in costs))
+        return [self.device.launch_ns + time_ns for time_ns in times]
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         costs = [(pressure, pressure.cost(candidate.vector)) for pressure in self._pressures]

@@ -46,6 +46,7 @@ RESOURCES = (
     "issue",
     "memory units",
     "L1",
+    "L2, loads",
     "shared memory",
     "threads",
     "sums",
@@ -56,7 +57,9 @@ RESOURCES = (
 Loops that are fused wait for all that they sum at the same time. So times of sums, which wait for their own
 terms, add up where one follows from the other, and latencies, what the threads of a nest take, never do.
 """
-F32, F64, I32, SPECIAL, TENSOR, ISSUE, MEMORY, L1, SHARED, SERIAL, CHAIN, LATENCY = range(len(RESOURCES))
+F32, F64, I32, SPECIAL, TENSOR, ISSUE, MEMORY, L1, L2, SHARED, SERIAL, CHAIN, LATENCY = range(
+    len(RESOURCES)
+)
 
 _APPROXIMATED = (Op.EXP, Op.TANH, Op.SIGMOID, Op.GELU)
 """Functions that take an approximation of `exp2` or `1/x` for each value."""
@@ -94,9 +97,10 @@ class Operand:
 class Copy:
     """What a load is once its value goes through memory: a nest that puts a tensor there."""
 
-    source: Operand
     temporary: Bits
     """Values of `storage` by which it is one."""
+    shared: Bits
+    """Those by which each block makes one of its own."""
     around: tuple[Place, ...]
     """Dimensions of what uses it that it does not depend on: of memory that a block shares, each of these
     blocks has a copy of its own."""
@@ -117,6 +121,8 @@ class Nest:
     """Instructions for these, at least."""
     moved: int
     """Elements that it stores, or copies."""
+    access: Operand | None
+    """Of what it stores, or copies."""
     copy: Copy | None
     """Of a load."""
     operands: tuple[Operand, ...]
@@ -223,6 +229,7 @@ def _nest(
         work=tuple((unit, count / 2 if unit == I32 else count) for unit, count in work.items()),
         issued=sum(count if unit != I32 else count // 2 for unit, count in work.items()),
         moved=distinct_elements(instruction.access) if instruction.access is not None else 0,
+        access=_operand(instance, instruction, instruction) if instruction.access is not None else None,
         copy=_copy(instance, instruction) if instruction.op is Op.LOAD else None,
         operands=tuple(_operand(instance, load, instruction) for load in loads),
         is_swept=bool(reduced) and _is_swept(instance, instruction),
@@ -248,8 +255,8 @@ def _copy(instance: Instance, load: Instruction) -> Copy:
     # Of several users, any one may be the only one in its kernel.
     around = users[0].dims if len(users) == len(load.consumers) == 1 else ()
     return Copy(
-        _operand(instance, load, load),
         values_of(instance, load, ("SHARED", "GLOBAL")),
+        values_of(instance, load, ("SHARED",)),
         tuple(Place.of(instance, d) for d in around if d.index not in own),
     )
 

@@ -26,6 +26,7 @@ from spacedsl.search.bounds.gpu.nests import (
     I32,
     ISSUE,
     L1,
+    L2,
     LATENCY,
     MEMORY,
     RESOURCES,
@@ -48,6 +49,9 @@ PRODUCT_BYTES = 128
 
 LANES_OF_LOAD = 8
 """Threads that load at most what one of them would need alone, of a fragment: together, four at a time."""
+
+PASS_BYTES = 8
+"""Of one thread, that a pass of shared memory gives at most: those of 16 serve half a warp."""
 
 MOST_REMEMBERED = 100_000
 """Domains of one nest, which a long search would fill a machine's memory with."""
@@ -213,6 +217,7 @@ class _Pricing:
         instances = np.where(multiplies, nest.tensor_bytes / PRODUCT_BYTES, 1.0)
         if nest.moved:
             accesses = accesses + left.repeated * nest.moved / self.shapes.copies
+        accesses = accesses + self.combining()
         executed = nest.issued * instances + accesses
         for unit, count in nest.work:
             if rate := _per_cycle(device).get(unit):
@@ -226,16 +231,19 @@ class _Pricing:
             if reading.source in (Source.DIRECT, Source.COPIED):
                 is_placed = reading.source is Source.DIRECT
                 sectors = np.maximum(warps, self.sectors(operand, reading.lanes, is_placed=is_placed))
-                cycles[L1] += share * loaded / threads * sectors * SECTOR_BYTES / device.l1_bytes_per_cycle
+                self.add_sectors(cycles, loaded, sectors, share)
             elif reading.source is Source.SHARED:
                 own = self.own_threads(operand)
-                touched = own * reading.lanes * operand.item_bytes / device.shared_bytes_per_cycle
+                nbytes = reading.lanes * operand.item_bytes
+                touched = own * nbytes / device.shared_bytes_per_cycle
                 # What several threads load together of a fragment takes half of their passes, or more.
-                passes = np.where(self.shapes.is_on_tensor_cores, LANES_OF_LOAD / 2, 1) * loaded
-                cycles[SHARED] += share * passes / threads * np.maximum(warps, touched)
-        if nest.copy is not None:
-            sectors = np.maximum(warps, self.sectors(nest.copy.source, self.shapes.copies))
-            cycles[L1] = share * accesses / threads * sectors * SECTOR_BYTES / device.l1_bytes_per_cycle
+                passes = np.where(multiplies, LANES_OF_LOAD / 2, 1) * loaded
+                of_warp = np.where(multiplies, 1, max(1, nbytes / PASS_BYTES))
+                cycles[SHARED] += share * passes / threads * np.maximum(of_warp * warps, touched)
+        if nest.access is not None:
+            sectors = np.maximum(warps, self.sectors(nest.access, self.shapes.copies))
+            # What an L1 cache makes of stores is not known.
+            self.add_sectors(cycles, accesses, sectors, share if nest.copy is not None else 0.0)
         # As often as blocks of an SM follow each other.
         turns = np.ceil(of_sm / self.resident(np.maximum(threads, left.threads)))
         cycles[SERIAL] = turns * executed / blocks / threads / _at_once(device)
@@ -244,6 +252,18 @@ class _Pricing:
         cycles[LATENCY] = np.maximum(cycles[SERIAL], cycles[CHAIN] + ends)
         if nest.operands:
             cycles[LATENCY] += turns * min(device.latency.l1, device.latency.shared)
+
+    def add_sectors(
+        self, cycles: Numbers, accesses: Numbers, of_block: Numbers, share: Numbers | float
+    ) -> None:
+        """What accesses of all threads move, where one of a whole block touches so many sectors.
+
+        `share`: of the busiest SM, of what goes through its L1 cache.
+        """
+        nbytes = accesses / self.shapes.threads * of_block * SECTOR_BYTES
+        cycles[L1] += share * nbytes / self.device.l1_bytes_per_cycle
+        if not self.device.caches_loads:
+            cycles[L2] += nbytes * self.device.clock_ghz / self.device.l2_bytes_per_ns
 
     def loads(self) -> tuple[list[Numbers], Numbers]:
         """Loads of all threads together: by operand, each the least that it may be, and of all operands.
@@ -281,6 +301,22 @@ class _Pricing:
         total = np.where(is_long, np.maximum(total, swept), total)
         all_threads = self.shapes.blocks * self.shapes.threads
         return [each * all_threads for each in least], total * all_threads
+
+    def combining(self) -> Numbers:
+        """Accesses of all threads by which those that share a sum make one result of what each has of it.
+
+        Each of up to five shuffles halves what is left; of more threads, each writes one result and reads those
+        of at least two, 2.5 accesses or more for what a shuffle would do.
+        """
+        halvings = np.log2(
+            _product(w.threads for w, r in zip(self.shapes.ways, self.nest.is_reduced, strict=True) if r)
+        )
+        most = math.log2(self.device.warp)
+        results = _product(
+            rest for rest, r in zip(self.rest(), self.nest.is_reduced, strict=True) if not r
+        )
+        needed = np.minimum(halvings, most) + 2.5 * np.maximum(halvings - most, 0)
+        return needed * results * self.shapes.blocks * self.shapes.threads
 
     def rest(self) -> list[Numbers]:
         """By index, iterations of one thread."""

@@ -109,7 +109,7 @@ def _reading(nest: Nest, operand: Operand, vector: Sequence[int], device: GpuDev
 
 def _repeated(nest: Nest, vector: Sequence[int]) -> int:
     """Of a copy that blocks share, the blocks that certainly make one of their own."""
-    if nest.copy is None or not is_only(nest.copy.source.shared, vector):
+    if nest.copy is None or not is_only(nest.copy.shared, vector):
         return 1
     return _certain(nest, nest.copy.around, "BLOCK", vector)
 
