@@ -57,6 +57,33 @@ def test_sectors_of_a_warp(stride: int, sectors: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("outer", "inner", "sectors", "passes"),
+    [
+        pytest.param((4, 0), (8, 1), 1, 1, id="rows of the same elements"),
+        pytest.param((4, 1), (8, 0), 1, 1, id="the same element in a row"),
+        pytest.param((4, 4), (4, 0), 2, 1, id="every fourth, four times each"),
+        pytest.param((4, 64), (8, 1), 4, 4, id="rows that lie apart"),
+        pytest.param((8, 1), (4, 64), 4, 4, id="columns"),
+        pytest.param((4, 72), (8, 1), 4, 1, id="rows in banks of their own"),
+    ],
+)
+def test_what_threads_of_two_dimensions_touch(
+    outer: tuple[int, int], inner: tuple[int, int], sectors: int, passes: int
+) -> None:
+    """Pairs: threads of a dimension, and elements between two of them."""
+    index = Index(0, (("a", outer[1]), ("b", inner[1])))
+
+    def of(tensor: str) -> Grid:
+        coordinates = (Coordinate("a", False, inner[0], outer[0]), Coordinate("b", False, 1, inner[0]))
+        body = (Assign(X, Load(tensor, index, F32)),)
+        return Grid("grid", 1, outer[0] * inner[0], coordinates, (TILE,), body)
+
+    cycles_ns = 1 / H100.clock_ghz
+    assert term(of("A"), "L1") == pytest.approx(sectors * 32 / H100.l1_bytes_per_cycle * cycles_ns)
+    assert term(of("tile"), "shared memory") == pytest.approx(passes * cycles_ns)
+
+
+@pytest.mark.parametrize(
     ("stride", "lanes", "passes"),
     [(0, 1, 1), (1, 1, 1), (2, 1, 2), (16, 1, 16), (32, 1, 32), (33, 1, 1), (4, 4, 4), (2, 2, 2)],
 )

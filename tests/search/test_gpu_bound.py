@@ -41,7 +41,8 @@ SIZES = {
 COUNTED = {
     "f32 units": "f32", "f64 units": "f64", "i32 units": "i32", "special units": "special",
     "tensor cores": "tensor cores", "issue": "issue",
-    "memory units": "memory units", "L1": "L1", "L2, loads": "L2", "shared memory": "shared memory", "threads": "latency", "sums": "latency", "latency": "latency",
+    "memory units": "memory units", "L1": "L1", "L2, loads": "L2", "shared memory": "shared memory",
+    "threads": "latency", "sums": "latency", "latency": "latency",
 }  # fmt: skip
 """Terms of the bound, and those of the prediction that count the same in the program."""
 

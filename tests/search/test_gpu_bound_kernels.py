@@ -11,6 +11,7 @@ from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import check_kernel
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from tests.codegen.grids import compiled
@@ -35,8 +36,24 @@ tensors:
   x: {dtype: f32, shape: [n]}
   s: {dtype: f32, shape: [], output: true}
 compute:
-  - s = sum[p](x[p])
-tiling: {p: [[1, 4, 8]]}
+  - s = REDUCE[p](x[p])
+tiling: {p: [[1, 4, 8, 32, 256]]}
+"""
+
+TWO = """
+kernel: two
+backbone: linalg
+sizes: {m: 32, n: 4096}
+tensors:
+  A: {dtype: f32, shape: [n, m]}
+  B: {dtype: f32, shape: [n, m]}
+  y: {dtype: f32, shape: [m], output: true}
+  z: {dtype: f32, shape: [m], output: true}
+compute:
+  - t[i] = sum[p](A[p, i])
+  - y[i] = 2 * t[i]
+  - z[i] = sum[q](B[q, i] * FACTOR)
+tiling: {i: [], p: [], q: []}
 """
 
 ROWS = """
@@ -71,41 +88,72 @@ def instance_of(text: str) -> Instance:
 
 
 def decided(instance: Instance, **nests: str) -> Candidate:
-    """`fma="i0 BLOCK 8, i1 THREAD 32"`: kinds and sizes of dimensions; or `load_A="SHARED"`: storage."""
+    """`fma="i0 BLOCK 8, i1 THREAD"`: kinds and sizes of dimensions; or `load_A="SHARED"`: storage."""
     candidate = instance.root()
     assert candidate is not None
     for nest, text in nests.items():
         for item in text.split(", "):
-            words = item.split()
-            decisions = [Decision("storage", (nest,), (words[0],))]
-            if len(words) > 1:
-                dim = (f"{nest}.{words[0]}",)
-                decisions = [Decision("dim_kind", dim, (words[1],)), Decision("size", dim, (int(words[2]),))]
+            first, *words = item.split()
+            decisions = [] if words else [Decision("storage", (nest,), (first,))]
+            for choice, word in zip(("dim_kind", "size"), words, strict=False):
+                value = int(word) if choice == "size" else word
+                decisions.append(Decision(choice, (f"{nest}.{first}",), (value,)))
             for decision in decisions:
                 candidate = instance.decide(candidate, decision)
                 assert candidate is not None, decision
     return candidate
 
 
-def term(instance: Instance, candidate: Candidate, resource: str) -> float:
-    terms = GpuBound(instance, DEVICE).explain(candidate)
+def term(instance: Instance, candidate: Candidate, resource: str, device: GpuDevice = DEVICE) -> float:
+    terms = GpuBound(instance, device).explain(candidate)
     return next(t.bound_ns for t in terms if t.resource == resource)
 
 
 @pytest.mark.parametrize(
-    ("copies", "accumulation", "chained"), [(1, None, 65536), (8, "CHAINED", 65536), (8, "SPLIT", 8192)]
+    ("reduce", "copies", "accumulation", "chained"),
+    [
+        pytest.param("sum", 1, None, 65536, id="a loop"),
+        pytest.param("sum", 8, "CHAINED", 65536, id="a loop of eight terms"),
+        pytest.param("prod", 4, "CHAINED", 65536, id="a loop of four factors"),
+        pytest.param("prod", 32, "CHAINED", 65536, id="a loop of many factors"),
+        pytest.param("sum", 8, "SPLIT", 8192, id="eight sums side by side"),
+    ],
 )
-def test_a_thread_waits_for_its_own_sum(copies: int, accumulation: str | None, chained: int) -> None:
-    instance = instance_of(SUM)
-    kind = "UNROLL" if accumulation else "LOOP"
-    candidate = decided(instance, add=f"p0 LOOP {65536 // copies}, p1 {kind} {copies}")
+def test_a_thread_waits_for_its_own_sum(
+    reduce: str, copies: int, accumulation: str | None, chained: int
+) -> None:
+    instance = instance_of(SUM.replace("REDUCE", reduce))
+    nest, kind = ("add" if reduce == "sum" else "mul"), ("UNROLL" if accumulation else "LOOP")
+    candidate = decided(instance, **{nest: f"p0 LOOP {65536 // copies}, p1 {kind} {copies}"})
     if accumulation:
-        found = instance.decide(candidate, Decision("accumulation", ("add",), (accumulation,)))
+        found = instance.decide(candidate, Decision("accumulation", (nest,), (accumulation,)))
         assert found is not None
         candidate = found
     # An addition and a load in two cycles are slower than split sums.
     waiting = max(chained * LATENCY.f32, 2 * 65536)
     assert term(instance, candidate, "latency") == waiting + LATENCY.shared
+
+
+@pytest.mark.parametrize(("factor", "sums"), [("2", 1), ("t[i]", 2)])
+def test_sums_wait_one_after_the_other_where_one_follows_from_the_other(factor: str, sums: int) -> None:
+    """Others may be summed in the same loop. Each thread has a row, or one thread has all of them."""
+    instance = instance_of(TWO.replace("FACTOR", factor))
+    for kind, rows in (("THREAD", 1), ("LOOP", 32)):
+        candidate = decided(instance, add=f"i0 {kind}, p0 LOOP", fma=f"i0 {kind}, q0 LOOP")
+        assert term(instance, candidate, "sums") == sums * rows * 4095 * LATENCY.f32
+
+
+@pytest.mark.parametrize(
+    ("threads", "accesses"), [(1, 0), (8, 3), (32, 5), pytest.param(256, 5 + 3 * 2.5, id="8 warps")]
+)
+def test_threads_that_share_a_sum_tell_each_other(threads: int, accesses: float) -> None:
+    """By a shuffle for each halving, or through memory of the block."""
+    instance = instance_of(SUM.replace("REDUCE", "sum"))
+    kind = "THREAD" if threads > 1 else "LOOP"
+    candidate = decided(instance, load_x="REGISTERS", add=f"p0 LOOP {65536 // threads}, p1 {kind} {threads}")
+    loads = 65536 / threads
+    warps = max(1, threads // 32)
+    assert term(instance, candidate, "memory units") == warps * (loads + accesses)
 
 
 @pytest.mark.parametrize(
@@ -158,27 +206,34 @@ def test_blocks_have_parts_of_a_sum(blocks: int, copies: int, waves: int) -> Non
     busiest = -(-blocks // 10) * 1024
     assert term(instance, candidate, "f32 units") == pytest.approx(busiest * terms * copies / 128)
     alone = max(terms * copies * 2, terms * LATENCY.f32) + LATENCY.shared
-    # What puts the results into memory is one block at least.
-    assert term(instance, candidate, "threads") == waves * alone + copies
+    assert term(instance, candidate, "latency") == waves * alone
 
 
 @pytest.mark.parametrize(
-    ("strides", "kinds", "sectors"),
+    ("strides", "kinds", "loaded", "stored"),
     [
-        pytest.param("64, 1", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 4, id="neighbours"),
-        pytest.param("64, 1", "i0 LOOP 2, i1 THREAD 32, j0 LOOP 64, j1 LOOP 1", 32, id="rows"),
-        pytest.param("64, 1", "i0 LOOP 16, i1 LOOP 4, j0 THREAD 32, j1 LOOP 2", 8, id="every other one"),
-        pytest.param("512, 8", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 32, id="one of each"),
-        pytest.param("1, 64", "i0 LOOP 2, i1 THREAD 32, j0 LOOP 64, j1 LOOP 1", 4, id="in columns"),
+        pytest.param("64, 1", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 4, 4, id="neighbours"),
+        pytest.param("64, 1", "i0 LOOP 2, i1 THREAD 32, j0 LOOP 64, j1 LOOP 1", 32, 32, id="rows"),
+        pytest.param("64, 1", "i0 LOOP 16, i1 LOOP 4, j0 THREAD 32, j1 LOOP 2", 8, 8, id="every other one"),
+        pytest.param("512, 8", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 32, 4, id="one of each"),
+        pytest.param("2048, 32", "i0 LOOP 64, i1 LOOP 1, j0 LOOP 2, j1 THREAD 32", 32, 4, id="of each line"),
+        pytest.param("64, 1", "i0 LOOP 16, i1 THREAD 4, j0 LOOP 8, j1 THREAD 8", 4, 4, id="of four rows"),
+        pytest.param("64, 1", "i0 LOOP, i1 THREAD, j0 LOOP, j1 THREAD", 4, 4, id="of rows, or not"),
+        pytest.param("1, 64", "i0 LOOP 2, i1 THREAD 32, j0 LOOP 64, j1 LOOP 1", 4, 32, id="in columns"),
     ],
 )  # fmt: skip
-def test_threads_of_a_warp_share_sectors(strides: str, kinds: str, sectors: int) -> None:
+def test_threads_of_a_warp_share_sectors(strides: str, kinds: str, loaded: int, stored: int) -> None:
     tiling = SCALE.replace("SSS", strides).replace(
-        "[[1, 32]], j: [[1, 8, 32]]", "[[1, 4, 32]], j: [[1, 2, 32]]"
+        "[[1, 32]], j: [[1, 8, 32]]", "[[1, 4, 32]], j: [[1, 2, 8, 32]]"
     )
     instance = instance_of(tiling)
     candidate = decided(instance, load_A="REGISTERS", mul=kinds)
-    assert term(instance, candidate, "L1") == pytest.approx(64 * 64 / 32 * sectors * 32 / 128)
+    sectors = 64 * 64 / 32
+    assert term(instance, candidate, "L1") == pytest.approx(sectors * loaded * 32 / 128)
+    # Where an SM keeps nothing of it, all of it goes through the L2 cache.
+    kepler = DEVICE.model_copy(update={"compute_capability": "3.0"})
+    through_l2 = sectors * (loaded + stored) * 32 / DEVICE.l2_bytes_per_ns
+    assert term(instance, candidate, "L2, loads", kepler) == pytest.approx(through_l2)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 4, 8])

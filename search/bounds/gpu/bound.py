@@ -36,7 +36,7 @@ class GpuBound:
             lambda load, store: is_after(instance, load, store),
         )
         self._pressures = tuple(Pressure(nest, device) for nest in nests(instance, device, touched))
-        self._in_turn = _in_turn([pressure.nest for pressure in self._pressures])
+        self._in_turn = _in_turn([p.nest for p in self._pressures], linalg_kernel(instance).stores)
         moved = [
             sum(map(_sector_bytes, (f for f in touched if bool(f.loads) == loads))) for loads in (True, False)
         ]
@@ -78,25 +78,27 @@ class GpuBound:
         return tuple(sorted(needed, key=lambda term: -term.bound_ns))
 
 
-def _in_turn(nests: Sequence[Nest]) -> tuple[int, ...]:
+def _in_turn(nests: Sequence[Nest], stores: Sequence[Instruction]) -> tuple[int, ...]:
     """Sums each of which follows from the one before, as many as there are."""
     longest: dict[int, tuple[int, ...]] = {}
     for n in sorted(range(len(nests)), key=lambda n: nests[n].instruction.id):
         if nests[n].chain_cycles:
-            makers = _makers(nests[n].instruction)
+            makers = _makers(nests[n].instruction, stores)
             before = (path for m, path in longest.items() if nests[m].instruction in makers)
             longest[n] = (*max(before, key=len, default=()), n)
     return max(longest.values(), key=len, default=())
 
 
-def _makers(instruction: Instruction) -> set[Instruction]:
-    """All that its value follows from, through registers or temporaries."""
+def _makers(instruction: Instruction, stores: Sequence[Instruction]) -> set[Instruction]:
+    """All that its value follows from."""
     found: set[Instruction] = set()
     left = [instruction]
     while left:
-        operands = {o.instruction for o in left.pop().operands if isinstance(o, Value)} - found
-        found |= operands
-        left += operands
+        user = left.pop()
+        makers = {o.instruction for o in user.operands if isinstance(o, Value)}
+        makers |= {store for store in stores if user in store.readers}
+        left += makers - found
+        found |= makers
     return found
 
 

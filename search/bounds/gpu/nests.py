@@ -57,9 +57,7 @@ RESOURCES = (
 Loops that are fused wait for all that they sum at the same time. So times of sums, which wait for their own
 terms, add up where one follows from the other, and latencies, what the threads of a nest take, never do.
 """
-F32, F64, I32, SPECIAL, TENSOR, ISSUE, MEMORY, L1, L2, SHARED, SERIAL, CHAIN, LATENCY = range(
-    len(RESOURCES)
-)
+F32, F64, I32, SPECIAL, TENSOR, ISSUE, MEMORY, L1, L2, SHARED, SERIAL, CHAIN, LATENCY = range(len(RESOURCES))
 
 _APPROXIMATED = (Op.EXP, Op.TANH, Op.SIGMOID, Op.GELU)
 """Functions that take an approximation of `exp2` or `1/x` for each value."""

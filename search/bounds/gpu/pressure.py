@@ -305,16 +305,14 @@ class _Pricing:
     def combining(self) -> Numbers:
         """Accesses of all threads by which those that share a sum make one result of what each has of it.
 
-        Each of up to five shuffles halves what is left; of more threads, each writes one result and reads those
-        of at least two, 2.5 accesses or more for what a shuffle would do.
+        Each of up to five shuffles halves what is left. Of more threads, each writes what it has and reads
+        that of at least two: 2.5 accesses or more for what a shuffle would do.
         """
         halvings = np.log2(
             _product(w.threads for w, r in zip(self.shapes.ways, self.nest.is_reduced, strict=True) if r)
         )
         most = math.log2(self.device.warp)
-        results = _product(
-            rest for rest, r in zip(self.rest(), self.nest.is_reduced, strict=True) if not r
-        )
+        results = _product(rest for rest, r in zip(self.rest(), self.nest.is_reduced, strict=True) if not r)
         needed = np.minimum(halvings, most) + 2.5 * np.maximum(halvings - most, 0)
         return needed * results * self.shapes.blocks * self.shapes.threads
 
