@@ -1,11 +1,13 @@
 """How tight each term of the bound is: micro-kernels that wait for one resource, beside their bounds.
 
-    python -m benchmarks.bound_tightness [CASE ..] [--leaves 6] [--seed 0] [--json FILE]
+    python -m benchmarks.bound_tightness [CASE ..] [--leaves 6] [--seed 0] [--device h100] [--json FILE]
 
 A case is a kernel and decisions that leave one resource scarce. Some of its implementations are drawn, those
 with low bounds more often, and measured; the fastest is shown: its time, its bound and the term that is the
 bound, the time of the term that the case is about, and the bound of the root, before any decision. A ratio
 below 1 would be a violation: exit status 1. A term that is no bound of its case is marked.
+
+`--device` names a GPU instead of this machine, or its file. Nothing is measured there: times are predicted.
 """
 
 from __future__ import annotations
@@ -14,21 +16,29 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from benchmarks.arguments import new_file, positive, run
+from benchmarks.gpu_micro_kernels import CASES as GPU_CASES
 from spacedsl.api.problem import Problem, pose
-from spacedsl.codegen.characterize import local_device
+from spacedsl.api.targets import TARGETS, Target
+from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.measurement import Options
 from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Outcome
-from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.run import decided
@@ -253,40 +263,80 @@ class Tightness:
         return self.time_ns / self.bound_ns
 
 
-def examine(case: Case, leaves: int, random: np.random.Generator, folder: Path) -> Tightness | None:
+class AnyCase(Protocol):
+    """A `Case`, or a `GpuCase`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def term(self) -> str: ...
+
+    @property
+    def kernel(self) -> str: ...
+
+    def decisions(self) -> tuple[Decision, ...]: ...
+
+
+Timer = Callable[[Bounded], tuple[float, bool] | None]
+"""Of an implementation: what it takes, in ns, and whether that is a violation; None where it is not valid."""
+
+
+def timer(kernel: KernelFile, device: Device, opened: ExitStack) -> Timer:
+    """`opened`: what it needs until it ends."""
+    if isinstance(device, GpuDevice):
+
+        def predicted(leaf: Bounded) -> tuple[float, bool]:
+            program = lower_grids(kernel.backbone, CandidateImplementation(leaf.candidate))
+            time_ns = predict(program, device).time_ns
+            return time_ns, time_ns < leaf.bound_ns
+
+        return predicted
+    evaluator = opened.enter_context(CpuEvaluator(kernel, device, Options(budget_s=0.3)))
+
+    def measured(leaf: Bounded) -> tuple[float, bool] | None:
+        lowered = evaluator.lower(leaf.candidate)
+        timing = (lowered if isinstance(lowered, Outcome) else evaluator.run(lowered, None)).timing
+        return None if timing is None else (timing.time_ns, is_violation(timing, leaf.bound_ns))
+
+    return measured
+
+
+def examine(
+    case: AnyCase, target: Target, device: Device, leaves: int, random: np.random.Generator, folder: Path
+) -> Tightness | None:
     """The fastest of some implementations; None where none was valid."""
-    device = local_device(progress=lambda activity: print(activity, file=sys.stderr))
     path = folder / "case.yaml"
     path.write_text(case.kernel, encoding="utf-8")
-    kernel = load_kernel(path, {})
-    problem = pose(kernel, kernel.space, device, lambda event: None)
-    bound = CpuBound(problem.instance, device)
+    kernel = load_kernel(path, {}, target.kind)
+    problem = pose(kernel, kernel.space_for(target.kind), device, lambda event: None)
+    bound = target.bound(problem.instance, device)
     start = decided(problem.instance, problem.root, case.decisions())
     found: list[Tightness] = []
-    with CpuEvaluator(kernel, device, Options(budget_s=0.3)) as evaluator:
+    with ExitStack() as opened:
+        time = timer(kernel, device, opened)
         for leaf in _leaves(problem, bound, Bounded(start, bound(start)), leaves, random):
-            lowered = evaluator.lower(leaf.candidate)
-            outcome = lowered if isinstance(lowered, Outcome) else evaluator.run(lowered, None)
-            if outcome.timing is None:
+            timed = time(leaf)
+            if timed is None:
                 continue
             terms = {t.resource: t.bound_ns for t in bound.explain(leaf.candidate)}
             found.append(
                 Tightness(
                     case=case.name,
                     term=case.term,
-                    time_ns=outcome.timing.time_ns,
+                    time_ns=timed[0],
                     bound_ns=leaf.bound_ns,
                     bottleneck=max(terms, key=lambda name: terms[name]),
-                    term_ns=terms[case.term],
+                    term_ns=terms.get(case.term, 0.0),
                     root_ns=bound(problem.root),
-                    is_violated=is_violation(outcome.timing, leaf.bound_ns),
+                    is_violated=timed[1],
                 )
             )
     return min(found, key=lambda t: t.time_ns, default=None)
 
 
 def _leaves(
-    problem: Problem, bound: CpuBound, start: Bounded, count: int, random: np.random.Generator
+    problem: Problem, bound: Bound, start: Bounded, count: int, random: np.random.Generator
 ) -> list[Bounded]:
     ordering = select_ordering(problem.instance, problem.space)
     rollouts = select_rollouts(problem.instance, problem.space)
@@ -300,36 +350,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bound_tightness", description=(__doc__ or "").partition("\n")[0]
     )
-    names = [case.name for case in CASES]
-    parser.add_argument("cases", nargs="*", default=names, metavar="CASE", help=", ".join(names))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="by name; without any, all of them")
+    parser.add_argument("--device", metavar="NAME|FILE", help="a GPU: h100")
     parser.add_argument("--leaves", type=positive, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=new_file)
     options = parser.parse_args(arguments)
-    unknown = sorted(set(options.cases) - set(names))
+    cases: dict[str, AnyCase] = {case.name: case for case in (GPU_CASES if options.device else CASES)}
+    names = options.cases or list(cases)
+    unknown = sorted(set(names) - cases.keys())
     if unknown:
-        parser.error(f"there is no case {', '.join(map(repr, unknown))}: cases are {', '.join(names)}")
+        parser.error(f"there is no case {', '.join(map(repr, unknown))}: cases are {', '.join(cases)}")
     random = np.random.default_rng(options.seed)
-    print(f"{'case':31} {'measured':>10} {'bound':>10} {'ratio':>6} {'of root':>7}  the bound is")
+    target = TARGETS["cuda" if options.device else "cpu"]
+    device = target.device(options.device, lambda event: print(event, file=sys.stderr))
+    time = "predicted" if options.device else "measured"
+    print(f"{'case':37} {time:>10} {'bound':>10} {'ratio':>6} {'of root':>7}  the bound is")
     rows: list[Tightness] = []
     with tempfile.TemporaryDirectory() as folder:
-        for case in CASES:
-            if case.name not in options.cases:
-                continue
-            row = examine(case, options.leaves, random, Path(folder))
+        for name in names:
+            row = examine(cases[name], target, device, options.leaves, random, Path(folder))
             if row is None:
-                print(f"{case.name:31} no implementation was valid")
+                print(f"{name:37} no implementation was valid")
                 continue
             rows.append(row)
             other = "" if row.bottleneck == row.term else f", not {row.term} ({row.term_ns:.0f})"
             print(
-                f"{row.case:31} {row.time_ns:10.0f} {row.bound_ns:10.0f} {row.ratio:6.2f} "
+                f"{row.case:37} {row.time_ns:10.0f} {row.bound_ns:10.0f} {row.ratio:6.2f} "
                 f"{row.time_ns / row.root_ns:7.2f}  {row.bottleneck}{other}",
                 flush=True,
             )
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
-    return 1 if any(row.is_violated for row in rows) or len(rows) < len(options.cases) else 0
+    return 1 if any(row.is_violated for row in rows) or len(rows) < len(names) else 0
 
 
 if __name__ == "__main__":
