@@ -34,7 +34,7 @@ from spacedsl.compiler.ir import (
 from spacedsl.compiler.uses import statement_uses
 from spacedsl.language.space import EnumChoice, Space, Symmetry, Use
 
-MOST_FIXED_BITS = 5
+MOST_FIXED_BITS = 6
 """Of the masks of fixed domains together: there is a case for each."""
 MOST_ROW_VALUES = 8
 MOST_ROW_PARAMS = 2

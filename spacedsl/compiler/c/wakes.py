@@ -18,7 +18,7 @@ from spacedsl.compiler.ir import Entry, InMask, Module, Propagator, Satisfies, W
 from spacedsl.language.space import Choice, EnumChoice, IntegerChoice, Space
 
 WORD_BITS = 64
-MOST_NOTICED_VALUES = 5
+MOST_NOTICED_VALUES = 6
 """Enums of more values have no table of what notices which change: they have gates."""
 
 
