@@ -61,7 +61,7 @@ class PredictingEvaluator:
     device: GpuDevice
     options: Options = field(default_factory=Options)
     warn: Callable[[str], None] = _ignore
-    """Hears once where the compiler does not know the GPU."""
+    """Hears once where the compiler does not know the GPU, and where tensor cores do nothing."""
     waited_s: float = field(default=0.0, init=False)
     """Nothing here has to be alone on the machine."""
     _checker: Checker = field(init=False)
@@ -84,6 +84,8 @@ class PredictingEvaluator:
                 f"{nvrtc_version()} no longer knows the architecture of {self.device.name}: code for it is "
                 "checked and not compiled, and its registers are estimated"
             )
+        if (idle := _idle_tensor_cores(self.kernel, self.device)) is not None:
+            self.warn(f"`precision: {self.kernel.precision}` changes nothing: {idle}")
         try:
             self._checker.open()
         except BaseException:
@@ -175,3 +177,15 @@ class PredictingEvaluator:
 
 def _predicted(time_ns: float, remark: str = "") -> Outcome:
     return Outcome(Timing(time_ns, time_ns, time_ns, 0), message=remark)
+
+
+def _idle_tensor_cores(kernel: KernelFile, device: GpuDevice) -> str | None:
+    """Why they have nothing to do that a kernel file would let them do."""
+    if kernel.precision == "full":
+        return None
+    if not device.has_tensor_cores:
+        return f"{device.name} has no tensor cores that code is made for"
+    if kernel.backbone.fragment_dims:
+        return None
+    factors = "bf16 or f16" if kernel.precision == "tensor" else "bf16, f16 or f32"
+    return f"no sum in f32 is of products of two tensors of {factors}, over rows and columns of 8 or more"

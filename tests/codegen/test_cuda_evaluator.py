@@ -11,9 +11,12 @@ import pytest
 from spacedsl.codegen.cuda import evaluator
 from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluator
 from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
+from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from tests.codegen.grids import device, random_candidates, space_of
+from tests.codegen.kernels import parse
+from tests.products import product
 
 KERNEL = load_kernel(Path("kernels/library/row_sum.yaml"), {"m": 64, "n": 256}, "gpu")
 
@@ -91,3 +94,28 @@ def test_what_keeps_registers_in_memory_is_marked_and_what_no_sm_has_room_for_is
     refused = said(255, 0)
     assert refused.failure is Failure.BUILD_ERROR
     assert "no SM has room for one" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu", "said"),
+    [
+        (product(64, 64, 64, dtype="bf16") + "precision: tensor\n", "h100", []),
+        (product(64, 64, 64, dtype="bf16"), "k4000", []),
+        (product(64, 64, 64) + "precision: tensor\n", "h100", ["products of two tensors of bf16 or f16"]),
+        (
+            product(64, 64, 64) + "precision: tf32\n",
+            "v100",
+            ["has no tensor cores that code is made for"],
+        ),
+    ],
+)
+def test_tensor_cores_that_have_nothing_to_do_are_said(text: str, gpu: str, said: list[str]) -> None:
+    heard: list[str] = []
+    made = PredictingEvaluator(
+        parse(text).made_for("gpu"), load_gpu(DEVICES / f"{gpu}.yaml"), warn=heard.append
+    )
+    made.open()
+    made.close()
+    about = [message for message in heard if "precision" in message]
+    assert len(about) == len(said)
+    assert all(words in message for words, message in zip(said, about, strict=True))
