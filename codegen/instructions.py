@@ -74,7 +74,8 @@ class Instructions:
         if instruction.op is Op.STORE:
             value = self.operand(instruction, instruction.operands[0], place)
             tensor, index = self.element(instruction, place)
-            if any(dim.group in instruction.added_levels for dim in place):
+            kind, levels = self.implementation.kind, instruction.added_levels
+            if any(dim.group in levels and kind(dim) == "BLOCK" for dim in place):
                 return _additions(tensor, index, value, part)
             is_streamed = self.implementation.is_streamed(instruction)
             return (_store(tensor, index, value, part, is_streamed=is_streamed),)

@@ -21,10 +21,11 @@ MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 SOUND = ROOT / "kernels" / "spaces" / "linalg.space"
 WEAKENED = {
     # An initialiser comes before the loops of its reduction, and is not repeated in them.
-    "order($init, $dim) is BEFORE\n": "order($init, $dim) is not MERGED\n",
-    "forall $dim in IndexDims($index):\n  order($inst, $dim) is not INNER\n": (
-        "forall $dim in IndexDims($index):\n  order($inst, $dim) is not MERGED\n"
+    "order($init, $dim) is BEFORE ||": "order($init, $dim) is not MERGED ||",
+    'where "$dim.group not in $inst.added_levels":\n  order($inst, $dim) is not INNER\n': (
+        'where "$dim.group not in $inst.added_levels":\n  order($inst, $dim) is not MERGED\n'
     ),
+    "order($inst, $dim) is not INNER || dim_kind($dim) is not JOINED": "order($inst, $dim) is not MERGED",
 }
 
 
