@@ -45,16 +45,10 @@ Place = Mapping[Dimension, At]
 from the variables of several loops; of lanes, whether there are fewer than in registers."""
 
 
-def copy_number(at: At | None) -> int | None:
-    """Which register it is for, of iterations that have one each."""
-    if isinstance(at, Held):
-        return at.number
-    return at if isinstance(at, int) else None
-
-
 def copies(place: Place) -> dict[Dimension, int]:
     """By dimension whose iterations have a register each, which one it is for."""
-    return {dim: number for dim, at in place.items() if (number := copy_number(at)) is not None}
+    numbers = {dim: at.number if isinstance(at, Held) else at for dim, at in place.items()}
+    return {dim: number for dim, number in numbers.items() if isinstance(number, int)}
 
 
 def loop_variable(node: Fused, place: Place) -> str:

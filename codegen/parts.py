@@ -133,7 +133,12 @@ def loaded(body: Sequence[Statement]) -> set[str]:
 
 def stored(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that they write."""
-    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | AtomicAdd | CopyAhead)}
+    return overwritten(body) | added_to(body)
+
+
+def overwritten(body: Sequence[Statement]) -> set[str]:
+    """The names of the arrays that they put something into in place of what was there."""
+    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | CopyAhead)}
 
 
 def added_to(body: Sequence[Statement]) -> set[str]:

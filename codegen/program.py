@@ -266,10 +266,6 @@ class Bits:
     value: Expression
 
 
-FRAGMENT_ROWS = 8
-"""Of the matrices that a warp has; of a result, also columns."""
-
-
 @dataclass(frozen=True, slots=True)
 class LoadMatrix:
     """Four bytes of a matrix with rows of 16 bytes, in memory that a block shares, as an integer.

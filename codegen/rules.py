@@ -21,6 +21,7 @@ from spacedsl.codegen.program import (
     Expression,
     FirstLane,
     Fma,
+    Index,
     Lane,
     LaneReduction,
     LoadMatrix,
@@ -37,11 +38,9 @@ from spacedsl.codegen.program import (
     Sub,
     Type,
 )
+from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
 from spacedsl.kernels.linalg.tensors import DType
-
-ROW_BYTES = 16
-"""Of a matrix that a warp loads; rows begin at multiples of it."""
 
 _MULTIPLIED = (DType.BF16, DType.F16, DType.F32)
 """By tensor cores."""
@@ -119,11 +118,15 @@ def _warp_fault(expression: Expression, types: Sequence[Type]) -> str | None:
     return None
 
 
+def is_aligned(index: Index, elements: int) -> bool:
+    """Whether it is a multiple of so many elements, whatever variables are."""
+    steps = (*(stride for _, stride in index.terms), *(share.stride for _, share in index.shares))
+    return all(step % elements == 0 for step in (index.constant, *steps))
+
+
 def _matrix_fault(load: LoadMatrix) -> str | None:
-    """Of 32 bits, elements are not halves of columns."""
-    elements, index = ROW_BYTES // load.dtype.nbytes, load.index
-    steps = (*(step for _, step in index.terms), *(share.stride for _, share in index.shares))
-    if any(step % elements for step in (index.constant, *steps)):
+    """Rows begin at multiples of their size. Of 32 bits, elements are not halves of columns."""
+    if not is_aligned(load.index, ROW_BYTES // load.dtype.nbytes):
         return f"a row of a matrix of {load.tensor} begins where none may"
     if load.is_transposed and load.dtype.nbytes != 2:
         return f"a matrix of {load.dtype.label} is transposed"

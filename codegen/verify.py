@@ -14,14 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.parts import (
     added_to,
-    blocks,
     index_bits,
     loaded,
     operands,
+    overwritten,
     own_memory,
     shared_loops,
     statements,
-    stored,
 )
 from spacedsl.codegen.program import (
     WARP,
@@ -58,7 +57,6 @@ from spacedsl.codegen.program import (
     type_of,
 )
 from spacedsl.codegen.rules import (
-    ROW_BYTES,
     addition_fault,
     part_fault,
     product_fault,
@@ -66,6 +64,7 @@ from spacedsl.codegen.rules import (
     type_fault,
 )
 from spacedsl.codegen.threads import are_apart
+from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -252,12 +251,13 @@ class _Checker:
 
     def sums(self, grid: Grid) -> None:
         """What a grid adds to, grids before have made 0; it does nothing else with it."""
-        others = [s for s in statements(grid.body) if not isinstance(s, AtomicAdd)]
-        for name in sorted(added_to(grid.body)):
+        added = added_to(grid.body)
+        others = loaded(grid.body) | overwritten(grid.body) if added else set[str]()
+        for name in sorted(added):
             tensor = self.tensors.get(name)
             if tensor is None or not self.writes[name] == self.zeros[name] >= tensor.elements:
                 raise VerificationError(f"grid {grid.name} adds to {name}, not all of which is 0 before")
-            if name in loaded(grid.body) or any(name in stored((s,)) for s in others if not blocks(s)):
+            if name in others:
                 raise VerificationError(
                     f"grid {grid.name} adds to {name}, and reads it or stores to it as well"
                 )

@@ -34,7 +34,7 @@ from spacedsl.kernels.linalg.tiling import (
 from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.resolution import resolve
-from spacedsl.kernels.schema import KernelEntry
+from spacedsl.kernels.schema import KernelEntry, Precision
 from spacedsl.kernels.validation import closest, read_model
 
 _SPACES = Path(__file__).resolve().parent / "spaces"
@@ -71,9 +71,6 @@ class SearchOptions:
     policy: str | None = None
     seed: int | None = None
 
-
-Precision = Literal["full", "tensor", "tf32"]
-"""Of the products of sums, as `schema.py` says."""
 
 MULTIPLIED: Mapping[Precision, frozenset[DType]] = {
     "full": frozenset(),

@@ -70,6 +70,9 @@ class SearchEntry(_Entry):
     seed: StrictInt | None = Field(default=None, ge=0)
 
 
+Precision = Literal["full", "tensor", "tf32"]
+
+
 class KernelEntry(_Entry):
     """A kernel of dense linear algebra."""
 
@@ -87,7 +90,7 @@ class KernelEntry(_Entry):
     """Assignments `T[i, ..] = expression`, in order."""
     accumulate: ComputedName | None = None
     """What lines compute in, partial sums above all; f32 for bf16 and f16, else the widest type of a line."""
-    precision: Literal["full", "tensor", "tf32"] = "full"
+    precision: Precision = "full"
     """Of sums of products that tensor cores can do: `tensor` lets them multiply bf16 and f16, and sum up in
     f32, in an order and with a rounding of their own; `tf32` also f32, of which they take 11 bits."""
     tiling: dict[str, list[list[StrictInt]]] = {}

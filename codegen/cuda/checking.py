@@ -14,7 +14,7 @@ from typing import Any
 
 from spacedsl.codegen.build import BuildError, find_compiler
 from spacedsl.codegen.cases import not_finite
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, on_corner
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, Kept, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import build_twin
@@ -23,7 +23,7 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.process import WorkerFailure, WorkerProcess
-from spacedsl.codegen.program import Barrier, Branch, Grid, Loop, Multiply, Statement, Where
+from spacedsl.codegen.program import Barrier, Branch, Grid, Loop, Multiply, Program, Statement, Where
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
@@ -107,8 +107,7 @@ class Checker:
         """The twin of a candidate on the smallest corner that says enough; or why there is none."""
         try:
             for kept in (WHOLE_TILES, PARTS_OF_TILES):
-                cut, made = on_corner(self.kernel, candidate, kept)
-                program = verify(lower_grids(cut.backbone, made))
+                cut, program = corner_program(self.kernel, candidate, kept)
                 count = executed(program.body)
                 if count <= EASILY_EXECUTED:
                     break
@@ -142,6 +141,15 @@ class Checker:
 def _enter(worker: WorkerProcess, extents: Mapping[str, int]) -> dict[str, Any]:
     """A worker makes the cases of a corner: a random one, and one that has all weaknesses."""
     return worker.request("corner", _CORNER_TIMEOUT_S, extents=extents)
+
+
+def corner_program(kernel: KernelFile, candidate: Candidate, kept: Kept) -> tuple[KernelFile, Program]:
+    """A corner of the kernel, and the program of a complete candidate there.
+
+    Raises `LoweringError`, `VerificationError`.
+    """
+    cut, made = on_corner(kernel, candidate, kept)
+    return cut, verify(lower_grids(cut.backbone, made))
 
 
 def executed(body: Sequence[Statement]) -> int:

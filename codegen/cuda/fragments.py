@@ -21,7 +21,6 @@ from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused
 from spacedsl.codegen.parts import assigned, blocks, expressions, with_blocks
 from spacedsl.codegen.program import (
-    FRAGMENT_ROWS,
     Assign,
     Bits,
     Index,
@@ -34,8 +33,9 @@ from spacedsl.codegen.program import (
     Store,
     Type,
 )
+from spacedsl.codegen.rules import is_aligned
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Value
-from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD
+from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD, FRAGMENT_ROWS
 
 LANES_OF_ROW = 4
 """Threads that hold a row together."""
@@ -112,14 +112,14 @@ class Fragments:
         is_column = at(1, 0).constant - first.constant == 1
         if load.maker is not None and self.implementation.is_shared(load.maker):
             row = self.variable(1, FRAGMENT_ROWS)
-            if is_row and _is_aligned(across := at(row, 0), LANES_OF_ROW * lanes):
+            if is_row and is_aligned(across := at(row, 0), LANES_OF_ROW * lanes):
                 return Assign(register, LoadMatrix(tensor.name, across, tensor.dtype, is_transposed=False))
-            if is_column and lanes == 2 and _is_aligned(across := at(0, row), FRAGMENT_ROWS):
+            if is_column and lanes == 2 and is_aligned(across := at(0, row), FRAGMENT_ROWS):
                 return Assign(register, LoadMatrix(tensor.name, across, tensor.dtype, is_transposed=True))
         row, lane = self.variable(LANES_OF_ROW, FRAGMENT_ROWS), self.variable(1, LANES_OF_ROW)
         is_streamed = load.maker is None and self.implementation.is_streamed(load)
         places = [at(row, Position(n, ((lane, lanes),))) for n in range(lanes)]
-        if lanes == 1 or (is_row and _is_aligned(places[0], lanes)):
+        if lanes == 1 or (is_row and is_aligned(places[0], lanes)):
             whole = Load(tensor.name, places[0], Type(tensor.dtype, lanes), is_streamed)
             return Assign(register, Bits(whole))
         single = Type(tensor.dtype)
@@ -138,18 +138,12 @@ class Fragments:
         return Multiply(result, (a,), (b,), loads[0].instruction.access_dtype)
 
 
-def _is_aligned(index: Index, elements: int) -> bool:
-    """Whether it is a multiple of so many elements, whatever variables are."""
-    steps = (*(stride for _, stride in index.terms), *(share.stride for _, share in index.shares))
-    return all(step % elements == 0 for step in (index.constant, *steps))
-
-
 def _side_by_side(made: Sequence[Statement]) -> tuple[Statement, ...]:
     """Two stores of neighbours are one."""
     match made:
         case (Store(tensor, first, a, is_streamed), Store(_, second, b)) if second == replace(
             first, constant=first.constant + 1
-        ) and _is_aligned(first, len(made)):
+        ) and is_aligned(first, len(made)):
             return (Store(tensor, first, Pack((a, b)), is_streamed),)
     return tuple(made)
 
@@ -190,25 +184,31 @@ def _merged(
     join: Callable[[Multiply, Multiply], Multiply],
 ) -> tuple[Statement, ...]:
     done: dict[int, Statement] = {}
-    waiting: dict[tuple[Register, ...], int] = {}
+    waiting: dict[tuple[Register, ...], tuple[int, Multiply]] = {}
     for number, statement in enumerate(body):
-        if isinstance(statement, Multiply) and (earlier := waiting.pop(common(statement), None)) is not None:
-            first = done.pop(earlier)
-            assert isinstance(first, Multiply)
+        joined_with = waiting.pop(common(statement), None) if isinstance(statement, Multiply) else None
+        if isinstance(statement, Multiply) and joined_with is not None:
+            earlier, first = joined_with
+            del done[earlier]
             done[number] = join(first, statement)
         else:
             done[number] = statement
-        waiting = {key: at for key, at in waiting.items() if not _touches(done[number], done[at])}
-        if done[number] is statement and isinstance(statement, Multiply):
-            waiting[common(statement)] = number
+        waiting = _passed(waiting, done[number])
+        if isinstance(statement, Multiply) and joined_with is None:
+            waiting[common(statement)] = number, statement
     return tuple(done.values())
 
 
-def _touches(statement: Statement, product: Statement) -> bool:
-    """Whether a product cannot be done behind a statement that it is before."""
-    assert isinstance(product, Multiply)
-    if blocks(statement):
-        return True
-    used = {e for e in expressions((statement,)) if isinstance(e, Register)}
+def _passed(
+    waiting: Mapping[tuple[Register, ...], tuple[int, Multiply]], statement: Statement
+) -> dict[tuple[Register, ...], tuple[int, Multiply]]:
+    """The products that can be done behind a statement as well, which they are before."""
+    if not waiting or blocks(statement):
+        return {}
     changed = set(assigned(statement))
-    return not changed.isdisjoint((*product.a, *product.b)) or not (used | changed).isdisjoint(product.result)
+    touched = changed.union(e for e in expressions((statement,)) if isinstance(e, Register))
+    return {
+        key: (number, product)
+        for key, (number, product) in waiting.items()
+        if changed.isdisjoint((*product.a, *product.b)) and touched.isdisjoint(product.result)
+    }

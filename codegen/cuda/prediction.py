@@ -20,7 +20,6 @@ from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import loaded, statements, stored, subexpressions
 from spacedsl.codegen.program import (
-    FRAGMENT_ROWS,
     Add,
     Apply,
     Assign,
@@ -55,6 +54,7 @@ from spacedsl.codegen.program import (
     type_of,
 )
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
 
 SECTOR_BYTES = 32
@@ -156,11 +156,11 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
     terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
     through_l2 = work.sectors * SECTOR_BYTES * warps * grid.blocks
     terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
-    used = loaded(grid.body) | stored(grid.body)
     if additions := _additions(grid):
         # One after the other, at best one in a cycle.
         terms.append(Term("additions", additions / device.clock_ghz / USUAL_RATE))
     if sum(t.nbytes for t in program.tensors) > device.l2_bytes:
+        used = loaded(grid.body) | stored(grid.body)
         distinct = sum(t.nbytes for t in program.tensors if t.name in used)
         terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns))
     return terms
@@ -260,7 +260,7 @@ class _Follower:
                 case Multiply(result, _, b):
                     # Rows that are not there are multiplied, too.
                     work.issued += 1
-                    work.tensor += 2 * FRAGMENT_ROWS**2 * len(b) * 8
+                    work.tensor += 2 * FRAGMENT_ROWS**2 * len(b) * ROW_BYTES / 2
                     products[result[0]] += 1
                 case AtomicAdd(tensor, index, value):
                     # The L2 cache reads what it adds to.
@@ -314,7 +314,7 @@ class _Follower:
                     work.issued += 1
                     work.accesses += FRAGMENT_ROWS / self.device.warp
                     firsts = self.firsts(index)[:FRAGMENT_ROWS]
-                    work.passes += _conflicts(firsts, 16, self.nbytes[tensor])
+                    work.passes += _conflicts(firsts, ROW_BYTES, self.nbytes[tensor])
                     longest = max(longest, self.device.latency.shared)
                 case Shuffle():
                     # Through the paths of shared memory, each one after the one before.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from spacedsl.codegen.cuda.functions import INLINE
 from spacedsl.codegen.program import Multiply
+from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.tensors import DType
 
 MATRICES = f"""\
@@ -41,7 +42,7 @@ def product_name(product: Multiply) -> str:
 
 
 def _terms(product: Multiply) -> int:
-    return len(product.b) * 16 // product.dtype.nbytes
+    return len(product.b) * ROW_BYTES // product.dtype.nbytes
 
 
 def products(needed: Iterable[Multiply]) -> list[str]:

@@ -15,14 +15,14 @@ from spacedsl.kernels.linalg.backbone import Axis, Dimension, Fragment, Instruct
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tensors import DType
 
-ROWS = 8
-"""Of a fragment, and columns of a result."""
+FRAGMENT_ROWS = 8
+"""And columns of a result."""
 
 COLUMNS_OF_THREAD = 2
 """Neighbours of a result that a thread has."""
 
-TERM_BYTES = 16
-"""Of a row of an operand: of its terms."""
+ROW_BYTES = 16
+"""Of an operand: of the terms in a row of a fragment."""
 
 
 def add_fragments(instructions: Sequence[Instruction], multiplied: Collection[DType]) -> None:
@@ -48,12 +48,12 @@ def _fragments(product: Instruction, multiplied: Collection[DType]) -> Mapping[D
     if _row_index(around) in _own(first, second):
         first, second = second, first
     sides = (_own(first, second), _own(second, first), {g.index for g in product.logical_dims if _is_term(g)})
-    sizes = (ROWS, ROWS, TERM_BYTES // first.item_bytes)
+    sizes = (FRAGMENT_ROWS, FRAGMENT_ROWS, ROW_BYTES // first.item_bytes)
     chosen = [_innermost(product, side, size) for side, size in zip(sides, sizes, strict=True)]
     rows, columns, terms = chosen
     if rows is None or columns is None or terms is None or not around.isdisjoint(loads):
         return {}
-    row, column = Fragment(Axis.ROWS, ROWS), Fragment(Axis.COLUMNS, ROWS)
+    row, column = Fragment(Axis.ROWS, FRAGMENT_ROWS), Fragment(Axis.COLUMNS, FRAGMENT_ROWS)
     term = Fragment(Axis.TERMS, sizes[2])
     found = {rows: row, columns: column, terms: term}
     for load, free in ((first, rows), (second, columns)):

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from spacedsl.codegen.build import BuildError
 from spacedsl.codegen.cases import Case
-from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, on_corner
+from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, corner_program, executed
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin
 from spacedsl.codegen.cuda.prediction import resident_blocks
@@ -181,8 +181,7 @@ def _is_over_limits(grid: object, resources: Mapping[str, Resources]) -> bool:
 def _easy_corners(kernel: KernelFile, candidate: Candidate) -> Iterator[tuple[KernelFile, Program]]:
     """Those that a CPU runs easily, the larger one first."""
     for kept in (WHOLE_TILES, PARTS_OF_TILES):
-        smaller, made = on_corner(kernel, candidate, kept)
-        program = verify(lower_grids(smaller.backbone, made))
+        smaller, program = corner_program(kernel, candidate, kept)
         if executed(program.body) <= EASILY_EXECUTED:
             yield smaller, program
 

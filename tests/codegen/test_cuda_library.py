@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen.cuda.checking import executed
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, on_corner
-from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.cuda.checking import corner_program, executed
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import Grid, Program
-from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from tests.codegen.grids import device, random_candidates, space_of
 from tests.codegen.running import brief_case
@@ -33,8 +31,7 @@ MOST_EXECUTED = 1 << 22
 
 def on_corners(kernel: KernelFile) -> Iterator[tuple[KernelFile, Program]]:
     for candidate in random_candidates(space_of(kernel), 10 * COUNT, seed=11):
-        smaller, made = on_corner(kernel, candidate, PARTS_OF_TILES)
-        program = verify(lower_grids(smaller.backbone, made))
+        smaller, program = corner_program(kernel, candidate, PARTS_OF_TILES)
         if executed(program.body) < MOST_EXECUTED:
             yield smaller, program
 

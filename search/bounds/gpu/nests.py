@@ -16,7 +16,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.backbone import Access, Accumulator, Dimension, Instruction, Value
-from spacedsl.kernels.linalg.fragments import TERM_BYTES
+from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.language.host import HostExpression
@@ -244,7 +244,7 @@ def _nest(
 
 def _tensor_bytes(instruction: Instruction) -> int:
     terms = [d.fragment_size for d in instruction.reduced_dims if d.fragment is not None]
-    return TERM_BYTES // terms[0] if terms else 0
+    return ROW_BYTES // terms[0] if terms else 0
 
 
 def _copy(instance: Instance, load: Instruction) -> Copy:
