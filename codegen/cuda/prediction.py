@@ -18,7 +18,7 @@ from types import MappingProxyType
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import loaded, statements, stored, subexpressions
+from spacedsl.codegen.parts import assigned, loaded, statements, stored, subexpressions
 from spacedsl.codegen.program import (
     Add,
     Apply,
@@ -193,7 +193,7 @@ def resident_blocks(grid: Grid, device: GpuDevice, registers: int) -> int:
 
 def _values(grid: Grid) -> int:
     """Registers for values that live at the same time, at least: those that are assigned more than once."""
-    counts = Counter(s.register for s in statements(grid.body) if isinstance(s, Assign))
+    counts = Counter(register for s in statements(grid.body) for register in assigned(s))
     kept = [r for r, count in counts.items() if count > 1]
     return sum(r.type.lanes * max(1, r.type.dtype.nbytes // 4) for r in kept)
 

@@ -20,6 +20,7 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
@@ -191,31 +192,48 @@ def written(folder: Path, batch: Batch, failed: Failed) -> Path:
     return path
 
 
+def _kernels(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in DIRECT]:
+        known = ", ".join(get_close_matches(unknown[0], DIRECT) or DIRECT)
+        raise argparse.ArgumentTypeError(f"no kernel of the library is called {unknown[0]!r}: {known}")
+    return names
+
+
+def _batch(text: str) -> Batch:
+    kernel, _, seed = text.partition(":")
+    if "," in kernel or not seed.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no KERNEL:SEED, such as matmul:0")
+    return Batch(_kernels(kernel)[0], int(seed), COUNT)
+
+
 def main() -> int:
     asked = argparse.ArgumentParser(prog="make soak-cuda", description="random implementations for GPUs")
     minutes = float(os.environ.get("SOAK_MINUTES", "5"))
-    asked.add_argument("--kernels", help="of the library, with commas between them (all)")
+    asked.add_argument(
+        "--kernels", type=_kernels, default=[*DIRECT], help="of the library, with commas between them (all)"
+    )
     asked.add_argument("--count", type=int, default=300, help="implementations of each that pass (300)")
     asked.add_argument("--seconds", type=float, default=60 * minutes, help="($SOAK_MINUTES, or 300)")
     asked.add_argument("--processes", type=int, default=len(usable_cpus()), help="batches at a time")
     asked.add_argument(
         "--record", type=Path, default=Path("build/soak-cuda/record.jsonl"), help="(%(default)s)"
     )
-    asked.add_argument("--replay", metavar="KERNEL:SEED", help="that batch alone, without a record")
+    asked.add_argument(
+        "--replay", type=_batch, metavar="KERNEL:SEED", help="that batch alone, without a record"
+    )
     options = asked.parse_args()
     if options.replay:
-        kernel, seed = options.replay.split(":")
-        found = examined(Batch(kernel, int(seed), COUNT))
+        found = examined(options.replay)
         print(", ".join(f"{what} {n}" for what, n in found.counts.items()))
         for failed in found.failed:
             print(f"number {failed.number}, {failed.cause}: {failed.message}")
         return bool(found.failed)
     record = Record(options.record)
     record.load()
-    kernels = options.kernels.split(",") if options.kernels else list(DIRECT)
     # What is made before the processes fork is made once.
     compiled()
-    soak = Soak(record, kernels, options.count)
+    soak = Soak(record, options.kernels, options.count)
     # Also where a shell has started it behind itself, which ignores Ctrl-C.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -224,8 +242,8 @@ def main() -> int:
     except KeyboardInterrupt:
         for running in soak.running:
             os.killpg(running.process.pid or 0, signal.SIGKILL)
-    print(record.table(kernels))
-    return any(found.failed for batch, found in record.found.items() if batch.kernel in kernels)
+    print(record.table(options.kernels))
+    return any(found.failed for batch, found in record.found.items() if batch.kernel in options.kernels)
 
 
 if __name__ == "__main__":
