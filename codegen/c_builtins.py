@@ -8,7 +8,7 @@ others by itself. What is done without them stands in the templates.
 from __future__ import annotations
 
 from spacedsl.codegen.program import Type
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 Instruction = tuple[str, str]
 """What the compiler defines where it has it, and a call of its function, with a place for a word."""

@@ -36,7 +36,7 @@ from spacedsl.codegen.program import (
     Type,
     type_of,
 )
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 
 def called_function(expression: Expression) -> tuple[Type, str] | None:

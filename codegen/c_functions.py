@@ -35,8 +35,8 @@ from spacedsl.codegen.c_builtins import (
     stream,
 )
 from spacedsl.codegen.program import Type
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, neutral
-from spacedsl.kernels.linalg.tensors import DType
 
 _TEMPLATES = Path(__file__).parent / "runtime" / "functions.c.in"
 

@@ -49,10 +49,11 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.temporaries import Temporary
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Operand, Value
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op, neutral
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,10 @@ from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_interface import prototype
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE, elements
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 
 Array = NDArray[Any]
 

@@ -45,8 +45,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
+from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, check_accumulator, combined_by
 from spacedsl.codegen.program import Partial, Register, Type
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction
-from spacedsl.kernels.linalg.tensors import DType
 
 Instance = tuple[tuple[Dimension, int], ...]
 """One instance of an instruction: its unrolled indices."""

@@ -38,9 +38,9 @@ from spacedsl.codegen.program import (
     Sub,
     Type,
 )
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
-from spacedsl.kernels.linalg.tensors import DType
 
 _MULTIPLIED = (DType.BF16, DType.F16, DType.F32)
 """By tensor cores."""

@@ -24,8 +24,8 @@ from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.loaded_cases import LoadedCase, load_cases, output_buffers
 from spacedsl.codegen.messages import Message
 from spacedsl.kernels.corner import corner
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import DType
 
 _SCALAR_TYPES: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
     DType.F32: ctypes.c_float,
@@ -44,8 +44,6 @@ class Worker:
         self.flush = flush
         self.harness = harness
         self.harness.harness_time.restype = ctypes.c_int64
-        for dtype in DType:
-            self._differing(dtype).restype = ctypes.c_int64
         self.libraries: dict[int, tuple[ctypes.CDLL, ctypes.c_void_p]] = {}
         self.loaded = 0
         self.enter(kernel, (), {})
@@ -70,7 +68,9 @@ class Worker:
         return (ctypes.c_void_p * len(addresses))(*addresses)
 
     def _differing(self, dtype: DType) -> Any:
-        return getattr(self.harness, f"harness_differing_{dtype.label}")
+        function = getattr(self.harness, f"harness_differing_{dtype.label}")
+        function.restype = ctypes.c_int64
+        return function
 
     # ---- Messages --------------------------------------------------------------------------------------
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spacedsl.diagnostics import Span
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.tensors import Parameter, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, counted
 from spacedsl.kernels.computation import Declarations
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import REDUCERS, Binary, Constant, Expression, Name, Negation
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor, dense_strides
+from spacedsl.kernels.linalg.tensors import Parameter, Tensor, dense_strides
 from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
@@ -27,8 +28,6 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESERVED = REDUCERS
 """Names that mean something else in the language of `compute:`."""
 
-_DTYPES = {d.label: d for d in DType}
-
 
 def declarations(
     document: Document, entry: KernelEntry, sizes: Mapping[str, int]
@@ -38,7 +37,7 @@ def declarations(
     reader.names(entry)
     reader.sizes(entry)
     tensors = {name: reader.tensor(name, tensor) for name, tensor in entry.tensors.items()}
-    parameters = {name: Parameter(name, _DTYPES[dtype]) for name, dtype in entry.params.items()}
+    parameters = {name: Parameter(name, DType.of(dtype)) for name, dtype in entry.params.items()}
     spans = {name: document.key("tensors", name) for name in tensors}
     spans |= {name: document.key("params", name) for name in parameters}
     known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
@@ -46,7 +45,7 @@ def declarations(
         return None, tuple(reader.report.problems)
     extents = {name: reader.index_extent(name, given) for name, given in entry.extents.items()}
     spans |= {name: document.key("extents", name) for name in extents if name not in spans}
-    accumulate = None if entry.accumulate is None else _DTYPES[entry.accumulate]
+    accumulate = None if entry.accumulate is None else DType.of(entry.accumulate)
     others = {*entry.sizes, *entry.tensors, *entry.params}
     stated = {name: n for name, n in extents.items() if n is not None and name not in others}
     return Declarations(sizes, known, parameters, spans, stated, accumulate), tuple(reader.report.problems)
@@ -107,7 +106,7 @@ class _Reader:
         pad = self.pad(name, entry, len(shape))
         if pad is None:
             return None
-        tensor = Tensor(name, _DTYPES[entry.dtype], tuple(shape), strides, entry.output, pad)
+        tensor = Tensor(name, DType.of(entry.dtype), tuple(shape), strides, entry.output, pad)
         if max(tensor.span, tensor.elements) > MOST_ELEMENTS:
             span = self.document.key("tensors", name)
             self.report.error("KF013", f"`{name}` has more than 2**40 elements", span)

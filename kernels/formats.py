@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 Array = NDArray[Any]
 
 NUMPY_TYPE: Mapping[DType, type[Any]] = {
     DType.F32: np.float32, DType.F64: np.float64, DType.I32: np.int32, DType.F16: np.float16,
-    DType.BF16: np.uint16,
+    DType.BF16: np.uint16, DType.BOOL: np.bool_, DType.I8: np.int8, DType.I16: np.int16, DType.I64: np.int64,
+    DType.U8: np.uint8, DType.U16: np.uint16, DType.U32: np.uint32, DType.U64: np.uint64,
 }  # fmt: skip
 """What the elements of a tensor are in an array."""
 

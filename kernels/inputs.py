@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import INTEGER_FUNCTIONS, Binary, Call, Constant, walk
 from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.tensors import Parameter, Tensor
 from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import greatest_magnitude, view
 

@@ -19,10 +19,10 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_o
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations
 from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.linalg.build import build
-from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.kernels.linalg.tiling import (
     Tiling,
     in_panels,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spacedsl.diagnostics import Span
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import (
     FUNCTIONS,
     INTEGER_FUNCTIONS,
@@ -22,7 +23,7 @@ from spacedsl.kernels.expression import (
     walk,
 )
 from spacedsl.kernels.formats import is_held
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Tensor
+from spacedsl.kernels.linalg.tensors import Parameter, Tensor
 
 Mistake = tuple[str, str, Span]
 """Code, message, place."""

@@ -20,6 +20,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from spacedsl.kernels.computation import Computation
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import (
     Assignment,
     Binary,
@@ -34,7 +35,7 @@ from spacedsl.kernels.expression import (
 )
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 
 Array = NDArray[Any]
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from spacedsl.diagnostics import Diagnostic, Span, counted
 from spacedsl.kernels.computation import Computation, Declarations, Padding
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import (
     FUNCTIONS,
     REDUCERS,
@@ -26,7 +27,7 @@ from spacedsl.kernels.expression import (
     affine,
     walk,
 )
-from spacedsl.kernels.linalg.tensors import DType, Tensor, dense_strides
+from spacedsl.kernels.linalg.tensors import Tensor, dense_strides
 from spacedsl.kernels.line_errors import TRIANGULAR_CALLS, triangular
 from spacedsl.kernels.line_types import Known
 from spacedsl.kernels.validation import closest

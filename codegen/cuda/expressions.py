@@ -32,7 +32,7 @@ from spacedsl.codegen.program import (
     Type,
     type_of,
 )
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 _VECTORS = {
     DType.F32: "float",

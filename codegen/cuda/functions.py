@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from spacedsl.codegen.cuda.expressions import cuda_type
 from spacedsl.codegen.program import Type
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 INLINE = "static __device__ __forceinline__"
 
@@ -81,7 +81,7 @@ def _function(kind: Type, name: str) -> str:
     result = given = kind
     if name in _CONVERSIONS:
         direction, other = name.split("_")
-        there = Type(next(d for d in DType if d.label == other), kind.lanes)
+        there = Type(DType.of(other), kind.lanes)
         given, result = (there, kind) if direction == "from" else (kind, there)
     parameters = ", ".join(f"{cuda_type(given)} {p}" for p in ("ab" if is_binary else "a"))
     head = f"{INLINE} {cuda_type(result)} {kind}_{name}({parameters})"

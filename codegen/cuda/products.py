@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from spacedsl.codegen.cuda.functions import INLINE
 from spacedsl.codegen.program import Multiply
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
-from spacedsl.kernels.linalg.tensors import DType
 
 MATRICES = f"""\
 #ifndef CUDA_TWIN

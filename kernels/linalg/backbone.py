@@ -15,8 +15,9 @@ import enum
 import math
 from dataclasses import dataclass, field
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
+from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
 from spacedsl.language.host import Addition, callback, exposed
 
 

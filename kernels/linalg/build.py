@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from spacedsl.kernels.computation import Computation, Padding
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import (
     Affine,
     Assignment,
@@ -48,7 +49,7 @@ from spacedsl.kernels.linalg.locality import relate_nests
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.partial_sums import relate_sums
 from spacedsl.kernels.linalg.temporaries import add_reloads
-from spacedsl.kernels.linalg.tensors import DType, Parameter, Scratch, Tensor
+from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
 from spacedsl.kernels.linalg.unique_names import UniqueNames
 

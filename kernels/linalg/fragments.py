@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Fragment, Instruction, Level, LogicalDim, Value
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import DType
 
 FRAGMENT_ROWS = 8
 """And columns of a result."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 
 class Op(enum.Enum):

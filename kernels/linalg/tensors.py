@@ -1,4 +1,4 @@
-"""What a kernel computes with: element types, arrays and scalar arguments.
+"""What a kernel computes with: arrays and scalar arguments.
 
 In: built from kernel files, and for memory of an implementation's own. Out: frozen records of what lies
 where; strides count elements, `nbytes` bytes. What is done with the elements is for `operations.py`.
@@ -6,37 +6,14 @@ where; strides count elements, `nbytes` bytes. What is done with the elements is
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spacedsl.kernels.dtypes import DType
 
-class DType(enum.Enum):
-    """Element types: name, bytes, C type. Those of 16 bits are kept in memory, and computed with as f32."""
-
-    F32 = ("f32", 4, "float")
-    F64 = ("f64", 8, "double")
-    I32 = ("i32", 4, "int32_t")
-    BF16 = ("bf16", 2, "uint16_t")
-    F16 = ("f16", 2, "uint16_t")
-
-    @property
-    def label(self) -> str:
-        return self.value[0]
-
-    @property
-    def nbytes(self) -> int:
-        return self.value[1]
-
-    @property
-    def c_name(self) -> str:
-        """Of the formats of 16 bits, C sees the bits."""
-        return self.value[2]
-
-    @property
-    def has_arithmetic(self) -> bool:
-        return self.nbytes > 2
+ELEMENT_TYPES = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
+"""Of linear algebra."""
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:

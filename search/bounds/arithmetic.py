@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import (
     Accumulator,
     Instruction,
@@ -21,7 +22,6 @@ from spacedsl.kernels.linalg.backbone import (
     Value,
 )
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.search.bounds.certain import Alternatives, Operation, extent_of, varying_indices
 
 Unit = Literal["multiply", "add", "any", "divide", "root", "extreme"]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.device import CpuDevice, MemoryLevel, Mixture
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Instruction, Value
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.linalg.tensors import ELEMENT_TYPES
 from spacedsl.search.bounds.arithmetic import UNITS, Unit
 
 Use = Unit | Literal["load", "store"]
@@ -46,7 +47,7 @@ class Rates:
     @classmethod
     def of(cls, device: CpuDevice) -> Rates:
         tables: dict[tuple[Use, DType], Mapping[int, float]] = {}
-        for dtype in DType:
+        for dtype in ELEMENT_TYPES:
             for unit in UNITS:
                 tables[unit, dtype] = _unit_table(device, dtype, unit)
             tables["load", dtype] = _access_table(device, dtype, "load")

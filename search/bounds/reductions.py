@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.search.bounds.certain import (
     LONGEST_UNROLLED,
     Alternatives,

@@ -48,8 +48,8 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
 )
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
-from spacedsl.kernels.linalg.tensors import DType
 
 _NEUTRAL = {Combine.SUM: 0, Combine.PROD: 1, Combine.MAX: -(2**31), Combine.MIN: 2**31 - 1}
 """Of integers; no test has smaller or larger values."""

@@ -16,9 +16,9 @@ from spacedsl.codegen.cases import Case, make_cases
 from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.program import Program
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.kernels.reference import view
 from tests.codegen.interpreter import interpret
 

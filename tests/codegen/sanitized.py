@@ -22,9 +22,10 @@ from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.cases import Case
 from spacedsl.codegen.cuda.twin import WATCHED
 from spacedsl.codegen.differences import first_difference
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.reference import view
 
 TWIN_STACK = ("-DTWIN_STACK_BYTES=(256<<10)",)
@@ -90,7 +91,6 @@ def complaints(library: Path, calls: Sequence[tuple[str, KernelFile, Case]], ord
     return f"status {ran.returncode}: {ran.stdout[-500:]}{ran.stderr[-4000:]}"
 
 
-_DTYPES = {dtype.label: dtype for dtype in DType}
 _SCALARS: dict[str, Callable[[float], Any]] = {
     "f32": ctypes.c_float, "f64": ctypes.c_double, "i32": lambda value: ctypes.c_int32(int(value)),
 }  # fmt: skip
@@ -114,7 +114,7 @@ def main() -> None:
             getattr(loaded, call["function"])(*pointers, *values)
             for name, dtype, is_output, shape, strides in call["tensors"]:
                 if is_output:
-                    tensor = Tensor(name, _DTYPES[dtype], tuple(shape), tuple(strides), is_output=True)
+                    tensor = Tensor(name, DType.of(dtype), tuple(shape), tuple(strides), is_output=True)
                     wrong = first_difference(
                         numbers(tensor.dtype, view(tensor, buffers[name])),
                         numbers(tensor.dtype, view(tensor, arrays[f"{number}/{name}/expected"])),

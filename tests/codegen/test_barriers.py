@@ -20,7 +20,8 @@ from spacedsl.codegen.program import (
     Type,
     Where,
 )
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.linalg.tensors import Tensor
 
 F32 = Type(DType.F32)
 TILE = Tensor("tile", DType.F32, (64,), (1,), is_output=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spacedsl.codegen.build import build_library
 from spacedsl.codegen.c_functions import functions, vector_type
 from spacedsl.codegen.program import Type
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 Array = NDArray[Any]
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from spacedsl.codegen.build import build_library, find_compiler
 from spacedsl.codegen.c_functions import arithmetic_type, functions, vector_type
 from spacedsl.codegen.program import Type
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.linalg.operations import Combine
-from spacedsl.kernels.linalg.tensors import DType
 
 Array = NDArray[Any]
 

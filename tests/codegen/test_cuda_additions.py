@@ -40,8 +40,9 @@ from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.linalg.unique_names import UniqueNames
 from spacedsl.search.bounds.domains import linalg_kernel
 from tests.codegen.grids import compiled, on_tensor_cores, orders, random_from, space_of, twins

@@ -39,9 +39,10 @@ from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Axis
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 from tests.codegen.golden import FOLDER, read
 from tests.codegen.grids import compiled, device, on_tensor_cores, random_from, twin
 from tests.codegen.kernels import parse

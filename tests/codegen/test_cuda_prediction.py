@@ -20,7 +20,8 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.kernels.device import DEVICES, load_gpu
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.linalg.tensors import Tensor
 
 H100 = load_gpu(DEVICES / "h100.yaml")
 F32 = Type(DType.F32)

@@ -21,7 +21,7 @@ from spacedsl.codegen.program import (
     Type,
     Where,
 )
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.dtypes import DType
 
 F32 = Type(DType.F32)
 X, Y, Z = (Register(name, F32) for name in "xyz")

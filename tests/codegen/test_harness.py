@@ -11,8 +11,8 @@ import pytest
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.harness import harness_library
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements, numbers
-from spacedsl.kernels.linalg.tensors import DType
 from tests.codegen.kernels import matmul
 
 

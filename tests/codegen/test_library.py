@@ -13,9 +13,9 @@ from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
 from spacedsl.codegen.native import build_function
 from spacedsl.codegen.verify import verify
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.kernels.reference import view
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.running import compiled_difference

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from spacedsl.codegen.c_interface import prototype
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.diagnostics import Source
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import check_kernel
-from spacedsl.kernels.linalg.tensors import DType
 
 # Row i of x lies 8 elements after row i - 1: there are gaps.
 TEXT = """

@@ -37,8 +37,9 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.verify import verify
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.kernels.linalg.tensors import DType
+from spacedsl.kernels.linalg.tensors import ELEMENT_TYPES
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import lowered
@@ -271,7 +272,7 @@ def test_nothing_is_touched_between_guard_pages() -> None:
 @pytest.mark.parametrize("is_masked", [True, False], ids=["masked", "element by element"])
 @pytest.mark.parametrize(
     "kind",
-    [Type(dtype, lanes) for dtype in DType for lanes in (2, 4, 8, 16) if dtype.nbytes * lanes <= 64],
+    [Type(dtype, lanes) for dtype in ELEMENT_TYPES for lanes in (2, 4, 8, 16) if dtype.nbytes * lanes <= 64],
     ids=str,
 )
 def test_partial_vectors_end_in_front_of_memory_that_is_not_there(

@@ -11,8 +11,8 @@ import pytest
 
 from spacedsl.codegen.cuda.batches import driver, measuring
 from spacedsl.codegen.cuda.batches.writing import PROBES
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
-from spacedsl.kernels.linalg.tensors import DType
 from tests.codegen.fake_gpu import build_image
 
 CASE = {"tolerances": {"C": 0.25}}

@@ -36,8 +36,9 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 from tests.codegen.kernels import axpy, matmul
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script

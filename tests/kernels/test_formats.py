@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import PRECISION, elements, numbers
-from spacedsl.kernels.linalg.tensors import DType
 
 HALVES = (DType.BF16, DType.F16)
 FINITE = {dtype: np.arange(0x7F80 if dtype is DType.BF16 else 0x7C00, dtype=np.uint16) for dtype in HALVES}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import (
     LINALG_SPACE,
     SizeOverrideError,
@@ -18,7 +19,6 @@ from spacedsl.kernels.kernel_file import (
     duration_s,
     load_kernel,
 )
-from spacedsl.kernels.linalg.tensors import DType
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
 
 COMPUTE = "C[i, j] = sum[p](A[i, p] * B[p, j])"

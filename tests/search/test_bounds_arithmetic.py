@@ -12,8 +12,8 @@ import pytest
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.c_functions import functions, vector_type
 from spacedsl.codegen.program import Type
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.kernels.linalg.tensors import DType
 from spacedsl.search.bounds.arithmetic import UNITS, operations
 from spacedsl.search.bounds.certain import footprints
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Access, Instruction, LogicalDim, Value
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import DType, Tensor
+from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
     distinct_elements,
