@@ -16,7 +16,7 @@ from spacedsl.codegen.instructions import Instructions
 from spacedsl.codegen.nest import Fused, Node
 from spacedsl.codegen.program import Statement
 from spacedsl.kernels.linalg.backbone import Instruction
-from spacedsl.kernels.linalg.unique_names import UniqueNames
+from spacedsl.kernels.unique_names import UniqueNames
 
 
 class Expansion(ABC):

@@ -26,7 +26,7 @@ from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.temporaries import Temporary, temporaries
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.kernels.linalg.tensors import Scratch, Tensor
-from spacedsl.kernels.linalg.unique_names import UniqueNames
+from spacedsl.kernels.unique_names import UniqueNames
 
 
 def lower(kernel: Kernel, implementation: Implementation) -> Program:

@@ -11,21 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from spacedsl.diagnostics import Source
-from spacedsl.kernels.kernel_file import KernelFile, check_kernel
+from spacedsl.diagnostics import DiagnosticError, Source
+from spacedsl.kernels.kernel_file import KernelFile, check_kernel, no_space_yet
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from spacedsl.kernels.plain import backbone as plain
 from spacedsl.kernels.plain.kernel_file import PlainFile, check_plain
 
 AnyKernel = KernelFile | PlainFile
+"""What has a space."""
+
+AnyFile = AnyKernel | PipelineFile
 
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
     """A kind of kernels."""
 
-    check: Callable[[Document, Path, Mapping[str, int]], AnyKernel]
+    check: Callable[[Document, Path, Mapping[str, int]], AnyFile]
     """A kernel file that has been parsed, its path, and sizes; raises as `load_any`."""
     classes: tuple[type, ...]
     """Of the kernel, first, and of its objects, as far as they are the same for all kernel files."""
@@ -40,13 +44,14 @@ BACKBONES: Mapping[str, Backbone] = MappingProxyType(
                 *(c for c in vars(linalg).values() if isinstance(c, type) and c is not linalg.Kernel),
             ),
         ),
+        "pipeline": Backbone(check_pipeline, ()),
         "plain": Backbone(check_plain, (plain.PlainKernel, plain.PlainObject)),
     }
 )
 """By the name that `backbone:` gives."""
 
 
-def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
+def load_file(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyFile:
     """Reads and checks a kernel file of any backbone; `sizes` replace sizes or integer parameters.
 
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
@@ -57,3 +62,11 @@ def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> Any
     # Of a file that names none of them, the first one says what is wrong.
     backbone = BACKBONES.get(name, BACKBONES["linalg"]) if isinstance(name, str) else BACKBONES["linalg"]
     return backbone.check(document, path, sizes)
+
+
+def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
+    """The same for what has a space; raises `DiagnosticError` for a pipeline as well."""
+    kernel = load_file(path, sizes)
+    if isinstance(kernel, PipelineFile):
+        raise DiagnosticError([no_space_yet(parse_document(Source.read(path), "KF"))])
+    return kernel

@@ -6,24 +6,16 @@ sizes that are not positive or not known, tensors that are too large, strides th
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, counted
+from spacedsl.diagnostics import Diagnostic, counted
 from spacedsl.kernels.computation import Declarations
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.expression import REDUCERS, Binary, Constant, Expression, Name, Negation
+from spacedsl.kernels.expression import REDUCERS
 from spacedsl.kernels.linalg.tensors import Parameter, Tensor, dense_strides
-from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
-from spacedsl.kernels.validation import closest
-from spacedsl.language.report import Report
-
-MOST_ELEMENTS = 2**40
-"""Of a tensor, the gaps of strides included; and of a size."""
-
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+from spacedsl.kernels.sizes import MOST_ELEMENTS, SizeReader
 
 RESERVED = REDUCERS
 """Names that mean something else in the language of `compute:`."""
@@ -33,9 +25,15 @@ def declarations(
     document: Document, entry: KernelEntry, sizes: Mapping[str, int]
 ) -> tuple[Declarations | None, tuple[Diagnostic, ...]]:
     """The declarations; None where a tensor's shape could not be found out."""
-    reader = _Reader(document, sizes)
-    reader.names(entry)
-    reader.sizes(entry)
+    reader = _Reader(document, sizes, RESERVED)
+    groups: Mapping[str, Iterable[str]] = {
+        "sizes": entry.sizes,
+        "tensors": entry.tensors,
+        "params": entry.params,
+        "extents": entry.extents,
+    }
+    reader.names(entry.kernel, groups)
+    reader.sizes(entry.sizes)
     tensors = {name: reader.tensor(name, tensor) for name, tensor in entry.tensors.items()}
     parameters = {name: Parameter(name, DType.of(dtype)) for name, dtype in entry.params.items()}
     spans = {name: document.key("tensors", name) for name in tensors}
@@ -51,46 +49,8 @@ def declarations(
     return Declarations(sizes, known, parameters, spans, stated, accumulate), tuple(reader.report.problems)
 
 
-class _Reader:
-    def __init__(self, document: Document, sizes: Mapping[str, int]) -> None:
-        self.document = document
-        self.known_sizes = sizes
-        self.report = Report()
-
-    def names(self, entry: KernelEntry) -> None:
-        """Every name is an identifier, and means one thing."""
-        self.identifier(entry.kernel, self.document.value("kernel"))
-        seen: dict[str, Span] = {}
-        for key, names in (
-            ("sizes", entry.sizes),
-            ("tensors", entry.tensors),
-            ("params", entry.params),
-            ("extents", entry.extents),
-        ):
-            for name in names:
-                span = self.document.key(key, name)
-                self.identifier(name, span)
-                if name in seen:
-                    related = (seen[name], "declared here first")
-                    self.report.error("KF011", f"`{name}` is declared twice", span, None, related)
-                seen.setdefault(name, span)
-
-    def identifier(self, name: str, span: Span) -> None:
-        if not _IDENTIFIER.fullmatch(name):
-            hint = "letters, digits and `_`, beginning with a letter"
-            self.report.error("KF010", f"{name!r} cannot be a name", span, hint)
-        elif name in RESERVED:
-            self.report.error("KF010", f"`{name}` is a reserved word", span, "choose another name")
-
-    def sizes(self, entry: KernelEntry) -> None:
-        for name, size in entry.sizes.items():
-            if self.known_sizes[name] != size:
-                continue
-            span = self.document.value("sizes", name)
-            if size < 1:
-                self.report.error("KF012", f"size `{name}` must be at least 1, not {size}", span)
-            elif size > MOST_ELEMENTS:
-                self.report.error("KF013", f"size `{name}` is larger than 2**40", span)
+class _Reader(SizeReader):
+    """Of tensors."""
 
     def tensor(self, name: str, entry: TensorEntry) -> Tensor | None:
         """The tensor, with sizes below 1, which have been reported, as they are: the rest is checked too."""
@@ -118,15 +78,6 @@ class _Reader:
         if extent is not None and extent > MOST_ELEMENTS:
             span = self.document.value("extents", name)
             self.report.error("KF013", f"the extent of `{name}` is larger than 2**40", span)
-            return None
-        return extent
-
-    def positive(self, given: int | str, *place: str | int) -> int | None:
-        """An extent; None with an error reported. A size below 1, which has been reported, is as it is."""
-        extent = self.extent(given, *place)
-        if extent is not None and extent < 1 and given not in self.known_sizes:
-            message = f"an extent must be at least 1, not {extent}"
-            self.report.error("KF012", message, self.document.value(*place))
             return None
         return extent
 
@@ -186,37 +137,3 @@ class _Reader:
                 return None
             found.append(zeros)
         return tuple(found) if any(found) else ()
-
-    def extent(self, entry: int | str, *place: str | int) -> int | None:
-        """A number, a size, or arithmetic with them; None with an error reported."""
-        if isinstance(entry, int):
-            return entry
-        try:
-            node = parse_size(self.document.text(*place))
-        except DiagnosticError as error:
-            self.report.problems += error.diagnostics
-            return None
-        return self.evaluate(node)
-
-    def evaluate(self, node: Expression) -> int | None:
-        match node:
-            case Constant(value=int(value)):
-                return value
-            case Name(name=name, span=span):
-                if name not in self.known_sizes:
-                    hint = closest(name, self.known_sizes) or "sizes are declared under `sizes:`"
-                    self.report.error("KF014", f"unknown size `{name}`", span, hint)
-                return self.known_sizes.get(name)
-            case Negation(operand=operand):
-                negated = self.evaluate(operand)
-                return None if negated is None else -negated
-            case Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
-                a, b = self.evaluate(left), self.evaluate(right)
-                if a is None or b is None:
-                    return None
-                return a + b if operator == "+" else a - b if operator == "-" else a * b
-            case _:
-                self.report.error(
-                    "KF015", "a size is made of whole numbers, size names, `+`, `-` and `*`", node.span
-                )
-                return None

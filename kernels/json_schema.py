@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.schema import KernelEntry, PlainEntry
+from spacedsl.kernels.schema import KernelEntry, PipelineEntry, PlainEntry
 
 FileKind = Literal["kernel", "device"]
 
@@ -30,7 +30,9 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def json_schema(kind: FileKind) -> str:
     """The JSON Schema of a kind of file."""
     models: Mapping[FileKind, TypeAdapter[Any]] = {
-        "kernel": TypeAdapter(Annotated[KernelEntry | PlainEntry, Field(discriminator="backbone")]),
+        "kernel": TypeAdapter(
+            Annotated[KernelEntry | PipelineEntry | PlainEntry, Field(discriminator="backbone")]
+        ),
         "device": TypeAdapter(Annotated[CpuDevice | GpuDevice, Field(discriminator="kind")]),
     }
     return json.dumps({"$schema": _DRAFT, **models[kind].json_schema()}, indent=2) + "\n"

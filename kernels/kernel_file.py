@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations
-from spacedsl.kernels.declarations import MOST_ELEMENTS, declarations
+from spacedsl.kernels.declarations import declarations
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
 from spacedsl.kernels.linalg.backbone import Kernel
@@ -35,6 +35,7 @@ from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry, Precision
+from spacedsl.kernels.sizes import MOST_ELEMENTS, overridden
 from spacedsl.kernels.validation import closest, read_model
 
 _SPACES = Path(__file__).resolve().parent / "spaces"
@@ -49,10 +50,6 @@ MOST_LEVELS = 6
 
 MOST_SIZES = 256
 """Of one level: what an integer choice can hold."""
-
-
-class SizeOverrideError(ValueError):
-    """A size from the command line that the file does not have, or that is out of range."""
 
 
 Kind = Literal["cpu", "gpu"]
@@ -132,7 +129,9 @@ def check_kernel(
     entry, shape_report = read_model(KernelEntry, document, "KF")
     if entry is None:
         raise DiagnosticError(in_order(shape_report))
-    return _Loader(document, entry, list(shape_report), kind).load(path, _override(entry, sizes))
+    return _Loader(document, entry, list(shape_report), kind).load(
+        path, overridden(entry.kernel, entry.sizes, sizes)
+    )
 
 
 class Written(Protocol):
@@ -156,23 +155,13 @@ def _check_backbone(document: Document) -> None:
     if isinstance(name, str) and name != "linalg":
         span = document.value("backbone")
         if name == "pipeline":
-            raise DiagnosticError([Diagnostic("KF008", "not supported yet: the backbone `pipeline`", span)])
+            raise DiagnosticError([no_space_yet(document)])
         if name == "plain":
             message = "there is no code to generate for the backbone `plain`, and nothing to measure"
             commands = "`spacedsl solve` finds solutions, `spacedsl explain` says why there are none"
             raise DiagnosticError([Diagnostic("KF045", message, span, commands)])
-        hint = closest(name, ["linalg", "plain"])
+        hint = closest(name, ["linalg", "pipeline", "plain"])
         raise DiagnosticError([Diagnostic("KF007", f"unknown backbone `{name}`", span, hint)])
-
-
-def _override(entry: KernelEntry, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    for name, size in sizes.items():
-        if name not in entry.sizes:
-            hint = closest(name, entry.sizes)
-            raise SizeOverrideError(f"`{entry.kernel}` has no size `{name}`" + (f"; {hint}" if hint else ""))
-        if not 1 <= size <= MOST_ELEMENTS:
-            raise SizeOverrideError(f"size `{name}` must lie between 1 and 2**40; {size} does not")
-    return {**entry.sizes, **sizes}
 
 
 class _Loader:
@@ -330,6 +319,12 @@ class _Loader:
                     hint = closest(name, known)
                     self.error("KF040", f"this kernel has no statement `{name}`", *place, hint=hint)
         return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in self.entry.decisions)
+
+
+def no_space_yet(document: Document) -> Diagnostic:
+    """What is said of a pipeline where its space would be needed."""
+    message = "not supported yet: to explore a pipeline"
+    return Diagnostic("KF008", message, document.value("backbone"), "`spacedsl check` reads it")
 
 
 def not_a_space(path: Path) -> str | None:

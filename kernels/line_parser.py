@@ -56,13 +56,14 @@ def _parse(text: PlacedText, start: str) -> Assignment | Expression:
         tree = _parser().parse(text.text, start=start)
     except UnexpectedInput as error:
         raise DiagnosticError([syntax_error(error, text)]) from None
-    if _depth(tree) > DEEPEST:
+    if depth(tree) > DEEPEST:
         message = f"more than {DEEPEST} operations inside each other are not supported"
         raise DiagnosticError([Diagnostic("KF008", message, text.span(0, len(text.text)))])
     return cast("Assignment | Expression", _Builder(text).transform(tree))
 
 
-def _depth(tree: Tree[Token]) -> int:
+def depth(tree: Tree[Token]) -> int:
+    """Nodes inside each other."""
     deepest, pending = 0, [(tree, 1)]
     while pending:
         top, depth = pending.pop()

@@ -24,6 +24,7 @@ from pydantic import (
 ComputedName = Literal["f32", "f64", "i32"]
 """Types that there is arithmetic for."""
 DTypeName = Literal["f32", "f64", "i32", "bf16", "f16"]
+PipelineTypeName = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool"]
 Extent = Annotated[
     StrictInt | StrictStr, Field(description="a number, the name of a size, or arithmetic with them")
 ]
@@ -104,6 +105,45 @@ class KernelEntry(_Entry):
     decisions: list[DecisionEntry] = []
     """Decisions that have been made already."""
     search: SearchEntry = SearchEntry()
+
+
+class InputEntry(_Entry):
+    """An array that a pipeline reads."""
+
+    dtype: PipelineTypeName
+    """Element type."""
+    rank: StrictInt | None = Field(default=None, ge=0)
+    """How many dimensions it has; not needed where `extents` are given."""
+    extents: list[Extent] | None = None
+    """Of each dimension, from 0 on, the innermost first; what is read says it when absent."""
+    values: list[StrictInt] | None = Field(default=None, min_length=2, max_length=2)
+    """The least and the greatest element, where positions depend on it."""
+
+
+class ScalarEntry(_Entry):
+    """A scalar argument of a pipeline."""
+
+    dtype: PipelineTypeName
+    value: StrictInt | StrictFloat
+    """What is explored and checked with."""
+
+
+class PipelineEntry(_Entry):
+    """A pipeline: stages over integer variables."""
+
+    kernel: StrictStr
+    """Its name: a C identifier."""
+    backbone: Literal["pipeline"]
+    sizes: dict[str, StrictInt] = {}
+    """Named numbers."""
+    params: dict[str, ScalarEntry] = {}
+    """Scalar arguments."""
+    inputs: dict[str, InputEntry] = {}
+    """Array arguments."""
+    stages: StrictStr
+    """Definitions `f(x, y) = expression` and updates of them, in order."""
+    outputs: dict[str, dict[str, Extent]] = Field(min_length=1)
+    """Stages that are results, and which part: for each variable how many points from 0 on, or `low:high`."""
 
 
 class ObjectEntry(BaseModel):

@@ -17,8 +17,9 @@ from spacedsl import api, record
 from spacedsl.codegen.build import BuildError, build_library
 from spacedsl.codegen.names import entry_name
 from spacedsl.diagnostics import DiagnosticError
-from spacedsl.kernels.kernel_file import KernelFile, SizeOverrideError, load_kernel
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.sizes import SizeOverrideError
 
 _SEED = "seed-"
 """Begins the name of the folder in which an exploration keeps its run."""

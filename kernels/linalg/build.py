@@ -51,7 +51,7 @@ from spacedsl.kernels.linalg.partial_sums import relate_sums
 from spacedsl.kernels.linalg.temporaries import add_reloads
 from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
-from spacedsl.kernels.linalg.unique_names import UniqueNames
+from spacedsl.kernels.unique_names import UniqueNames
 
 Made = Number | ParameterValue | Instruction
 """What an expression became."""

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, in_order
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.kernel_file import SizeOverrideError, not_a_space
+from spacedsl.kernels.kernel_file import not_a_space
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.plain.backbone import (
     KERNEL_ATTRIBUTES,
@@ -29,6 +29,7 @@ from spacedsl.kernels.plain.backbone import (
     kind_class,
 )
 from spacedsl.kernels.schema import ObjectEntry, PlainEntry
+from spacedsl.kernels.sizes import SizeOverrideError
 from spacedsl.kernels.validation import closest, read_model
 
 Place = tuple[str | int, ...]

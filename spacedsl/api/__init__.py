@@ -42,7 +42,8 @@ from spacedsl.codegen.characterize import (
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import TooLargeError
 from spacedsl.kernels.device import load_any_device, load_device
-from spacedsl.kernels.kernel_file import SizeOverrideError, load_kernel
+from spacedsl.kernels.kernel_file import load_kernel
+from spacedsl.kernels.sizes import SizeOverrideError
 from spacedsl.language import load_space
 from spacedsl.search.results import Stop
 from spacedsl.search.store import DamagedError, StoreError

@@ -43,7 +43,7 @@ from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.linalg.tensors import Tensor
-from spacedsl.kernels.linalg.unique_names import UniqueNames
+from spacedsl.kernels.unique_names import UniqueNames
 from spacedsl.search.bounds.domains import linalg_kernel
 from tests.codegen.grids import compiled, on_tensor_cores, orders, random_from, space_of, twins
 from tests.codegen.running import brief_case, integer_case, run_difference

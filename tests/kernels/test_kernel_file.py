@@ -14,11 +14,11 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import (
     LINALG_SPACE,
-    SizeOverrideError,
     check_kernel,
     duration_s,
     load_kernel,
 )
+from spacedsl.kernels.sizes import SizeOverrideError
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
 
 COMPUTE = "C[i, j] = sum[p](A[i, p] * B[p, j])"

@@ -1,0 +1,120 @@
+"""Positions as sums: of numbers times what cannot be taken apart.
+
+In: an expression of i32. Out: a `Linear` form, equal to it for all values of its variables, in which each
+atom stands once: a variable, a quotient, a remainder, a minimum or maximum of forms, or any other expression.
+What values they have is for `intervals.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.algorithm import Binary, Constant, Expression, Unary, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """Rounded to minus infinity; the divisor is at least 2."""
+
+    dividend: Linear
+    divisor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """From 0 to below the divisor, which is at least 2."""
+
+    dividend: Linear
+    divisor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    operator: Literal["min", "max"]
+    left: Linear
+    right: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    expression: Expression
+
+
+Atom = Variable | Quotient | Remainder | Extreme | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """The constant plus each atom times its number, none of which is 0."""
+
+    constant: int
+    terms: tuple[tuple[Atom, int], ...] = ()
+
+    def __add__(self, other: Linear) -> Linear:
+        return _form(self.constant + other.constant, (*self.terms, *other.terms))
+
+    def __mul__(self, number: int) -> Linear:
+        return _form(self.constant * number, ((atom, n * number) for atom, n in self.terms))
+
+
+def linear(node: Expression) -> Linear:
+    match node:
+        case Constant(value=int(value)):
+            return Linear(value)
+        case Variable():
+            return _of(node)
+        case Unary("-", operand):
+            return linear(operand) * -1
+        case Binary("+", left, right):
+            return linear(left) + linear(right)
+        case Binary("-", left, right):
+            return linear(left) + linear(right) * -1
+        case Binary("*", left, right):
+            a, b = linear(left), linear(right)
+            if not b.terms:
+                return a * b.constant
+            return b * a.constant if not a.terms else _of(Opaque(node))
+        case Binary("/", left, Constant(value=int(divisor))) if divisor > 0:
+            return _quotient(linear(left), divisor)
+        case Binary("%", left, Constant(value=int(divisor))) if divisor > 0:
+            return _remainder(linear(left), divisor)
+        case Binary("min" | "max" as operator, left, right) if node.dtype is DType.I32:
+            a, b = linear(left), linear(right)
+            if not (a.terms or b.terms):
+                return Linear((min if operator == "min" else max)(a.constant, b.constant))
+            return _of(Extreme(operator, a, b))
+        case _:
+            return _of(Opaque(node))
+
+
+def _quotient(dividend: Linear, divisor: int) -> Linear:
+    """Multiples of the divisor come out of it."""
+    if divisor == 1:
+        return dividend
+    whole = _form(
+        dividend.constant // divisor, ((a, n // divisor) for a, n in dividend.terms if n % divisor == 0)
+    )
+    rest = _form(dividend.constant % divisor, ((a, n) for a, n in dividend.terms if n % divisor))
+    return whole if not rest.terms else whole + _of(Quotient(rest, divisor))
+
+
+def _remainder(dividend: Linear, divisor: int) -> Linear:
+    """Multiples of the divisor do not count."""
+    if divisor == 1:
+        return Linear(0)
+    rest = _form(dividend.constant % divisor, ((a, n) for a, n in dividend.terms if n % divisor))
+    return rest if not rest.terms else _of(Remainder(rest, divisor))
+
+
+def _of(atom: Atom) -> Linear:
+    return Linear(0, ((atom, 1),))
+
+
+def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
+    numbers: dict[Atom, int] = {}
+    for atom, number in terms:
+        numbers[atom] = numbers.get(atom, 0) + number
+    return Linear(constant, tuple((atom, n) for atom, n in numbers.items() if n))

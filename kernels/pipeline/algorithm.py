@@ -1,0 +1,269 @@
+"""An algorithm: stages over integer variables, and how each is computed from others and from inputs.
+
+In: made by `resolution.py` from the text of a kernel file, or by `builder.py` in Python; `typing.py` gives
+expressions their types. Out: frozen records, in which every conversion is explicit, every name is bound and
+stages stand in an order in which each reads only earlier ones and, in its updates, itself. When and where a
+stage is computed is for others to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from spacedsl.kernels.dtypes import DType
+
+Operator = Literal["+", "-", "*", "/", "%", "min", "max", "&", "|", "^", "<<", ">>", "&&", "||"]
+Comparator = Literal["==", "!=", "<", "<=", ">", ">="]
+Function = Literal[
+    "exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "floor",
+    "ceil", "round", "trunc", "abs", "pow", "atan2",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: int | float | bool
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """What nobody may read before an update has written it."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Of a stage, or of a range of an update; an i32."""
+
+    name: str
+
+    @property
+    def dtype(self) -> DType:
+        return DType.I32
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """The value of a parameter."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A value of a stage or of an input at a point."""
+
+    source: str
+    point: tuple[Expression, ...]
+    dtype: DType
+    element: int = 0
+    """Which of the values of a stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    operator: Literal["-", "!", "~"]
+    operand: Expression
+
+    @property
+    def dtype(self) -> DType:
+        return self.operand.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Of two operands of one type. `/` and `%` of integers round to minus infinity, and give 0 for 0."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+
+    @property
+    def dtype(self) -> DType:
+        return self.left.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Of two operands of one type."""
+
+    operator: Comparator
+    left: Expression
+    right: Expression
+
+    @property
+    def dtype(self) -> DType:
+        return DType.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Of two values of one type; which of them is read makes no difference but to the result."""
+
+    condition: Expression
+    yes: Expression
+    no: Expression
+
+    @property
+    def dtype(self) -> DType:
+        return self.yes.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Integers wrap around; a float loses what is behind its point."""
+
+    dtype: DType
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of floats; `abs` also of signed integers, where it is unsigned."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+    dtype: DType
+
+
+Expression = (
+    Constant | Undefined | Variable | Scalar | Read | Unary | Binary | Compare | Select | Cast | Apply
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A variable of an update and its values: from `low` up to `high`, which is not part of it."""
+
+    name: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """At each point of its ranges that meets the condition, in order, the first range the innermost loop."""
+
+    point: tuple[Expression, ...]
+    """Where it writes. A variable of the stage that stands alone at its own position takes all its values."""
+    values: tuple[Expression, ...]
+    ranges: tuple[Range, ...] = ()
+    condition: Expression | None = None
+
+    def variables(self, stage: Stage) -> tuple[str, ...]:
+        """Those of the stage that it is done for each value of."""
+        return tuple(v for v, at in zip(stage.variables, self.point, strict=True) if at == Variable(v))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Values for all points, each of as many elements as `values` has."""
+
+    name: str
+    variables: tuple[str, ...]
+    """The first one is the innermost: neighbours along it lie beside each other."""
+    values: tuple[Expression, ...]
+    updates: tuple[Update, ...] = ()
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return tuple(v.dtype for v in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An array from outside, the innermost dimension first."""
+
+    name: str
+    dtype: DType
+    rank: int
+    extents: tuple[int, ...] = ()
+    """From 0 on, where they are declared; else what is read says it."""
+    values: tuple[int, int] | None = None
+    """The least and the greatest element, where that is declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A scalar from outside, and the value that is explored with."""
+
+    name: str
+    dtype: DType
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Along one dimension, `size` points from `low` on."""
+
+    low: int
+    size: int
+
+    @property
+    def high(self) -> int:
+        """The last point."""
+        return self.low + self.size - 1
+
+
+Box = tuple[Extent, ...]
+"""One for each dimension, the innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    name: str
+    inputs: tuple[Input, ...]
+    parameters: tuple[Parameter, ...]
+    stages: tuple[Stage, ...]
+    outputs: Mapping[str, Box]
+    """Stages, and what is wanted of each."""
+
+    def stage(self, name: str) -> Stage:
+        return next(s for s in self.stages if s.name == name)
+
+
+def operands(node: Expression) -> tuple[Expression, ...]:
+    """The expressions right below it."""
+    match node:
+        case Read(point=point):
+            return point
+        case Unary(operand=operand) | Cast(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right) | Compare(left=left, right=right):
+            return (left, right)
+        case Select(condition, yes, no):
+            return (condition, yes, no)
+        case Apply(arguments=arguments):
+            return arguments
+        case Constant() | Undefined() | Variable() | Scalar():
+            return ()
+
+
+def walk(node: Expression) -> Iterator[Expression]:
+    """The expression and all below it, in the order of the text."""
+    pending = [node]
+    while pending:
+        top = pending.pop()
+        yield top
+        pending.extend(reversed(operands(top)))
+
+
+def expressions(definition: Stage | Update) -> tuple[Expression, ...]:
+    """All that stands in a definition by itself: without the updates of a stage."""
+    if isinstance(definition, Stage):
+        return definition.values
+    condition = () if definition.condition is None else (definition.condition,)
+    return (*definition.point, *definition.values, *condition)
+
+
+def reads(definition: Stage | Update) -> Iterator[Read]:
+    """All reads of a definition, also those in the points of others."""
+    for expression in expressions(definition):
+        for node in walk(expression):
+            if isinstance(node, Read):
+                yield node

@@ -1,0 +1,121 @@
+"""The functions of the language that are short for other expressions.
+
+In: operands as `typing.py` takes them. Out: expressions. Both ways to write an algorithm call these, so that
+the same words mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
+from typing import cast
+
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.algorithm import Compare, Expression, Select
+from spacedsl.kernels.pipeline.typing import (
+    Operand,
+    TypeMismatchError,
+    binary,
+    cast_to,
+    matched,
+    select,
+    truth,
+    typed,
+)
+
+
+def clamp(value: Operand, low: Operand, high: Operand) -> Operand:
+    """Held between two others, in the type of the value."""
+    if not isinstance(value, int | float):
+        low, high = (typed(o, value.dtype) if isinstance(o, int | float) else o for o in (low, high))
+    return binary("max", binary("min", value, high), low)
+
+
+def absd(left: Operand, right: Operand) -> Expression:
+    """How far two are apart; of integers, unsigned."""
+    a, b = matched((left, right))
+    apart = Select(Compare("<", a, b), typed(binary("-", b, a)), typed(binary("-", a, b)))
+    if a.dtype.is_signed:
+        return cast_to(DType.of(f"u{8 * a.dtype.nbytes}"), apart)
+    return apart
+
+
+def lerp(zero: Operand, one: Operand, weight: Operand) -> Operand:
+    """From one float to another one."""
+    a, b, w = matched((zero, one, weight))
+    if not a.dtype.is_float:
+        raise TypeMismatchError(f"`lerp` is for floats, not for {a.dtype.label}")
+    return binary("+", binary("*", a, binary("-", 1, w)), binary("*", b, w))
+
+
+def saturated(dtype: DType, value: Operand) -> Expression:
+    """As an integer type that takes its least or greatest value for what is beyond."""
+    given = typed(value)
+    low, high = dtype.least, dtype.greatest
+    if given.dtype.is_integer:
+        low, high = max(low, given.dtype.least), min(high, given.dtype.greatest)
+    if (low, high) == (given.dtype.least, given.dtype.greatest) and given.dtype.is_integer:
+        return cast_to(dtype, given)
+    return cast_to(dtype, typed(clamp(given, low, high)))
+
+
+def selection(arguments: Sequence[Operand]) -> Expression:
+    """`select(c, a, d, b, .., otherwise)`: the value behind the first condition that holds."""
+    if len(arguments) < 3 or len(arguments) % 2 == 0:
+        message = "`select` takes conditions, each with its value, and what holds otherwise"
+        raise TypeMismatchError(message)
+    conditions = [truth(c) for c in arguments[:-1:2]]
+    *values, result = matched([*arguments[1::2], arguments[-1]])
+    for condition, value in zip(reversed(conditions), reversed(values), strict=True):
+        result = Select(condition, value, result)
+    return result
+
+
+def mux(index: Operand, values: Sequence[Operand]) -> Expression:
+    """The value of a number; of greater ones, the last one."""
+    if not values:
+        raise TypeMismatchError("`mux` takes a number and the values to choose from")
+    *first, result = matched(values)
+    for position, value in reversed(list(enumerate(first))):
+        result = select(binary("==", index, position), value, result)
+    return result
+
+
+# ---- What lies outside of an array ------------------------------------------------------------------------
+
+EdgeRule = Callable[[Expression, int], Operand]
+"""From a position and an extent to a position inside."""
+
+
+def _mirror_image(position: Expression, extent: int) -> Operand:
+    folded = binary("%", position, 2 * extent)
+    return binary("min", folded, binary("-", 2 * extent - 1, folded))
+
+
+def _mirror_interior(position: Expression, extent: int) -> Operand:
+    if extent == 1:
+        return 0
+    folded = binary("%", position, 2 * extent - 2)
+    return binary("min", folded, binary("-", 2 * extent - 2, folded))
+
+
+EDGES: Mapping[str, EdgeRule] = MappingProxyType(
+    {
+        "repeat_edge": lambda position, extent: clamp(position, 0, extent - 1),
+        "repeat_image": lambda position, extent: binary("%", position, extent),
+        "mirror_image": _mirror_image,
+        "mirror_interior": _mirror_interior,
+    }
+)
+"""By the names that they have in Halide: what is read for a position outside."""
+
+
+def inside(point: Sequence[Expression], extents: Sequence[int]) -> Expression:
+    """Whether a point is one of an array."""
+    conditions = [
+        each
+        for position, extent in zip(point, extents, strict=True)
+        for each in (binary(">=", position, 0), binary("<", position, extent))
+    ]
+    return cast("Expression", reduce(lambda a, b: binary("&&", a, b), conditions))

@@ -1,0 +1,237 @@
+"""The values that expressions can have.
+
+In: an expression, the values of its variables, and what is known of stages and inputs. Out: an interval that
+contains all its values; exactly theirs for positions that are affine in variables that vary by themselves,
+also divided. Floats are rounded away from the middle, so that no order of evaluation gets beyond.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import Extreme, Linear, Opaque, Quotient, Remainder, linear
+from spacedsl.kernels.pipeline.algorithm import (
+    Apply,
+    Binary,
+    Cast,
+    Compare,
+    Constant,
+    Expression,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Undefined,
+    Variable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From `low` to `high`, both of which belong to it; infinite where nothing is known."""
+
+    low: float
+    high: float
+
+    @property
+    def is_bounded(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def hull(self, other: Interval) -> Interval:
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def within(self, other: Interval) -> Interval:
+        """Of what is known to lie in both."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Interval(low, high) if low <= high else self
+
+
+UNKNOWN = Interval(-math.inf, math.inf)
+
+Variables = Mapping[str, Interval]
+Known = Callable[[Read], Interval]
+"""The values of a stage or an input."""
+
+
+def of_type(dtype: DType) -> Interval:
+    """What a type alone says; of integers of 32 bits and more it says nothing that would help."""
+    if dtype.is_float or dtype.nbytes >= 4:
+        return UNKNOWN if dtype.is_float or dtype.is_signed else Interval(0, math.inf)
+    return Interval(dtype.least, dtype.greatest)
+
+
+def interval(node: Expression, variables: Variables, known: Known) -> Interval:
+    """Of an expression of any type."""
+    if node.dtype is DType.I32 and not isinstance(node, Read | Cast | Select | Apply | Scalar | Undefined):
+        return position(linear(node), variables, known)
+    found = _interval(node, variables, known)
+    if not node.dtype.is_float and not (
+        found.low >= of_type(node.dtype).low and found.high <= of_type(node.dtype).high
+    ):
+        return of_type(node.dtype)  # it may have wrapped around
+    return found
+
+
+def position(form: Linear, variables: Variables, known: Known) -> Interval:
+    low = high = float(form.constant)
+    for atom, number in form.terms:
+        each = _atom(atom, variables, known)
+        ends = (number * each.low, number * each.high)
+        low, high = low + min(ends), high + max(ends)
+    return Interval(_whole(low), _whole(high))
+
+
+def _whole(value: float) -> float:
+    return int(value) if math.isfinite(value) else value
+
+
+def _atom(
+    atom: Variable | Quotient | Remainder | Extreme | Opaque, variables: Variables, known: Known
+) -> Interval:
+    match atom:
+        case Variable(name):
+            return variables.get(name, UNKNOWN)
+        case Quotient(dividend, divisor):
+            inner = position(dividend, variables, known)
+            return Interval(_floor(inner.low, divisor), _floor(inner.high, divisor))
+        case Remainder(dividend, divisor):
+            inner = position(dividend, variables, known)
+            if inner.is_bounded and inner.low // divisor == inner.high // divisor:
+                return Interval(inner.low % divisor, inner.high % divisor)
+            return Interval(0, divisor - 1)
+        case Extreme(operator, left, right):
+            a, b = position(left, variables, known), position(right, variables, known)
+            pick = min if operator == "min" else max
+            return Interval(pick(a.low, b.low), pick(a.high, b.high))
+        case Opaque(expression):
+            return _interval(expression, variables, known)
+
+
+def _floor(value: float, divisor: int) -> float:
+    return value // divisor if math.isfinite(value) else value
+
+
+def _interval(node: Expression, variables: Variables, known: Known) -> Interval:
+    match node:
+        case Constant(value):
+            return Interval(float(value), float(value)) if node.dtype.is_float else Interval(value, value)
+        case Undefined(dtype) | Scalar(dtype=dtype):
+            return of_type(dtype)
+        case Variable(name):
+            return variables.get(name, UNKNOWN)
+        case Read():
+            return known(node).within(of_type(node.dtype))
+        case Compare():
+            return Interval(0, 1)
+        case Select(_, yes, no):
+            return interval(yes, variables, known).hull(interval(no, variables, known))
+        case Cast(dtype, operand):
+            return _cast(dtype, operand.dtype, interval(operand, variables, known))
+        case Unary("-", operand):
+            inner = interval(operand, variables, known)
+            return Interval(-inner.high, -inner.low)
+        case Binary(operator, left, right):
+            a, b = interval(left, variables, known), interval(right, variables, known)
+            return _binary(operator, a, b, node.dtype)
+        case Apply(function, arguments):
+            return _applied(function, [interval(a, variables, known) for a in arguments], node.dtype)
+        case _:
+            return of_type(node.dtype)
+
+
+def _cast(dtype: DType, given: DType, inner: Interval) -> Interval:
+    if dtype.is_float:
+        return _rounded(inner, dtype) if given is not dtype else inner
+    if dtype is DType.BOOL:
+        return Interval(0, 1)
+    whole = Interval(*(math.trunc(end) if math.isfinite(end) else end for end in (inner.low, inner.high)))
+    is_held = dtype.least <= whole.low and whole.high <= dtype.greatest
+    return whole if is_held else of_type(dtype)
+
+
+def _binary(operator: str, a: Interval, b: Interval, dtype: DType) -> Interval:
+    match operator:
+        case "min":
+            return Interval(min(a.low, b.low), min(a.high, b.high))
+        case "max":
+            return Interval(max(a.low, b.low), max(a.high, b.high))
+        case "+":
+            return _rounded(Interval(a.low + b.low, a.high + b.high), dtype)
+        case "-":
+            return _rounded(Interval(a.low - b.high, a.high - b.low), dtype)
+        case "*":
+            ends = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+            return _rounded(Interval(min(ends), max(ends)), dtype)
+        case "/" if b.low > 0 and dtype.is_float:
+            ends = [_quotient(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+            return _rounded(Interval(min(ends), max(ends)), dtype)
+        case "/" if b.low > 0 and b.is_bounded and a.is_bounded:
+            ends = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
+            return Interval(min(ends), max(ends))
+        case "%" if b.low > 0 and not dtype.is_float:
+            return Interval(0, b.high - 1)
+        case "&" if b.low >= 0:
+            return Interval(0, b.high)
+        case "&" if a.low >= 0:
+            return Interval(0, a.high)
+        case "&&" | "||":
+            return Interval(0, 1)
+        case ">>" if b.low >= 0 and a.is_bounded:
+            return Interval(min(a.low, 0), max(a.high, 0))
+        case "<<" if a.low >= 0 and b.low >= 0 and a.is_bounded and b.high < 64:
+            return Interval(int(a.low) << int(b.low), int(a.high) << int(b.high))
+        case _:
+            return of_type(dtype)
+
+
+def _product(x: float, y: float) -> float:
+    return 0 if x == 0 or y == 0 else x * y
+
+
+def _quotient(x: float, y: float) -> float:
+    return 0 if math.isinf(y) else x / y
+
+
+_WHOLE = ("floor", "ceil", "round", "trunc")
+_RISING: Mapping[str, Callable[[float], float]] = {
+    "exp": np.exp, "sqrt": np.sqrt, "atan": np.arctan, "sinh": np.sinh, "tanh": np.tanh, "floor": np.floor,
+    "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
+}  # fmt: skip
+
+
+def _applied(function: str, given: list[Interval], dtype: DType) -> Interval:
+    inner = given[0]
+    if function in ("sin", "cos"):
+        return _rounded(Interval(-1, 1), dtype)
+    if function == "abs":
+        low = 0 if inner.low <= 0 <= inner.high else min(abs(inner.low), abs(inner.high))
+        return Interval(low, max(abs(inner.low), abs(inner.high)))
+    if function in _RISING and inner.is_bounded and (function != "sqrt" or inner.low >= 0):
+        rising = _RISING[function]
+        with np.errstate(all="ignore"):
+            image = Interval(float(rising(inner.low)), float(rising(inner.high)))
+        return image if function in _WHOLE else _rounded(_rounded(image, dtype), dtype)
+    if function == "exp":
+        return Interval(0, math.inf)
+    if function == "tanh":
+        return _rounded(Interval(-1, 1), dtype)
+    return UNKNOWN
+
+
+def _rounded(given: Interval, dtype: DType) -> Interval:
+    """With room for two roundings of floats at either end."""
+    if not dtype.is_float:
+        return given
+    format_ = np.float64 if dtype is DType.F64 else np.float32 if dtype is DType.F32 else np.float16
+    if dtype is DType.BF16:
+        return Interval(given.low - abs(given.low) / 64, given.high + abs(given.high) / 64)
+    with np.errstate(over="ignore"):
+        low, high = format_(given.low), format_(given.high)
+        for _ in range(2):
+            low, high = np.nextafter(low, format_(-np.inf)), np.nextafter(high, format_(np.inf))
+    return Interval(float(low), float(high))

@@ -1,0 +1,201 @@
+"""Kernel files of pipelines: from YAML text to an algorithm, and what is needed of each stage.
+
+In: the path of a kernel file, and sizes from the command line. Out: a frozen `PipelineFile`, or a
+`DiagnosticError` with every mistake that was found, each at its place in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, counted, in_order
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.line_parser import parse_size
+from spacedsl.kernels.located_yaml import Document, PlacedText
+from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
+from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
+from spacedsl.kernels.pipeline.parser import parse_stages
+from spacedsl.kernels.pipeline.resolution import FUNCTIONS, Declared, Places, resolve
+from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
+from spacedsl.kernels.sizes import SizeReader, overridden
+from spacedsl.kernels.validation import closest, read_model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PipelineFile:
+    """A checked kernel file with its sizes."""
+
+    path: Path
+    text: str
+    name: str
+    sizes: Mapping[str, int]
+    """Of the file, with those given from outside in their place."""
+    algorithm: Algorithm
+    boxes: Mapping[str, Box]
+    """What is needed of each stage and input; those that nobody needs have none."""
+
+
+def check_pipeline(
+    document: Document, path: Path, sizes: Mapping[str, int] = MappingProxyType({})
+) -> PipelineFile:
+    """Raises `SizeOverrideError` for a wrong entry of `sizes`, `DiagnosticError` with all that is wrong."""
+    entry, report = read_model(PipelineEntry, document, "KF")
+    if entry is None:
+        raise DiagnosticError(in_order(report))
+    known = overridden(entry.kernel, entry.sizes, sizes)
+    return _Loader(document, entry, known, report).load(path)
+
+
+class _Loader(SizeReader):
+    """The stages of one load and their common list of diagnostics."""
+
+    def __init__(
+        self,
+        document: Document,
+        entry: PipelineEntry,
+        sizes: Mapping[str, int],
+        shape: tuple[Diagnostic, ...],
+    ) -> None:
+        super().__init__(document, sizes, FUNCTIONS)
+        self.entry = entry
+        self.report.problems += shape
+
+    def load(self, path: Path) -> PipelineFile:
+        entry = self.entry
+        self.names(entry.kernel, {"sizes": entry.sizes, "params": entry.params, "inputs": entry.inputs})
+        self.sizes(entry.sizes)
+        inputs = {name: self.input(name, given) for name, given in entry.inputs.items()}
+        parameters = {name: self.parameter(name, given) for name, given in entry.params.items()}
+        try:
+            definitions = parse_stages(self.document.text("stages"))
+        except DiagnosticError as error:
+            self.report.problems += error.diagnostics
+            self.stop()
+        stages, places, mistakes = resolve(definitions, Declared(self.known_sizes, inputs, parameters))
+        self.report.problems += mistakes
+        self.stop()
+        by_name = {stage.name: stage for stage in stages}
+        boxes = {name: self.output(name, by_name.get(name)) for name in entry.outputs}
+        self.stop()
+        outputs = {name: box for name, box in boxes.items() if box is not None}
+        needed, problems = infer(stages, tuple(inputs.values()), outputs)
+        for problem in problems:
+            self.unbounded(problem, places)
+        self.stop()
+        algorithm = Algorithm(
+            entry.kernel,
+            tuple(inputs.values()),
+            tuple(parameters.values()),
+            tuple(stage for stage in stages if stage.name in needed),
+            MappingProxyType(outputs),
+        )
+        return PipelineFile(
+            path,
+            self.document.source.text,
+            entry.kernel,
+            MappingProxyType(dict(self.known_sizes)),
+            algorithm,
+            MappingProxyType(dict(needed)),
+        )
+
+    def stop(self) -> None:
+        if self.report.has_errors:
+            raise DiagnosticError(in_order(self.report.problems))
+
+    def input(self, name: str, given: InputEntry) -> Input:
+        place = ("inputs", name)
+        found = [self.positive(e, *place, "extents", at) for at, e in enumerate(given.extents or ())]
+        extents = tuple(e or 1 for e in found)
+        if given.rank is None and given.extents is None:
+            message = f"neither `rank` nor `extents` say how many dimensions `{name}` has"
+            self.report.error("KF006", message, self.document.key(*place))
+        elif given.rank is not None and given.extents is not None and given.rank != len(extents):
+            message = f"`{name}` has {counted(len(extents), 'extent')}, and {given.rank} as its rank"
+            self.report.error("KF016", message, self.document.value(*place, "rank"))
+        dtype, values = DType.of(given.dtype), None
+        if given.values is not None:
+            low, high = values = given.values[0], given.values[1]
+            is_held = dtype.is_float or (dtype.least <= low and high <= dtype.greatest)
+            if low > high or not is_held:
+                message = f"{low} to {high} are no values of {dtype.label}"
+                self.report.error("KF065", message, self.document.value(*place, "values"))
+        rank = len(extents) if given.rank is None else given.rank
+        return Input(name, dtype, rank, extents, values)
+
+    def parameter(self, name: str, given: ScalarEntry) -> Parameter:
+        dtype = DType.of(given.dtype)
+        is_whole = given.value == int(given.value)
+        if not dtype.is_float and not (is_whole and dtype.least <= given.value <= dtype.greatest):
+            span = self.document.value("params", name, "value")
+            self.report.error("KF065", f"{given.value} is no {dtype.label}", span)
+        value = float(given.value) if dtype.is_float else int(given.value)
+        return Parameter(name, dtype, value)
+
+    def output(self, name: str, stage: Stage | None) -> Box | None:
+        """None with an error reported."""
+        given = self.entry.outputs[name]
+        span = self.document.key("outputs", name)
+        if stage is None:
+            self.report.error("KF021", f"no stage is called `{name}`", span, closest(name, self.defined()))
+            return None
+        if set(given) != set(stage.variables):
+            message = (
+                f"the variables of `{name}` are {', '.join(f'`{v}`' for v in stage.variables) or 'none'}"
+            )
+            self.report.error("KF066", message, span, "give the extent of each: `{x: 640, y: 480}`")
+            return None
+        extents = [self.part(name, variable) for variable in stage.variables]
+        return None if None in extents else tuple(e for e in extents if e is not None)
+
+    def defined(self) -> list[str]:
+        return [d.target.name.name for d in parse_stages(self.document.text("stages"))]
+
+    def part(self, name: str, variable: str) -> Extent | None:
+        """The points of one variable: `n`, or `low:high`."""
+        place, given = ("outputs", name, variable), self.entry.outputs[name][variable]
+        if not isinstance(given, str) or ":" not in given:
+            size = self.positive(given, *place)
+            return None if size is None else Extent(0, size)
+        text = self.document.text(*place)
+        at = text.text.index(":")
+        ends = (_part(text, 0, at), _part(text, at + 1, len(text.text)))
+        try:
+            low, high = (self.evaluate(parse_size(end)) for end in ends)
+        except DiagnosticError as error:
+            self.report.problems += error.diagnostics
+            return None
+        if low is None or high is None:
+            return None
+        if low >= high:
+            message = f"a range from {low} up to {high} is empty"
+            self.report.error("KF063", message, self.document.value(*place))
+            return None
+        return Extent(low, high - low)
+
+    def unbounded(self, problem: Problem, places: Places) -> None:
+        read = problem.read
+        span = places.read((problem.stage, problem.update), read)
+        if isinstance(problem, Outside):
+            low, high = problem.region.low, problem.region.high
+            last = self.inputs_extent(read.source, problem.position) - 1
+            message = (
+                f"dimension {problem.position + 1} of `{read.source}` is read from {low} to {high}, and goes "
+                f"from 0 to {last}"
+            )
+            hint = f"`repeat_edge({read.source}, ..)` reads the nearest element, for example"
+            self.report.error("KF035", message, span, hint)
+            return
+        message = f"there is no end to the points of `{read.source}` that are needed along dimension "
+        hint = "hold the position between two numbers: `clamp(position, low, high)`"
+        self.report.error("KF067", f"{message}{problem.position + 1}", span, hint)
+
+    def inputs_extent(self, name: str, position: int) -> int:
+        extents = self.entry.inputs[name].extents or []
+        return self.extent(extents[position], "inputs", name, "extents", position) or 1
+
+
+def _part(text: PlacedText, start: int, end: int) -> PlacedText:
+    return PlacedText(text.source, text.text[start:end], text.offsets[start : end + 1])

@@ -1,0 +1,178 @@
+"""From the text of `stages:` to its syntax tree.
+
+In: a text and where its characters stand in the kernel file. Out: the definitions, in order, with spans in
+that file, or a `DiagnosticError`. The grammar is `grammars/pipeline.lark`; names are not looked up here.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from lark import Lark, Token, Transformer, Tree, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.kernels.line_parser import DEEPEST, depth
+from spacedsl.kernels.located_yaml import PlacedText
+from spacedsl.kernels.pipeline.syntax import (
+    Call,
+    Definition,
+    Infix,
+    Name,
+    Node,
+    Number,
+    Prefix,
+    RangeNode,
+    Reducer,
+    Reduction,
+)
+
+GRAMMAR = Path(__file__).resolve().parents[2] / "grammars" / "pipeline.lark"
+
+_OPERATORS = {
+    "or_": "||", "and_": "&&", "bit_or": "|", "bit_xor": "^", "bit_and": "&", "shift_left": "<<",
+    "shift_right": ">>", "plus": "+", "minus": "-", "times": "*", "over": "/", "modulo": "%",
+}  # fmt: skip
+_PREFIXES = {"negative": "-", "not_": "!", "complement": "~"}
+_ASSIGNMENTS = {"assign": "", "add": "+", "subtract": "-", "multiply": "*", "min": "min", "max": "max"}
+
+
+def parse_stages(text: PlacedText) -> tuple[Definition, ...]:
+    """Raises `DiagnosticError` (KF020 syntax, KF008 depth)."""
+    try:
+        tree = _parser().parse(text.text)
+    except UnexpectedInput as error:
+        raise DiagnosticError([_syntax_error(error, text)]) from None
+    for definition in tree.children:
+        assert isinstance(definition, Tree)
+        if depth(definition) > DEEPEST:
+            message = f"more than {DEEPEST} operations inside each other are not supported"
+            span = text.span(definition.meta.start_pos, definition.meta.end_pos)
+            raise DiagnosticError([Diagnostic("KF008", message, span)])
+    return cast("tuple[Definition, ...]", _Builder(text).transform(tree))
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", propagate_positions=True)
+
+
+_WORDS = {
+    "EQUAL": "`=`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "COMMA": "`,`",
+    "COLON": "`:`", "NAME": "a name", "INTEGER": "a number", "IN": "`in`", "$END": "the end",
+}  # fmt: skip
+
+
+def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
+    """KF020 at what was not expected."""
+    whole = text.text
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        return Diagnostic(
+            "KF020", f"unexpected character {whole[at]!r}", text.span(at, at + 1), _repair(whole, at)
+        )
+    assert isinstance(error, UnexpectedToken)
+    expected = [_WORDS[t] for t in sorted(error.accepts or error.expected) if t in _WORDS]
+    hint = f"expected {' or '.join(expected)}" if expected else None
+    if error.token.type == "$END":
+        end = len(whole.rstrip())
+        message = "the stages end too early" if end else "there is no stage"
+        return Diagnostic("KF020", message, text.span(max(0, end - 1), max(1, end)), hint)
+    start = error.token.start_pos or 0
+    span = text.span(start, error.token.end_pos or start + 1)
+    return Diagnostic("KF020", f"unexpected `{error.token}`", span, _repair(whole, start) or hint)
+
+
+def _repair(text: str, at: int) -> str | None:
+    """What was probably meant by something that other languages write."""
+    before = text[:at].rstrip()
+    if text[at] == "*" and before.endswith("*"):
+        return "powers are written `pow(x, y)`"
+    if text[at] == "[" and re.search(r"[A-Za-z_]\w*$", before):
+        return "points stand in parentheses: `f(x, y)`"
+    if text[at] == "?":
+        return "a choice is written `select(condition, a, b)`"
+    if re.match(r"(and|or|not)\b", text[at:]):
+        return "conditions are joined by `&&`, `||` and `!`"
+    if text[at : at + 2] in ("/=", "%="):
+        return "updates are written `=`, `+=`, `-=`, `*=`, `min=` or `max=`"
+    if text[at] == "." and before.endswith(":"):
+        return "a range is written `r in 0:10`"
+    return None
+
+
+class _Builder(Transformer[Token, Any]):
+    """Parse tree to syntax tree, one method for each rule of the grammar."""
+
+    def __init__(self, text: PlacedText) -> None:
+        super().__init__()
+        self.text = text
+
+    def _name(self, token: Token) -> Name:
+        return Name(str(token), self.text.span(token.start_pos or 0, token.end_pos or 0))
+
+    def _span(self, meta: Any) -> Span:
+        return self.text.span(meta.start_pos, meta.end_pos)
+
+    def start(self, parts: list[Any]) -> tuple[Definition, ...]:
+        return tuple(parts)
+
+    @v_args(meta=True)
+    def definition(self, meta: Any, parts: list[Any]) -> Definition:
+        name, arguments, operator, value, ranges, condition = parts
+        target = self._name(name)
+        values = value if isinstance(value, tuple) else (value,)
+        call = Call(target, arguments or (), None, target.span)
+        return Definition(call, operator, values, ranges or (), condition, self._span(meta))
+
+    def ranges(self, parts: list[Any]) -> tuple[RangeNode, ...]:
+        return tuple(parts)
+
+    @v_args(meta=True)
+    def range(self, meta: Any, parts: list[Any]) -> RangeNode:
+        return RangeNode(self._name(parts[0]), parts[1], parts[2], self._span(meta))
+
+    def condition(self, parts: list[Any]) -> Node:
+        return cast("Node", parts[0])
+
+    def values(self, parts: list[Any]) -> tuple[Node, ...]:
+        return tuple(parts)
+
+    def arguments(self, parts: list[Any]) -> tuple[Node, ...]:
+        return tuple(p for p in parts if p is not None)
+
+    @v_args(meta=True)
+    def number(self, meta: Any, parts: list[Any]) -> Number:
+        (token,) = parts
+        value = int(token) if token.type == "INTEGER" and len(token) < 20 else float(token)
+        return Number(value, self._span(meta))
+
+    def name(self, parts: list[Any]) -> Name:
+        return self._name(parts[0])
+
+    @v_args(meta=True)
+    def call(self, meta: Any, parts: list[Any]) -> Call:
+        return Call(self._name(parts[0]), parts[1], None, self._span(meta))
+
+    @v_args(meta=True)
+    def element(self, meta: Any, parts: list[Any]) -> Call:
+        return Call(self._name(parts[0]), parts[1], int(parts[2]), self._span(meta))
+
+    @v_args(meta=True)
+    def compare(self, meta: Any, parts: list[Any]) -> Infix:
+        return Infix(str(parts[1]), parts[0], parts[2], self._span(meta))
+
+    @v_args(meta=True)
+    def reduction(self, meta: Any, parts: list[Any]) -> Reduction:
+        operator, *ranges, condition, body = parts
+        return Reduction(cast("Reducer", str(operator)), tuple(ranges), condition, body, self._span(meta))
+
+    def __default__(self, data: Any, children: list[Any], meta: Any) -> Any:
+        if data in _ASSIGNMENTS:
+            return _ASSIGNMENTS[data]
+        if data in _PREFIXES:
+            return Prefix(cast("Any", _PREFIXES[data]), children[0], self._span(meta))
+        return Infix(_OPERATORS[data], children[0], children[1], self._span(meta))

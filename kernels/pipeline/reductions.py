@@ -1,0 +1,67 @@
+"""Reductions as stages: the value that each begins with, and the update that takes in one more.
+
+In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update.
+"""
+
+from __future__ import annotations
+
+import math
+
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.algorithm import (
+    Binary,
+    Compare,
+    Constant,
+    Expression,
+    Range,
+    Read,
+    Select,
+    Variable,
+)
+from spacedsl.kernels.pipeline.syntax import Reducer
+from spacedsl.kernels.pipeline.typing import TypeMismatchError
+
+
+def identity(operator: Reducer, dtype: DType, ranges: tuple[Range, ...]) -> tuple[Expression, ...]:
+    """What the values of the stage are before the first point: of `argmax` and `argmin`, where, and what."""
+    if dtype is DType.BOOL:
+        raise TypeMismatchError(f"`{operator}` is for numbers, not for conditions")
+    match operator:
+        case "sum":
+            return (_constant(0, dtype),)
+        case "prod":
+            return (_constant(1, dtype),)
+        case "max" | "argmax":
+            value = _constant(-math.inf if dtype.is_float else dtype.least, dtype)
+        case "min" | "argmin":
+            value = _constant(math.inf if dtype.is_float else dtype.greatest, dtype)
+    if operator in ("max", "min"):
+        return (value,)
+    return (Constant(ranges[0].low, DType.I32), value)
+
+
+def reduced(
+    operator: Reducer,
+    stage: str,
+    point: tuple[Expression, ...],
+    before: tuple[Expression, ...],
+    body: Expression,
+    ranges: tuple[Range, ...],
+) -> tuple[Expression, ...]:
+    """The values after one more point; of several that are the best, `argmax` and `argmin` take the first."""
+    old = tuple(Read(stage, point, value.dtype, element) for element, value in enumerate(before))
+    match operator:
+        case "sum":
+            return (Binary("+", old[0], body),)
+        case "prod":
+            return (Binary("*", old[0], body),)
+        case "max" | "min":
+            return (Binary(operator, old[0], body),)
+        case "argmax" | "argmin":
+            is_better = Compare(">" if operator == "argmax" else "<", body, old[1])
+            where = Select(is_better, Variable(ranges[0].name), old[0])
+            return (where, Select(is_better, body, old[1]))
+
+
+def _constant(value: float, dtype: DType) -> Constant:
+    return Constant(float(value) if dtype.is_float else int(value), dtype)
