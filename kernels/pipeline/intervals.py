@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +198,7 @@ def _quotient(x: float, y: float) -> float:
     return 0 if math.isinf(y) else x / y
 
 
-_WHOLE = ("floor", "ceil", "round", "trunc")
+_EXACT = ("floor", "ceil", "round", "trunc", "sqrt")
 _RISING: Mapping[str, Callable[[float], float]] = {
     "exp": np.exp, "sqrt": np.sqrt, "atan": np.arctan, "sinh": np.sinh, "tanh": np.tanh, "floor": np.floor,
     "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
@@ -206,32 +207,44 @@ _RISING: Mapping[str, Callable[[float], float]] = {
 
 def _applied(function: str, given: list[Interval], dtype: DType) -> Interval:
     inner = given[0]
-    if function in ("sin", "cos"):
-        return _rounded(Interval(-1, 1), dtype)
-    if function == "abs":
-        low = 0 if inner.low <= 0 <= inner.high else min(abs(inner.low), abs(inner.high))
-        return Interval(low, max(abs(inner.low), abs(inner.high)))
-    if function in _RISING and inner.is_bounded and (function != "sqrt" or inner.low >= 0):
-        rising = _RISING[function]
-        with np.errstate(all="ignore"):
-            image = Interval(float(rising(inner.low)), float(rising(inner.high)))
-        return image if function in _WHOLE else _rounded(_rounded(image, dtype), dtype)
-    if function == "exp":
-        return Interval(0, math.inf)
-    if function == "tanh":
-        return _rounded(Interval(-1, 1), dtype)
+    match function:
+        case "abs":
+            low = 0 if inner.low <= 0 <= inner.high else min(abs(inner.low), abs(inner.high))
+            return Interval(low, max(abs(inner.low), abs(inner.high)))
+        case "sin" | "cos":
+            return _widened(Interval(-1, 1), dtype)
+        case "sqrt" if inner.low < 0:
+            return UNKNOWN
+        case _ if function in _RISING:
+            rising = _RISING[function]
+            with np.errstate(all="ignore"):
+                image = Interval(float(rising(inner.low)), float(rising(inner.high)))
+            return _rounded(image, dtype) if function in _EXACT else _widened(image, dtype)
     return UNKNOWN
 
 
 def _rounded(given: Interval, dtype: DType) -> Interval:
-    """With room for two roundings of floats at either end."""
+    """What an operation gives that is rounded once; ends that the type holds are what they are."""
     if not dtype.is_float:
         return given
-    format_ = np.float64 if dtype is DType.F64 else np.float32 if dtype is DType.F32 else np.float16
-    if dtype is DType.BF16:
-        return Interval(given.low - abs(given.low) / 64, given.high + abs(given.high) / 64)
+    wider = _widened(given, dtype)
+    low, high = _held(given.low, dtype), _held(given.high, dtype)
+    return Interval(given.low if low else wider.low, given.high if high else wider.high)
+
+
+def _held(value: float, dtype: DType) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(_FORMATS[dtype](value) == value)
+
+
+def _widened(given: Interval, dtype: DType) -> Interval:
+    """With room for two roundings at either end, and for functions that are not exact."""
+    format_ = _FORMATS[dtype]
     with np.errstate(over="ignore"):
         low, high = format_(given.low), format_(given.high)
         for _ in range(2):
             low, high = np.nextafter(low, format_(-np.inf)), np.nextafter(high, format_(np.inf))
     return Interval(float(low), float(high))
+
+
+_FORMATS: Mapping[DType, type[Any]] = {DType.F16: np.float16, DType.F32: np.float32, DType.F64: np.float64}

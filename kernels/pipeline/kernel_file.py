@@ -18,7 +18,7 @@ from spacedsl.kernels.located_yaml import Document, PlacedText
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
 from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
 from spacedsl.kernels.pipeline.parser import parse_stages
-from spacedsl.kernels.pipeline.resolution import FUNCTIONS, Declared, Places, resolve
+from spacedsl.kernels.pipeline.resolution import RESERVED, Declared, Places, resolve
 from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
 from spacedsl.kernels.sizes import SizeReader, overridden
 from spacedsl.kernels.validation import closest, read_model
@@ -59,7 +59,7 @@ class _Loader(SizeReader):
         sizes: Mapping[str, int],
         shape: tuple[Diagnostic, ...],
     ) -> None:
-        super().__init__(document, sizes, FUNCTIONS)
+        super().__init__(document, sizes, RESERVED)
         self.entry = entry
         self.report.problems += shape
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import cast
+from typing import cast, get_args
 
 from spacedsl.diagnostics import Diagnostic, Span, counted
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
+    ELEMENT_TYPES,
     Expression,
     Function,
     Input,
@@ -50,6 +51,7 @@ from spacedsl.kernels.pipeline.syntax import (
     Number,
     Prefix,
     RangeNode,
+    Reducer,
     Reduction,
 )
 from spacedsl.kernels.pipeline.typing import (
@@ -70,11 +72,14 @@ from spacedsl.language.report import Report
 _COUNTED = {"min": 2, "max": 2, "clamp": 3, "absd": 2, "lerp": 3, "select": 3, "mux": 2, "undefined": 1}
 """Functions of the language and how many arguments they take at least."""
 
-_SATURATED = {f"{d.label}_sat": d for d in DType if d.is_integer}
-_CONVERSIONS = {d.label: d for d in DType}
+_SATURATED = {f"{d.label}_sat": d for d in ELEMENT_TYPES if d.is_integer}
+_CONVERSIONS = {d.label: d for d in ELEMENT_TYPES}
 
 FUNCTIONS = frozenset({*ARGUMENTS, *_COUNTED, *_SATURATED, *_CONVERSIONS, *EDGES, "constant_exterior"})
-"""Names that no stage can have."""
+"""Names that mean something in the language."""
+
+RESERVED = FUNCTIONS | {*get_args(Reducer), "for", "in", "where", "true", "false"}
+"""Names that nothing else can have."""
 
 Part = tuple[str, int | None]
 """A definition: a stage, and which of its updates."""
@@ -232,8 +237,8 @@ class _Resolver:
         return value
 
     def is_free(self, name: Name) -> None:
-        if name.name in FUNCTIONS:
-            raise self.error("KF010", f"`{name.name}` is a function of the language", name.span)
+        if name.name in RESERVED:
+            raise self.error("KF010", f"`{name.name}` is a word of the language", name.span)
         if (known := self.meaning_of(name.name)) is not None:
             raise self.error("KF011", f"`{name.name}` is {known} and cannot be a stage as well", name.span)
 
