@@ -107,8 +107,11 @@ def _atom(
             return Interval(0, divisor - 1)
         case Extreme(operator, left, right):
             a, b = position(left, variables, known), position(right, variables, known)
-            pick = min if operator == "min" else max
-            return Interval(pick(a.low, b.low), pick(a.high, b.high))
+            # One of two is at most half of their sum, and one at least.
+            half = position(left + right, variables, known)
+            if operator == "min":
+                return Interval(min(a.low, b.low), min(a.high, b.high, _floor(half.high, 2)))
+            return Interval(max(a.low, b.low, -_floor(-half.low, 2)), max(a.high, b.high))
         case Opaque(expression):
             return _interval(expression, variables, known)
 
