@@ -57,7 +57,12 @@ def load_file(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> An
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
     `DiagnosticError` with all that is wrong in the file.
     """
-    document = parse_document(Source.read(path), "KF")
+    return check_file(Source.read(path), path, sizes)
+
+
+def check_file(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyFile:
+    """The same for a text that has been read; `path` is where `space:` starts from."""
+    document = parse_document(source, "KF")
     name = document.data.get("backbone") if isinstance(document.data, dict) else None
     # Of a file that names none of them, the first one says what is wrong.
     backbone = BACKBONES.get(name, BACKBONES["linalg"]) if isinstance(name, str) else BACKBONES["linalg"]

@@ -127,12 +127,12 @@ class _Loader(SizeReader):
 
     def parameter(self, name: str, given: ScalarEntry) -> Parameter:
         dtype = DType.of(given.dtype)
-        is_whole = given.value == int(given.value)
+        is_whole = float(given.value).is_integer()
         if not dtype.is_float and not (is_whole and dtype.least <= given.value <= dtype.greatest):
             span = self.document.value("params", name, "value")
             self.report.error("KF065", f"{given.value} is no {dtype.label}", span)
-        value = float(given.value) if dtype.is_float else int(given.value)
-        return Parameter(name, dtype, value)
+            return Parameter(name, dtype, 0)
+        return Parameter(name, dtype, float(given.value) if dtype.is_float else int(given.value))
 
     def output(self, name: str, stage: Stage | None) -> Box | None:
         """None with an error reported."""

@@ -79,7 +79,8 @@ def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
     hint = f"expected {' or '.join(expected)}" if expected else None
     if error.token.type == "$END":
         end = len(whole.rstrip())
-        message = "the stages end too early" if end else "there is no stage"
+        is_any = bool(re.sub(r"#.*", "", whole).strip())
+        message = "the stages end too early" if is_any else "there is no stage"
         return Diagnostic("KF020", message, text.span(max(0, end - 1), max(1, end)), hint)
     start = error.token.start_pos or 0
     span = text.span(start, error.token.end_pos or start + 1)
@@ -99,7 +100,7 @@ def _repair(text: str, at: int) -> str | None:
         return "conditions are joined by `&&`, `||` and `!`"
     if text[at : at + 2] in ("/=", "%="):
         return "updates are written `=`, `+=`, `-=`, `*=`, `min=` or `max=`"
-    if text[at] == "." and before.endswith(":"):
+    if text[at] == "." and before.endswith((":", ".")):
         return "a range is written `r in 0:10`"
     return None
 

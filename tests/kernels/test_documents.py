@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 from spacedsl.diagnostics import DiagnosticError, Source, render
-from spacedsl.kernels.kernel_file import check_kernel
-from spacedsl.kernels.schema import KernelEntry
+from spacedsl.kernels.backbones import check_file
+from spacedsl.kernels.schema import KernelEntry, PipelineEntry
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kernel-files.md").read_text(encoding="utf-8")
@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "kernel-files.md").read_text(encoding="utf-8")
 
 def outcome(text: str) -> str:
     try:
-        check_kernel(Source("matmul.yaml", text), Path("matmul.yaml"))
+        check_file(Source("matmul.yaml", text), Path("matmul.yaml"))
     except DiagnosticError as error:
         return "\n".join(map(render, error.diagnostics)) + "\n"
     return ""
@@ -41,9 +41,17 @@ def test_every_key_is_in_the_table_of_the_page() -> None:
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(KernelEntry.model_fields)
 
 
+def test_every_key_of_a_pipeline_is_in_the_table_of_its_section() -> None:
+    _, _, after = PAGE.partition("\n## Pipelines\n")
+    section, _, _ = after.partition("\n## ")
+    shared = ["kernel", "backbone", "sizes"]
+    named = re.findall(r"^\| `(\w+)` \|", section, re.M)
+    assert sorted(shared + named) == sorted(PipelineEntry.model_fields)
+
+
 def test_every_code_that_is_reported_is_in_a_test() -> None:
     # What only a space or a search can refuse in a kernel file is reported by those who bring them together.
-    folders = ("kernels", "kernels/plain", "spacedsl/api", "spacedsl/cli")
+    folders = ("kernels", "kernels/pipeline", "kernels/plain", "spacedsl/api", "spacedsl/cli")
     sources = [path for folder in folders for path in ROOT.glob(f"{folder}/*.py")]
     literals = [
         node.value
@@ -53,6 +61,11 @@ def test_every_code_that_is_reported_is_in_a_test() -> None:
     ]
     reported = {text for text in literals if re.fullmatch(r"KF\d{3}", text)}
     reported |= {f"KF{text}" for text in literals if re.fullmatch(r"00\d", text)}
-    tests = ("kernels/test_kernel_file.py", "kernels/test_plain.py", "cli/test_mistakes.py")
+    tests = (
+        "kernels/test_kernel_file.py",
+        "kernels/test_plain.py",
+        "kernels/pipeline/test_mistakes.py",
+        "cli/test_mistakes.py",
+    )
     tested = "".join((ROOT / "tests" / path).read_text(encoding="utf-8") for path in tests)
     assert sorted(code for code in reported if not re.search(rf'"{code}[":]', tested)) == []

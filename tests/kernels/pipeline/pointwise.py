@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator as operators
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,9 +59,8 @@ def elements(
                 return inputs[source](where) if source in inputs else made[source][where][element]
             case Unary(operator, operand):
                 inner = value(operand, at)
-                return held(
-                    {"-": lambda: -inner, "!": lambda: not inner, "~": lambda: ~inner}[operator](), node.dtype
-                )
+                signs = {"-": operators.neg, "!": operators.not_, "~": operators.invert}
+                return held(signs[operator](inner), node.dtype)
             case Binary(operator, left, right):
                 return held(_combined(operator, value(left, at), value(right, at)), node.dtype)
             case Compare(operator, left, right):
@@ -73,8 +73,7 @@ def elements(
                     return bool(inner)
                 return held(inner if dtype.is_float else math.trunc(inner), dtype)
             case Apply(function, arguments, dtype):
-                given = [value(a, at) for a in arguments]
-                return held(_applied(function, given), dtype)
+                return held(_applied(function, [value(a, at) for a in arguments]), dtype)
 
     def update(stage: Stage, each: Update, at: Mapping[str, int]) -> None:
         if each.condition is None or value(each.condition, at):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
     Cast,
+    Comparator,
     Compare,
     Constant,
     Expression,
@@ -157,14 +158,14 @@ def expressions(draw: st.DrawFn, dtype: DType, depth: int) -> Expression:
     if dtype is DType.BOOL:
         if kind < 6:
             other = draw(st.sampled_from([*_INTEGERS, DType.F32]))
-            operator = draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">="]))
+            operator = draw(st.sampled_from(get_args(Comparator)))
             return Compare(operator, draw(expressions(other, depth - 1)), draw(expressions(other, depth - 1)))
         return Binary(draw(st.sampled_from(["&&", "||"])), draw(inner), draw(inner))
     if kind == 4 and not dtype.is_float:
         return Unary(draw(st.sampled_from(["-", "~"])), draw(inner))
     operators = ["+", "-", "*", "min", "max"]
     operators += ["&", "|", "^", "/", "%"] if dtype.is_integer else []
-    return Binary(draw(st.sampled_from(operators)), draw(inner), draw(inner))  # type: ignore[arg-type]
+    return Binary(draw(st.sampled_from(operators)), draw(inner), draw(inner))
 
 
 @given(st.data(), st.sampled_from(ELEMENT_TYPES), st.integers(0, 2**32))

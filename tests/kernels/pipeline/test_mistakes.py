@@ -1,0 +1,124 @@
+"""What is said of wrong pipelines: the code, the place, and the words that matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from spacedsl.diagnostics import render
+from tests.kernels.pipeline.files import mistakes, text_of
+
+# Lines and columns are those of the stages, counted from 1.
+STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
+    "syntax": ("f(x) = a(x) +", [("KF020", 1, 13, "end too early")]),
+    "nothing": ("# nothing", [("KF020", 1, 9, "no stage")]),
+    "brackets": ("f(x) = a[x]", [("KF020", 1, 9, "unexpected `[`")]),
+    "a power": ("f(x) = a(x) ** 2", [("KF020", 1, 14, "unexpected `*`")]),
+    "a word for a sign": ("f(x) = select(x > 1 and x < 3, 1, 2)", [("KF020", 1, 21, "unexpected `and`")]),
+    "an inclusive range": ("f(x) = sum[r in 0..3](r)", [("KF020", 1, 19, "unexpected `.`")]),
+    "depth": ("f(x) = " + "(1 + " * 120 + "x" + ")" * 120, [("KF008", 1, 1, "inside each other")]),
+    "a variable that is not there": ("f(x) = y", [("KF021", 1, 8, "`y` is no variable here")]),
+    "a stage below": ("f(x) = g(x)\ng(x) = 1", [("KF021", 1, 8, "is called `g`")]),
+    "a name nearly right": ("f(x) = slect(x > 1, 1, 2)", [("KF021", 1, 8, "called `slect`")]),
+    "only the first mistake of a stage": ("g(x) = y\nf(x) = g(x)", [("KF021", 1, 8, "`y`")]),
+    "too few positions": ("g(x, y) = 1\nf(x) = g(x)", [("KF022", 2, 8, "has 2 variables, not 1")]),
+    "a value too many": ("g(x) = (1, 2)\nf(x) = g(x).2", [("KF022", 2, 8, "2 values")]),
+    "no value named": ("g(x) = (1, 2)\nf(x) = g(x)", [("KF022", 2, 8, "2 values")]),
+    "an element of a function": ("f(x) = abs(x).1", [("KF022", 1, 8, "has one value")]),
+    "too few arguments": ("f(x) = pow(x)", [("KF022", 1, 8, "`pow` takes 2 arguments, not 1")]),
+    "too many arguments": ("f(x) = abs(x, x)", [("KF022", 1, 8, "`abs` takes 1 argument, not 2")]),
+    "select without otherwise": ("f(x) = select(x > 1, 1, x > 2, 3)", [("KF064", 1, 8, "otherwise")]),
+    "an edge without extents": ("f(x) = repeat_edge(a, x)", [("KF022", 1, 8, "with `extents:`")]),
+    "an edge without a point": ("f(x) = repeat_edge(b, x, 0)", [("KF022", 1, 8, "has 1 dimension, not 2")]),
+    "undefined without a type": ("f(x) = undefined()", [("KF022", 1, 8, "takes a type")]),
+    "two argmax": ("f(x) = argmax[r in 0:2, s in 0:2](r)", [("KF022", 1, 8, "over one range")]),
+    "values of an update": ("f(x) = 1\nf(x) = (1, 2)", [("KF022", 2, 1, "has 1 value, not 2")]),
+    "positions of an update": ("f(x) = 1\nf(x, 0) = 1", [("KF022", 2, 1, "has 1 variable, not 2")]),
+    "a function's name": ("clamp(x) = 1", [("KF010", 1, 1, "word of the language")]),
+    "an input's name": ("a(x) = 1", [("KF011", 1, 1, "is an input")]),
+    "a range named as a size": ("f(x) = sum[n in 0:3](x)", [("KF011", 1, 12, "is a size")]),
+    "a range named as a variable": ("f(x) = sum[x in 0:3](x)", [("KF011", 1, 12, "variable already")]),
+    "an update first": ("f(x) += 1", [("KF060", 1, 1, "no value yet")]),
+    "a position that is no variable": ("f(x, 0) = 1", [("KF061", 1, 6, "each position is a variable")]),
+    "a size for a variable": ("f(n) = 1", [("KF061", 1, 3, "each position is a variable")]),
+    "a variable twice": ("f(x, x) = 1", [("KF061", 1, 6, "`x` twice")]),
+    "neighbours at once": ("f(x) = 1\nf(x) = f(x - 1)", [("KF062", 2, 1, "give a range")]),
+    "an update too late": ("f(x) = 1\ng(x) = f(x)\nf(x) += 1", [("KF062", 3, 1, "others have read it")]),
+    "a reduction of its own stage": (
+        "f(x) = 1\nf(x) = sum[r in 0:3](f(r))", [("KF062", 2, 8, "cannot read it")]
+    ),
+    "an empty range": ("f(x) = sum[r in 3:3](r)", [("KF063", 1, 12, "is empty")]),
+    "an open range": ("f(x) = sum[r in 0:p](r)", [("KF063", 1, 19, "whole numbers")]),
+    "a fraction as a position": ("f(x) = a(x / 2.0)", [("KF064", 1, 10, "whole number, not f32")]),
+    "a condition that is a number": ("f(x) = select(x, 1, 2)", [("KF064", 1, 8, "true or false, not i32")]),
+    "a filter that is a number": ("f(x) = 1\nf(x) += 1 for r in 0:3 where r", [("KF064", 2, 30, "not i32")]),
+    "bits of floats": ("f(x) = a(x) & 1.5", [("KF064", 1, 8, "is for integers")]),
+    "a number too large": ("f(x) = b(x) + 300", [("KF064", 1, 8, "300 is no u8")]),
+    "numbers as conditions": ("f(x) = (x > 1) + 1", [("KF064", 1, 8, "")]),
+    "an update that would lose something": ("f(x) = x\nf(x) += 0.5", [("KF064", 2, 9, "hold every f32")]),
+    "outside of an input": ("f(x) = b(x - 1)", [("KF035", 1, 8, "read from -1 to 8, and goes from 0 to 9")]),
+    "no end": ("g(i) = i\nf(x) = g(i32(a(x)))", [("KF067", 2, 8, "no end")]),
+    "no end of what is written": ("f(x) = 0\nf(i32(a(r))) += 1 for r in 0:9", [("KF067", 2, 1, "no end")]),
+}  # fmt: skip
+
+INPUTS = "{a: {dtype: f32, rank: 1}, b: {dtype: u8, extents: [10]}}"
+MORE = "sizes: {n: 8}\nparams: {p: {dtype: i32, value: 3}}\n"
+
+
+@pytest.mark.parametrize("case", STAGES)
+def test_a_mistake_in_the_stages(case: str) -> None:
+    stages, expected = STAGES[case]
+    text = text_of(stages, "{f: {x: 10}}", INPUTS, MORE)
+    head = text[: text.index("stages: |")].count("\n") + 1
+    found = mistakes(text)
+    places = [(d.code, d.span.line - head, d.span.column - 2) for d in found]
+    assert places == [(code, line, column) for code, line, column, _ in expected], "\n".join(
+        map(render, found)
+    )
+    for diagnostic, (*_, words) in zip(found, expected, strict=True):
+        assert words in diagnostic.message
+
+
+FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "no rank": ("inputs: {a: {dtype: f32}}", [("KF006", "neither `rank` nor `extents`")]),
+    "two ranks": (
+        "inputs: {a: {dtype: f32, rank: 2, extents: [3]}}",
+        [("KF016", "1 extent, and 2 as its rank")],
+    ),
+    "no extent": ("inputs: {a: {dtype: f32, extents: [0]}}", [("KF012", "at least 1")]),
+    "an unknown size": ("inputs: {a: {dtype: f32, extents: [m]}}", [("KF014", "unknown size `m`")]),
+    "values of another type": (
+        "inputs: {a: {dtype: u8, rank: 1, values: [0, 256]}}",
+        [("KF065", "no values of u8")],
+    ),
+    "no values": ("inputs: {a: {dtype: u8, rank: 1, values: [9, 1]}}", [("KF065", "no values of u8")]),
+    "another type": ("inputs: {a: {dtype: u9, rank: 1}}", [("KF007", "dtype")]),
+    "a fraction": ("params: {p: {dtype: i32, value: 0.5}}", [("KF065", "0.5 is no i32")]),
+    "an infinite value": ("params: {p: {dtype: i32, value: .inf}}", [("KF065", "inf is no i32")]),
+    "a reserved name": ("inputs: {in: {dtype: f32, rank: 1}}", [("KF010", "reserved word")]),
+    "no such stage": ("outputs: {g: {x: 3}}", [("KF021", "no stage is called `g`")]),
+    "other variables": ("outputs: {f: {y: 3}}", [("KF066", "the variables of `f` are `x`")]),
+    "no points": ('outputs: {f: {x: "3:3"}}', [("KF063", "is empty")]),
+    "no number of points": ("outputs: {f: {x: 0}}", [("KF012", "at least 1")]),
+    "an unknown end": ('outputs: {f: {x: "0:m"}}', [("KF014", "unknown size `m`")]),
+    "an unreadable end": ('outputs: {f: {x: "0:"}}', [("KF020", "")]),
+    "no output": ("outputs: {}", [("KF007", "at least 1 entry")]),
+    "an unknown key": ("tensors: {}", [("KF005", "unknown key `tensors`")]),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_mistake_beside_the_stages(case: str) -> None:
+    given, expected = FILES[case]
+    key = given.split(":")[0]
+    text = text_of("f(x) = x", "{f: {x: 10}}")
+    lines = [line for line in text.splitlines() if not line.startswith(f"{key}:")]
+    found = mistakes("\n".join([*lines[:2], given, *lines[2:]]) + "\n")
+    assert [d.code for d in found] == [code for code, _ in expected], "\n".join(map(render, found))
+    for diagnostic, (_, words) in zip(found, expected, strict=True):
+        assert words in diagnostic.message
+        assert diagnostic.span.line == 3
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    text = text_of("f(x) = y\ng(x) = z\nh(x) = f(x) + u8(300.5, 2)", "{h: {x: 3}}")
+    assert [d.code for d in mistakes(text)] == ["KF021", "KF021"]
