@@ -59,7 +59,11 @@ def elements(
                 return inputs[source](where) if source in inputs else made[source][where][element]
             case Unary(operator, operand):
                 inner = value(operand, at)
-                signs = {"-": operators.neg, "!": operators.not_, "~": operators.invert}
+                signs: dict[str, Callable[[Any], Any]] = {
+                    "-": operators.neg,
+                    "!": operators.not_,
+                    "~": operators.invert,
+                }
                 return held(signs[operator](inner), node.dtype)
             case Binary(operator, left, right):
                 return held(_combined(operator, value(left, at), value(right, at)), node.dtype)
