@@ -38,12 +38,12 @@ from spacedsl.kernels.schema import KernelEntry, Precision
 from spacedsl.kernels.sizes import MOST_ELEMENTS, overridden
 from spacedsl.kernels.validation import closest, read_model
 
-_SPACES = Path(__file__).resolve().parent / "spaces"
+SPACES = Path(__file__).resolve().parent / "spaces"
 
-LINALG_SPACE = _SPACES / "linalg.space"
+LINALG_SPACE = SPACES / "linalg.space"
 """The rules of dense linear algebra on CPUs, and on GPUs those of the next one."""
 
-CUDA_SPACE = _SPACES / "linalg_cuda.space"
+CUDA_SPACE = SPACES / "linalg_cuda.space"
 
 MOST_LEVELS = 6
 """Of a tiling, inside the outermost."""

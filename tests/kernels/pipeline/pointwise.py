@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator as operators
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,74 @@ from spacedsl.kernels.pipeline.algorithm import (
     Stage,
     Unary,
     Undefined,
-    Update,
     Variable,
 )
 
 Point = tuple[int, ...]
 Elements = dict[Point, tuple[Any, ...]]
+Reading = Callable[[str, Point, int], Any]
 _FLOATS = {DType.F16: np.float16, DType.F32: np.float32, DType.F64: np.float64}
+
+
+def value(node: Expression, at: Mapping[str, int], scalars: Mapping[str, Any], read: Reading) -> Any:
+    """Of an expression at a point; `read` gives the elements of stages and inputs."""
+
+    def of(inner: Expression) -> Any:
+        return value(inner, at, scalars, read)
+
+    match node:
+        case Constant(given):
+            return held(given, node.dtype)
+        case Undefined():
+            return None
+        case Variable(name):
+            return at[name]
+        case Scalar(name):
+            return held(scalars[name], node.dtype)
+        case Read(source, point, _, element):
+            return read(source, tuple(int(of(p)) for p in point), element)
+        case Unary(operator, operand):
+            signs: dict[str, Callable[[Any], Any]] = {
+                "-": operators.neg, "!": operators.not_, "~": operators.invert
+            }  # fmt: skip
+            return held(signs[operator](of(operand)), node.dtype)
+        case Binary(operator, left, right):
+            return held(_combined(operator, of(left), of(right)), node.dtype)
+        case Compare(operator, left, right):
+            return _compared(operator, of(left), of(right))
+        case Select(condition, yes, no):
+            return of(yes if of(condition) else no)
+        case Cast(dtype, operand):
+            inner = of(operand)
+            if dtype is DType.BOOL:
+                return bool(inner)
+            return held(inner if dtype.is_float else math.trunc(inner), dtype)
+        case Apply(function, arguments, dtype):
+            return held(_applied(function, [of(a) for a in arguments]), dtype)
+
+
+def points(ranges: Mapping[str, tuple[int, int]]) -> Iterator[dict[str, int]]:
+    """All of them, the first name changing fastest; both ends belong to a range."""
+    names = list(ranges)[::-1]
+    for point in itertools.product(*(range(ranges[n][0], ranges[n][1] + 1) for n in names)):
+        yield dict(zip(names, point, strict=True))
+
+
+def compute(
+    stage: Stage, number: int | None, region: Mapping[str, tuple[int, int]], into: Elements,
+    scalars: Mapping[str, Any], read: Reading,
+) -> None:  # fmt: skip
+    """The definition of a stage, or an update of it, over a region of its own dimensions."""
+    for at in points(region):
+        if number is None:
+            into[tuple(at[v] for v in stage.variables)] = tuple(
+                value(v, at, scalars, read) for v in stage.values
+            )
+            continue
+        update = stage.updates[number]
+        if update.condition is None or value(update.condition, at, scalars, read):
+            where = tuple(int(value(p, at, scalars, read)) for p in update.point)
+            into[where] = tuple(value(v, at, scalars, read) for v in update.values)
 
 
 def elements(
@@ -44,63 +105,18 @@ def elements(
     made: dict[str, Elements] = {}
     scalars = {p.name: p.value for p in algorithm.parameters}
 
-    def value(node: Expression, at: Mapping[str, int]) -> Any:
-        match node:
-            case Constant(given):
-                return held(given, node.dtype)
-            case Undefined():
-                return None
-            case Variable(name):
-                return at[name]
-            case Scalar(name):
-                return held(scalars[name], node.dtype)
-            case Read(source, point, _, element):
-                where = tuple(int(value(p, at)) for p in point)
-                return inputs[source](where) if source in inputs else made[source][where][element]
-            case Unary(operator, operand):
-                inner = value(operand, at)
-                signs: dict[str, Callable[[Any], Any]] = {
-                    "-": operators.neg,
-                    "!": operators.not_,
-                    "~": operators.invert,
-                }
-                return held(signs[operator](inner), node.dtype)
-            case Binary(operator, left, right):
-                return held(_combined(operator, value(left, at), value(right, at)), node.dtype)
-            case Compare(operator, left, right):
-                return _compared(operator, value(left, at), value(right, at))
-            case Select(condition, yes, no):
-                return value(yes if value(condition, at) else no, at)
-            case Cast(dtype, operand):
-                inner = value(operand, at)
-                if dtype is DType.BOOL:
-                    return bool(inner)
-                return held(inner if dtype.is_float else math.trunc(inner), dtype)
-            case Apply(function, arguments, dtype):
-                return held(_applied(function, [value(a, at) for a in arguments]), dtype)
-
-    def update(stage: Stage, each: Update, at: Mapping[str, int]) -> None:
-        if each.condition is None or value(each.condition, at):
-            where = tuple(int(value(p, at)) for p in each.point)
-            made[stage.name][where] = tuple(value(v, at) for v in each.values)
-
-    def stage_elements(stage: Stage) -> None:
-        box = boxes[stage.name]
-        points = list(itertools.product(*(range(e.low, e.high + 1) for e in box)))
-        made[stage.name] = {}
-        for point in points:
-            at = dict(zip(stage.variables, point, strict=True))
-            made[stage.name][point] = tuple(value(v, at) for v in stage.values)
-        for each in stage.updates:
-            kept = [(v, e) for v, e in zip(stage.variables, box, strict=True) if v in each.variables(stage)]
-            names = [r.name for r in reversed(each.ranges)] + [v for v, _ in kept]
-            counts = [range(r.low, r.high) for r in reversed(each.ranges)]
-            for point in itertools.product(*counts, *(range(e.low, e.high + 1) for _, e in kept)):
-                update(stage, each, dict(zip(names, point, strict=True)))
+    def read(source: str, where: Point, element: int) -> Any:
+        return inputs[source](where) if source in inputs else made[source][where][element]
 
     with np.errstate(all="ignore"):
         for stage in algorithm.stages:
-            stage_elements(stage)
+            made[stage.name] = {}
+            box = dict(zip(stage.variables, ((e.low, e.high) for e in boxes[stage.name]), strict=True))
+            compute(stage, None, box, made[stage.name], scalars, read)
+            for number, update in enumerate(stage.updates):
+                ranges = {r.name: (r.low, r.high - 1) for r in update.ranges}
+                kept = {v: box[v] for v in update.variables(stage)}
+                compute(stage, number, {**kept, **ranges}, made[stage.name], scalars, read)
     return made
 
 

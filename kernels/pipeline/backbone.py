@@ -1,0 +1,188 @@
+"""The semantic backbone of pipelines: steps, the boxes that they compute, and what these have to cover.
+
+In: built by `build.py` from an algorithm and its boxes. Out: the objects that `spaces/pipeline.space` names.
+Nothing here decides anything: sites and tiles are choices of the space.
+
+A *step* is what is computed together, in one loop nest: the definition of a stage, or one of its updates.
+Its path is cut into *slots*, outermost first; down to its site, it shares those of its host, which encloses
+all that read it. At each slot it has a *box*: what one iteration of the loops of that slot computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from spacedsl.kernels.pipeline.algorithm import Algorithm, Stage, Update
+from spacedsl.language.host import exposed
+
+SlotName = Literal["ROOT", "TASK", "CHUNK", "LANE", "REG"]
+SLOTS: tuple[SlotName, ...] = ("ROOT", "TASK", "CHUNK", "LANE", "REG")
+"""Outermost first. ROOT is all of a step, and has no loops."""
+
+FULL = 2**40
+"""The size of a tile that is its whole box, so that there is no loop."""
+
+
+@exposed(
+    *("name", "cap", "host", "guests", "between", "before", "is_output", "is_inlinable", "from_output"),
+    *("slots", "boxes"),
+)
+@dataclass(slots=True, eq=False, repr=False)
+class Step:
+    """The builder fills in the relations."""
+
+    name: str
+    """That of its stage; of updates with their number: `histogram.1` is the first one."""
+    stage: Stage | None
+    """None of the exit, the host of what several outputs need."""
+    update: int | None
+    """Which of the stage's, from 0 on; None of its definition."""
+    dims: tuple[str, ...]
+    """The variables that it has a loop for, the innermost first; those of ranges first."""
+    from_output: int
+    is_output: bool = False
+    is_inlinable: bool = False
+    host: Step | None = None
+    """The innermost step that all paths from it to the exit pass through."""
+    guests: tuple[Step, ...] = ()
+    """The steps whose host it is."""
+    between: tuple[Step, ...] = ()
+    """The steps on paths from it to its host."""
+    before: Step | None = None
+    """Of an update: the step that gives its stage the values that it updates."""
+    slots: tuple[Slot, ...] = ()
+    """From TASK on."""
+
+    @property
+    def cap(self) -> SlotName:
+        """The innermost site that there may be: within the exit there is nothing but ROOT."""
+        return "ROOT" if self.host is None or self.host.stage is None else "REG"
+
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        return tuple(box for slot in self.slots for box in slot.boxes)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Those of its stage that it is done for each value of."""
+        if self.stage is None or self.update is None:
+            return self.dims
+        return self.stage.updates[self.update].variables(self.stage)
+
+    @property
+    def definition(self) -> Stage | Update:
+        assert self.stage is not None
+        return self.stage if self.update is None else self.stage.updates[self.update]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "step", "boxes")
+@dataclass(slots=True, eq=False, repr=False)
+class Slot:
+    """A part of the path of a step."""
+
+    name: str
+    """`blur.TASK`."""
+    step: Step
+    slot: SlotName
+    boxes: tuple[Box, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_ordered")
+@dataclass(slots=True, eq=False, repr=False)
+class Box:
+    """Of one dimension, at a slot. What is inherited from the host covers what the step is read for."""
+
+    name: str
+    """`blur.x.TASK`."""
+    step: Step
+    dim: str
+    slot: SlotName
+    sizes: tuple[int, ...]
+    """On offer where the step owns the slot; the last one is `FULL`."""
+    outer: Box | None
+    """That of the next slot outwards; None at ROOT."""
+    is_range: bool
+    """Whether the dimension is a range of an update, all of which is done wherever the update is."""
+    is_ordered: bool = False
+    """Of a range: whether its points have to come one after the other."""
+    reads: tuple[Read, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "terms", "least", "divisor", "more")
+@dataclass(slots=True, eq=False, repr=False)
+class Read:
+    """What a box has to cover: from (terms + least) / divisor up to (terms + least + more) / divisor.
+
+    Both are rounded down; the terms have their least values in the first, their greatest in the second.
+    Without terms, it is all that there is.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    least: int
+    divisor: int = 1
+    more: int = 0
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "box", "positive", "negative")
+@dataclass(slots=True, eq=False, repr=False)
+class Term:
+    """A position in another box at the same slot, times a number: `positive`, or `-negative`; one is 0."""
+
+    name: str
+    box: Box
+    positive: int
+    negative: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "steps", "inner", "updates", "boxes", "loops", "full")
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """An algorithm as a space sees it."""
+
+    algorithm: Algorithm
+    steps: tuple[Step, ...]
+    """Each behind those that it reads; the exit is the last one."""
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.name
+
+    @property
+    def full(self) -> int:
+        return FULL
+
+    @property
+    def inner(self) -> tuple[Step, ...]:
+        """All but the exit."""
+        return tuple(step for step in self.steps if step.host is not None)
+
+    @property
+    def updates(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.before is not None)
+
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        outermost = [b.outer for s in self.steps if s.slots for b in s.slots[0].boxes if b.outer is not None]
+        return (*outermost, *self.loops)
+
+    @property
+    def loops(self) -> tuple[Box, ...]:
+        """The boxes of slots that a step may own."""
+        return tuple(box for step in self.steps for box in step.boxes)

@@ -1,0 +1,247 @@
+"""From an algorithm to the backbone that a space is about.
+
+In: an algorithm, and what is needed of each stage. Out: a `Kernel`: steps with their hosts, boxes, and what
+each box has to cover. Relations only: which of them matter for what, the space says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from spacedsl.kernels.pipeline.affine import linear
+from spacedsl.kernels.pipeline.algorithm import (
+    Algorithm,
+    Binary,
+    Extent,
+    Stage,
+    Update,
+    reads,
+)
+from spacedsl.kernels.pipeline.algorithm import Box as Region
+from spacedsl.kernels.pipeline.algorithm import Read as StageRead
+from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Read, Slot, Step, Term
+from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
+
+ASSOCIATIVE = ("+", "*", "min", "max", "&", "|", "^")
+"""Operators whose operands may be combined in any order."""
+
+
+def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
+    builder = _Builder(algorithm, regions)
+    builder.relate()
+    builder.cover()
+    return Kernel(algorithm, tuple(builder.steps))
+
+
+def is_associative(stage: Stage, update: Update) -> bool:
+    """Whether the points of its ranges may come in any order: each only combines values with the old ones."""
+    own = [read for read in reads(update) if read.source == stage.name]
+    for element, value in enumerate(update.values):
+        old = StageRead(stage.name, update.point, value.dtype, element)
+        if not (isinstance(value, Binary) and value.operator in ASSOCIATIVE and value.left == old):
+            return False
+        own.remove(old)
+    return not own
+
+
+class _Builder:
+    def __init__(self, algorithm: Algorithm, regions: Mapping[str, Region]) -> None:
+        self.algorithm = algorithm
+        self.regions = regions
+        self.steps: list[Step] = []
+        self.moves: dict[tuple[Step, str], Move] = {}
+        """Of each dimension of a step, with its host."""
+        self.last: dict[str, Step] = {}
+        """The step after which a stage has its values."""
+        count = sum(1 + len(stage.updates) for stage in algorithm.stages)
+        for stage in algorithm.stages:
+            for update in (None, *range(len(stage.updates))):
+                self.steps.append(self.step(stage, update, count - len(self.steps)))
+        self.exit = Step("exit", None, None, (), 0)
+        self.steps.append(self.exit)
+
+    def step(self, stage: Stage, number: int | None, from_output: int) -> Step:
+        update = None if number is None else stage.updates[number]
+        if update is None:
+            name, dims, kept = stage.name, stage.variables, stage.variables
+        else:
+            kept = update.variables(stage)
+            name, dims = f"{stage.name}.{(number or 0) + 1}", (*(r.name for r in update.ranges), *kept)
+        step = Step(name, stage, number, dims, from_output)
+        step.is_output = stage.name in self.algorithm.outputs and number == _last_update(stage)
+        step.is_inlinable = not stage.updates and stage.name not in self.algorithm.outputs
+        step.before = None if update is None else self.last[stage.name]
+        is_ordered = update is not None and not is_associative(stage, update)
+        outer = dict.fromkeys(dims)
+        for slot in SLOTS:
+            made = Slot(f"{name}.{slot}", step, slot)
+            made.boxes = tuple(
+                Box(
+                    f"{name}.{dim}.{slot}",
+                    step,
+                    dim,
+                    slot,
+                    (FULL,) if slot == "ROOT" else _sizes(self.extent(step, dim).size),
+                    outer[dim],
+                    dim not in kept,
+                    is_ordered and dim not in kept,
+                )
+                for dim in dims
+            )
+            outer = dict(zip(dims, made.boxes, strict=True))
+            if slot == "ROOT":
+                for box in made.boxes:
+                    box.reads = (self.all_of(box),)
+            else:
+                step.slots = (*step.slots, made)
+        self.last[stage.name] = step
+        return step
+
+    def extent(self, step: Step, dim: str) -> Extent:
+        """Of a dimension of a step, all that it computes."""
+        stage = step.stage
+        assert stage is not None
+        if step.update is not None:
+            for each in stage.updates[step.update].ranges:
+                if each.name == dim:
+                    return Extent(each.low, each.high - each.low)
+        return self.regions[stage.name][stage.variables.index(dim)]
+
+    def all_of(self, box: Box) -> Read:
+        extent = self.extent(box.step, box.dim)
+        return Read(f"{box.name}<-all", (), extent.low, 1, extent.size - 1)
+
+    # ---- Who reads whom ----------------------------------------------------------------------------------
+
+    def readers(self) -> dict[Step, list[Step]]:
+        """Of each step, those that need what it has computed; of outputs also the exit."""
+        found: dict[Step, list[Step]] = {step: [] for step in self.steps}
+        for step in self.steps[:-1]:
+            names = {read.source for read in reads(step.definition)}
+            for source in sorted(names & self.last.keys()):
+                if step.stage is not None and source != step.stage.name:
+                    found[self.last[source]].append(step)
+            if step.before is not None:
+                found[step.before].append(step)
+            if step.is_output:
+                found[step].append(self.exit)
+        return found
+
+    def relate(self) -> None:
+        """Hosts are immediate post-dominators (Cooper, Harvey, Kennedy, 2001)."""
+        readers = self.readers()
+        place = {step: at for at, step in enumerate(self.steps)}
+        for step in reversed(self.steps[:-1]):
+            met = set(readers[step])
+            while len(met) > 1:
+                first = min(met, key=place.__getitem__)
+                met = met - {first} | ({first.host} if first.host is not None else set())
+            (step.host,) = met
+        for step in self.steps[:-1]:
+            assert step.host is not None
+            step.host.guests = (*step.host.guests, step)
+            step.between = tuple(s for s in self.steps if s in _between(step, readers))
+
+    # ---- What boxes cover --------------------------------------------------------------------------------
+
+    def cover(self) -> None:
+        readers = self.readers()
+        for step in reversed(self.steps[:-1]):
+            for dim in step.dims:
+                self.moves[step, dim], ways = self.taken(step, dim, readers[step])
+                for slot in step.slots:
+                    box = _box(step, dim, slot.slot)
+                    box.reads = (self.all_of(box),) if ways is None else tuple(_reads(box, ways))
+
+    def taken(self, step: Step, dim: str, readers: Sequence[Step]) -> tuple[Move, Taken | None]:
+        """How the positions of a dimension move with the host, and what each reader takes of it.
+
+        None where all of it is needed: for a range, for the exit, and where no part of it would do.
+        """
+        if dim not in step.variables:
+            return STILL, None
+        found: Taken = []
+        canonical: Move | None = None
+        for reader in readers:
+            for taken in self.ways(step, dim, reader):
+                if taken is None:
+                    return STILL, None
+                move = moved(taken, lambda d, r=reader: self.relative(r, d, step.host))  # type: ignore[misc]
+                canonical = canonical or move
+                if not canonical.is_alike(move):
+                    return STILL, None
+                less, more = canonical.apart(move)
+                least, most = taken.least + less * taken.divisor, taken.most + more * taken.divisor
+                found.append((reader, replace(taken, least=least, most=most)))
+        assert canonical is not None
+        return canonical, found
+
+    def relative(self, step: Step, dim: str, host: Step | None) -> Move:
+        """How a dimension moves with that of a step that encloses it."""
+        if step is host:
+            return along(dim)
+        return composed(self.moves[step, dim], lambda d: self.relative(_host(step), d, host))
+
+    def ways(self, step: Step, dim: str, reader: Step) -> Iterator[Way | None]:
+        """How a reader's positions follow from its own dimensions; None for what does not."""
+        if reader is self.exit:
+            yield None
+        elif reader.before is step:
+            yield Way(((dim, 1),), 0, 0) if dim in reader.variables else None
+        else:
+            stage = step.stage
+            assert stage is not None
+            at = stage.variables.index(dim)
+            for read in reads(reader.definition):
+                if read.source == stage.name:
+                    yield way(linear(read.point[at]))
+
+
+Taken = list[tuple[Step, Way]]
+"""Readers, each with a way in which it takes positions."""
+
+
+def _reads(box: Box, ways: Taken) -> Iterator[Read]:
+    """One for all ways of a reader that differ by a constant."""
+    alike: dict[tuple[Step, tuple[tuple[str, int], ...], int], list[Way]] = {}
+    for reader, each in ways:
+        alike.setdefault((reader, each.terms, each.divisor), []).append(each)
+    for number, ((reader, terms, divisor), same) in enumerate(alike.items()):
+        name = f"{box.name}<-{reader.name}.{number}"
+        least = min(each.least for each in same)
+        more = max(each.most for each in same) - least
+        taken = tuple(
+            Term(f"{name}.{dim}", _box(reader, dim, box.slot), max(n, 0), max(-n, 0)) for dim, n in terms
+        )
+        yield Read(name, taken, least, divisor, more)
+
+
+def _box(step: Step, dim: str, slot: str) -> Box:
+    return next(b for s in step.slots if s.slot == slot for b in s.boxes if b.dim == dim)
+
+
+def _between(step: Step, readers: Mapping[Step, Sequence[Step]]) -> set[Step]:
+    found: set[Step] = set()
+    pending = list(readers[step])
+    while pending:
+        each = pending.pop()
+        if each is not step.host and each not in found:
+            found.add(each)
+            pending += readers[each]
+    return found
+
+
+def _last_update(stage: Stage) -> int | None:
+    return len(stage.updates) - 1 if stage.updates else None
+
+
+def _sizes(extent: int) -> tuple[int, ...]:
+    """Powers of two, and one and a half times as much, below the extent."""
+    powers = [size for n in range(41) for size in (1 << n, 3 << n)]
+    return (*sorted(size for size in powers if size < extent), FULL)
+
+
+def _host(step: Step) -> Step:
+    assert step.host is not None
+    return step.host
