@@ -111,7 +111,7 @@ class Box:
     is_range: bool
     """Whether the dimension is a range of an update, all of which is done wherever the update is."""
     is_ordered: bool = False
-    """Of a range: whether its points have to come one after the other."""
+    """Of a range: whether tiles of it and of others would change the order of points that depend on it."""
     reads: tuple[Read, ...] = ()
 
     def __repr__(self) -> str:

@@ -72,7 +72,7 @@ class _Builder:
         step.is_output = stage.name in self.algorithm.outputs and number == _last_update(stage)
         step.is_inlinable = not stage.updates and stage.name not in self.algorithm.outputs
         step.before = None if update is None else self.last[stage.name]
-        is_ordered = update is not None and not is_associative(stage, update)
+        is_cut_in_order = update is None or len(update.ranges) < 2 or is_associative(stage, update)
         outer = dict.fromkeys(dims)
         for slot in SLOTS:
             made = Slot(f"{name}.{slot}", step, slot)
@@ -85,7 +85,7 @@ class _Builder:
                     (FULL,) if slot == "ROOT" else _sizes(self.extent(step, dim).size),
                     outer[dim],
                     dim not in kept,
-                    is_ordered and dim not in kept,
+                    not is_cut_in_order and dim not in kept,
                 )
                 for dim in dims
             )
