@@ -11,25 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from spacedsl.diagnostics import DiagnosticError, Source
-from spacedsl.kernels.kernel_file import KernelFile, check_kernel, no_space_yet
+from spacedsl.diagnostics import Source
+from spacedsl.kernels.kernel_file import KernelFile, check_kernel
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.pipeline import backbone as pipeline
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from spacedsl.kernels.plain import backbone as plain
 from spacedsl.kernels.plain.kernel_file import PlainFile, check_plain
 
-AnyKernel = KernelFile | PlainFile
-"""What has a space."""
-
-AnyFile = AnyKernel | PipelineFile
+AnyKernel = KernelFile | PipelineFile | PlainFile
 
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
     """A kind of kernels."""
 
-    check: Callable[[Document, Path, Mapping[str, int]], AnyFile]
+    check: Callable[[Document, Path, Mapping[str, int]], AnyKernel]
     """A kernel file that has been parsed, its path, and sizes; raises as `load_any`."""
     classes: tuple[type, ...]
     """Of the kernel, first, and of its objects, as far as they are the same for all kernel files."""
@@ -44,14 +42,17 @@ BACKBONES: Mapping[str, Backbone] = MappingProxyType(
                 *(c for c in vars(linalg).values() if isinstance(c, type) and c is not linalg.Kernel),
             ),
         ),
-        "pipeline": Backbone(check_pipeline, ()),
+        "pipeline": Backbone(
+            check_pipeline,
+            (pipeline.Kernel, pipeline.Step, pipeline.Box, pipeline.Slot, pipeline.Read, pipeline.Term),
+        ),
         "plain": Backbone(check_plain, (plain.PlainKernel, plain.PlainObject)),
     }
 )
 """By the name that `backbone:` gives."""
 
 
-def load_file(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyFile:
+def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
     """Reads and checks a kernel file of any backbone; `sizes` replace sizes or integer parameters.
 
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
@@ -60,18 +61,10 @@ def load_file(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> An
     return check_file(Source.read(path), path, sizes)
 
 
-def check_file(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyFile:
+def check_file(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
     """The same for a text that has been read; `path` is where `space:` starts from."""
     document = parse_document(source, "KF")
     name = document.data.get("backbone") if isinstance(document.data, dict) else None
     # Of a file that names none of them, the first one says what is wrong.
     backbone = BACKBONES.get(name, BACKBONES["linalg"]) if isinstance(name, str) else BACKBONES["linalg"]
     return backbone.check(document, path, sizes)
-
-
-def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
-    """The same for what has a space; raises `DiagnosticError` for a pipeline as well."""
-    kernel = load_file(path, sizes)
-    if isinstance(kernel, PipelineFile):
-        raise DiagnosticError([no_space_yet(parse_document(Source.read(path), "KF"))])
-    return kernel

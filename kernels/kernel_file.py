@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.computation import Computation, Declarations
+from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.declarations import declarations
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
@@ -37,8 +38,6 @@ from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry, Precision
 from spacedsl.kernels.sizes import MOST_ELEMENTS, overridden
 from spacedsl.kernels.validation import closest, read_model
-
-SPACES = Path(__file__).resolve().parent / "spaces"
 
 LINALG_SPACE = SPACES / "linalg.space"
 """The rules of dense linear algebra on CPUs, and on GPUs those of the next one."""
@@ -155,7 +154,9 @@ def _check_backbone(document: Document) -> None:
     if isinstance(name, str) and name != "linalg":
         span = document.value("backbone")
         if name == "pipeline":
-            raise DiagnosticError([no_space_yet(document)])
+            message = "not supported yet: code for the backbone `pipeline`"
+            commands = "`spacedsl stats` measures its space, `spacedsl solve` draws schedules"
+            raise DiagnosticError([Diagnostic("KF008", message, span, commands)])
         if name == "plain":
             message = "there is no code to generate for the backbone `plain`, and nothing to measure"
             commands = "`spacedsl solve` finds solutions, `spacedsl explain` says why there are none"
@@ -181,7 +182,7 @@ class _Loader:
         self.report += declaration_report
         assignments = self.assignments()
         search = self.search()
-        space = self.space(path)
+        space = space_of(self.document, self.entry.space, LINALG_SPACE, path, self.report)
         if declared is None or assignments is None:
             raise DiagnosticError(in_order(self.report))
         computation, computation_report = resolve(assignments, declared)
@@ -194,7 +195,8 @@ class _Loader:
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
         multiplied = MULTIPLIED[self.entry.precision] if self.kind == "gpu" else frozenset[DType]()
         backbone = build(self.entry.kernel, computation, tensors, parameters, tilings, multiplied)
-        decisions = self.decisions(backbone)
+        named = [*(s.name for s in backbone.statements), *(d.name for d in backbone.logical_dims)]
+        decisions = decisions_of(self.document, self.entry.decisions, named, self.report)
         if self.report:
             raise DiagnosticError(in_order(self.report))
         return KernelFile(
@@ -299,42 +301,6 @@ class _Loader:
         return SearchOptions(
             entry.target, entry.device, time_s, entry.evaluations, entry.ordering, entry.policy, entry.seed
         )
-
-    def space(self, path: Path) -> Path:
-        if self.entry.space is None:
-            return LINALG_SPACE
-        space = path.parent / self.entry.space
-        mistake = not_a_space(space)
-        if mistake is not None:
-            self.error("KF041", mistake, "space")
-        return space
-
-    def decisions(self, backbone: Kernel) -> tuple[Decision, ...]:
-        """The fixed decisions; whether the space has such choices and values is for the space to say."""
-        known = [s.name for s in backbone.statements] + [d.name for d in backbone.logical_dims]
-        for position, entry in enumerate(self.entry.decisions):
-            for at, name in enumerate(entry.objects):
-                if name not in known:
-                    place = ("decisions", position, "objects", at)
-                    hint = closest(name, known)
-                    self.error("KF040", f"this kernel has no statement `{name}`", *place, hint=hint)
-        return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in self.entry.decisions)
-
-
-def no_space_yet(document: Document) -> Diagnostic:
-    """What is said of a pipeline where its space would be needed."""
-    message = "not supported yet: to explore a pipeline"
-    return Diagnostic("KF008", message, document.value("backbone"), "`spacedsl check` reads it")
-
-
-def not_a_space(path: Path) -> str | None:
-    """Why what a kernel file names cannot be read as a `.space` file; None where it can be."""
-    if path.resolve().suffix != ".space":
-        # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
-        return f"{path} is no .space file"
-    if path.is_dir():
-        return f"{path} is a folder"
-    return None if path.is_file() else f"there is no file {path}"
 
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")

@@ -29,7 +29,7 @@ from spacedsl.codegen.implementation import check_decisions
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
 from spacedsl.engine.instance import instantiate
-from spacedsl.kernels.backbones import load_any, load_file
+from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import check_file
@@ -99,7 +99,7 @@ def check_example(example: Example, folder: Path) -> tuple[int, tuple[Diagnostic
     if "device" in rest:
         before, check = _base(example, "yaml device"), _check_with(load_device, "example.yaml")
     if "pipeline" in rest:
-        before, check = _base(example, "yaml pipeline"), _check_with(load_file, "example.yaml")
+        before, check = _base(example, "yaml pipeline"), _check_with(load_any, "example.yaml")
     if "alone" in rest:
         before = ""
     return before.count("\n"), check(before + example.text, example.code, folder)

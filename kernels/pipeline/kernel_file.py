@@ -12,16 +12,23 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, counted, in_order
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document, PlacedText
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
+from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
+from spacedsl.kernels.pipeline.build import build
 from spacedsl.kernels.pipeline.parser import parse_stages
 from spacedsl.kernels.pipeline.resolution import RESERVED, Declared, Places, resolve
 from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
 from spacedsl.kernels.sizes import SizeReader, overridden
 from spacedsl.kernels.validation import closest, read_model
+
+PIPELINE_SPACE = SPACES / "pipeline.space"
+"""The rules of pipelines."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +43,10 @@ class PipelineFile:
     algorithm: Algorithm
     boxes: Mapping[str, Box]
     """What is needed of each stage and input; those that nobody needs have none."""
+    backbone: Kernel
+    space: Path
+    decisions: tuple[Decision, ...]
+    """Fixed by the file, to be applied to the root."""
 
 
 def check_pipeline(
@@ -92,6 +103,11 @@ class _Loader(SizeReader):
             tuple(stage for stage in stages if stage.name in needed),
             MappingProxyType(outputs),
         )
+        backbone = build(algorithm, needed)
+        named = [o.name for objects in (backbone.steps, backbone.loops) for o in objects]
+        decisions = decisions_of(self.document, entry.decisions, named, self.report.problems)
+        space = space_of(self.document, entry.space, PIPELINE_SPACE, path, self.report.problems)
+        self.stop()
         return PipelineFile(
             path,
             self.document.source.text,
@@ -99,6 +115,9 @@ class _Loader(SizeReader):
             MappingProxyType(dict(self.known_sizes)),
             algorithm,
             MappingProxyType(dict(needed)),
+            backbone,
+            space,
+            decisions,
         )
 
     def stop(self) -> None:

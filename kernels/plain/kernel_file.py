@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, in_order
 from spacedsl.engine.candidate import Decision
-from spacedsl.kernels.kernel_file import not_a_space
+from spacedsl.kernels.decided import decisions_of, not_a_space
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.plain.backbone import (
     KERNEL_ATTRIBUTES,
@@ -103,7 +103,7 @@ class _Loader:
         mistake = not_a_space(space)
         if mistake is not None:
             self.error("KF041", mistake, self.document.value("space"))
-        decisions = self.decisions()
+        decisions = decisions_of(self.document, self.entry.decisions, self.objects, self.report)
         if self.report:
             raise DiagnosticError(in_order(self.report))
         present = {kind: tuple(o for o in objects if o is not None) for kind, objects in kinds.items()}
@@ -251,15 +251,6 @@ class _Loader:
 
         for position, value in given:
             look(value, ("objects", kind, position, attribute), 0)
-
-    def decisions(self) -> tuple[Decision, ...]:
-        """The fixed decisions; whether the space has such choices and values is for the space to say."""
-        for position, entry in enumerate(self.entry.decisions):
-            for at, name in enumerate(entry.objects):
-                if name not in self.objects:
-                    span = self.document.value("decisions", position, "objects", at)
-                    self.error("KF040", f"no object is named `{name}`", span, closest(name, self.objects))
-        return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in self.entry.decisions)
 
 
 def _type_name(value: object) -> str | None:

@@ -94,8 +94,7 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
     """The remarks on a file that is right; raises `DiagnosticError`, `OSError`, `CommandError`."""
     from spacedsl.compiler import compile_space, refusals
     from spacedsl.diagnostics import DiagnosticError
-    from spacedsl.kernels.backbones import load_file
-    from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+    from spacedsl.kernels.backbones import load_any
     from spacedsl.language import check_file, load_space
 
     if file.suffix == ".space":
@@ -105,9 +104,7 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
             raise DiagnosticError((*found, *refused))
         return found
     if file.suffix in {".yaml", ".yml"}:
-        kernel = load_file(file)
-        if not isinstance(kernel, PipelineFile):
-            compile_space(load_space(kernel.space))
+        compile_space(load_space(load_any(file).space))
         return ()
     if file.is_file():
         raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml)")

@@ -35,7 +35,7 @@ def attributes(index: Index, variable: str, ranges_over: str, kernels: Sequence[
         return _exposed([CpuDevice])
     if variable in ("kernel", "fun"):
         return _exposed(type(kernel) for kernel in kernels) or _exposed(
-            b.classes[0] for b in BACKBONES.values() if b.classes
+            b.classes[0] for b in BACKBONES.values()
         )
     named = _type_name(index, ranges_over)
     known = {c.__name__: c for backbone in BACKBONES.values() for c in backbone.classes if _exposed([c])}

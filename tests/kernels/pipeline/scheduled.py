@@ -89,7 +89,7 @@ class Scheduled:
                 self.read,
             )
             return
-        inner = SLOTS[SLOTS.index(slot) + 1]  # type: ignore[arg-type]
+        inner = SLOTS[SLOTS.index(slot) + 1]
         for part in self.tiles(step, inner, region):
             self.emit(step, inner, part)
             self.nest(step, inner, part)
@@ -120,7 +120,7 @@ class Scheduled:
     def shares(self, step: Step, slot: str) -> bool:
         """Whether a step has that slot from its host."""
         site = self.sites[step]
-        return site == "INLINE" or SLOTS.index(site) >= SLOTS.index(slot)  # type: ignore[arg-type]
+        return site == "INLINE" or SLOTS.index(site) >= SLOTS.index(slot)
 
     def owner(self, step: Step, slot: str) -> Step | None:
         """The step that has the loops of a slot that it shares; None for what is outside of all."""

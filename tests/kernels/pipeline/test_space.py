@@ -13,21 +13,17 @@ from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
-from spacedsl.kernels.kernel_file import SPACES
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
-from spacedsl.kernels.pipeline.build import build
-from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import load_space
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Point, elements
 from tests.kernels.pipeline.scheduled import Scheduled, outputs_of
 
-SPACE = SPACES / "pipeline.space"
-
 
 @cache
 def rules() -> CompiledSpace:
-    return compile_space(load_space(SPACE))
+    return compile_space(load_space(PIPELINE_SPACE))
 
 
 def instance(kernel: Kernel) -> Instance:
@@ -63,7 +59,7 @@ def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
 
 def try_schedules(file: PipelineFile, count: int, seed: int = 0) -> DescentCounts:
     """Random ones, each carried out."""
-    kernel = build(file.algorithm, file.boxes)
+    kernel = file.backbone
     here = instance(kernel)
     root = here.root()
     assert root is not None

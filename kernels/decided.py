@@ -1,0 +1,54 @@
+"""What kernel files of all backbones say about their space: which it is, and what is decided already.
+
+In: entries of a document. Out: a path, and decisions, or diagnostics. Whether a space has such choices and
+values is for the space to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from spacedsl.diagnostics import Diagnostic
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.located_yaml import Document
+from spacedsl.kernels.schema import DecisionEntry
+from spacedsl.kernels.validation import closest
+
+SPACES = Path(__file__).resolve().parent / "spaces"
+"""The rules that belong to the backbones."""
+
+
+def space_of(
+    document: Document, entry: str | None, usual: Path, path: Path, report: list[Diagnostic]
+) -> Path:
+    """The space that a file names, relative to its own `path`; KF041 where there is none."""
+    if entry is None:
+        return usual
+    space = path.parent / entry
+    if (mistake := not_a_space(space)) is not None:
+        report.append(Diagnostic("KF041", mistake, document.value("space")))
+    return space
+
+
+def not_a_space(path: Path) -> str | None:
+    """Why what a kernel file names cannot be read as a `.space` file; None where it can be."""
+    if path.resolve().suffix != ".space":
+        # Diagnostics show lines of it, which a stranger's kernel file may not choose from all files.
+        return f"{path} is no .space file"
+    if path.is_dir():
+        return f"{path} is a folder"
+    return None if path.is_file() else f"there is no file {path}"
+
+
+def decisions_of(
+    document: Document, entries: Sequence[DecisionEntry], known: Collection[str], report: list[Diagnostic]
+) -> tuple[Decision, ...]:
+    """The fixed decisions; KF040 where they are about an object that is not there."""
+    for position, entry in enumerate(entries):
+        for at, name in enumerate(entry.objects):
+            if name not in known:
+                span = document.value("decisions", position, "objects", at)
+                hint = closest(name, known)
+                report.append(Diagnostic("KF040", f"no object is named `{name}`", span, hint))
+    return tuple(Decision(d.choice, tuple(d.objects), tuple(d.values)) for d in entries)
