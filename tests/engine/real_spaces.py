@@ -33,7 +33,7 @@ LINALG = Path("kernels/spaces/linalg.space")
 ORIGINAL = Path("tests/language/corpus/original.space")
 LISTED = ("shop", "registers", "colouring", "tours", "three stages")
 """By brute force."""
-COUNTED = (*LISTED, "outer", "axpy", "dot", "filed")
+COUNTED = (*LISTED, "outer", "axpy", "dot", "filed", "a stencil", "a sum")
 """By CP-SAT."""
 ONLY_JUDGED = ("matmul of two", "matmul", "two deeper nests")
 """With hundreds of thousands of requirements, which CP-SAT reads faster."""
@@ -73,6 +73,14 @@ def piped(graph: pipelines.Graph, extent: int, tiles: Sequence[int]) -> Posed:
     return Posed(compiled(pipelines.SPACE).space, kernel, pipelines.Gpu(shared_bytes=400))
 
 
+def staged(text: str, folder: Path) -> Posed:
+    """A pipeline under its rules, of which none asks a device."""
+    path = folder / "kernel.yaml"
+    path.write_text(text)
+    kernel = load_any(path)
+    return Posed(compiled(kernel.space).space, kernel.backbone, SmallCpu())
+
+
 def first(depth: int) -> Posed:
     """The space of the first implementation, on two nests of so many dimensions."""
     return Posed(compiled(ORIGINAL).space, original.two_nests(depth), original.Gpu())
@@ -109,6 +117,25 @@ DENSE = {
     "matmul of two": MATMUL.replace("16", "2").replace("[[2, 4]]", "[]"),
     "matmul": MATMUL,
 }
+STENCIL = """
+kernel: stencil
+backbone: pipeline
+inputs: {image: {dtype: i32, rank: 1}}
+outputs: {b: {x: 3}}
+stages: |
+  a(x) = image(x) + image(x + 1)
+  b(x) = a(x) + a(x + 1)
+"""
+SUM = """
+kernel: total
+backbone: pipeline
+inputs: {image: {dtype: i32, rank: 1}}
+outputs: {b: {x: 2}}
+stages: |
+  a(x) = 0
+  a(x) += image(x + r) for r in 0:2
+  b(x) = a(x)
+"""
 THREE = {"a": {}, "b": {"a": pipelines.POINT}, "c": {"b": pipelines.POINT}}
 POSED: dict[str, Callable[[Path], Posed]] = {
     **{name: partial(linalg, text) for name, text in DENSE.items()},
@@ -119,6 +146,8 @@ POSED: dict[str, Callable[[Path], Posed]] = {
     "tours": lambda _: filed("tests/cli/quantities/tours.yaml"),
     "three stages": lambda _: piped(THREE, 8, ()),
     "blur": lambda _: piped(pipelines.BLUR, 64, (4, 16)),
+    "a stencil": partial(staged, STENCIL),
+    "a sum": partial(staged, SUM),
     "two nests": lambda _: first(1),
     "two deeper nests": lambda _: first(2),
 }

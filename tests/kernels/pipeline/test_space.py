@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import load_space
+from tests.engine.agreement import Tally
+from tests.engine.real_spaces import real_space
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Point, elements
 from tests.kernels.pipeline.scheduled import Scheduled, outputs_of
@@ -163,3 +167,15 @@ def test_schedules_compute_what_the_algorithm_says(case: str) -> None:
     stages, outputs = PIPELINES[case]
     counts = try_schedules(pipeline(stages.replace("; ", "\n"), outputs, IMAGE), 40)
     assert counts.complete >= 36
+
+
+@pytest.mark.parametrize("name", ["a stencil", "a sum"])
+def test_the_engine_finds_the_schedules_that_cp_sat_counts(name: str, tmp_path: Path) -> None:
+    """All of them, and on the way to some of them nothing that has a solution is removed."""
+    space, tally = real_space(name, tmp_path), Tally()
+    assert space.solutions is not None
+    assert space.solutions > 900
+    space.count(tally)
+    for seed in range(3):
+        space.walk(random.Random(seed), tally)
+    assert tally.questions > 5
