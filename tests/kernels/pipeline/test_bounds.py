@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
@@ -143,6 +143,7 @@ _TAPS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(_TAPS, min_size=1, max_size=3), min_size=1, max_size=7), st.integers(1, 9))
 def test_generated_stages_need_the_hull_of_the_points_that_are_read(
     graph: list[list[Tap]], extent: int
@@ -237,6 +238,7 @@ class _Solver:
         raise AssertionError(node)
 
 
+@settings(deadline=None)
 @given(POSITIONS, RANGES, RANGES)
 def test_an_interval_contains_what_a_solver_finds(
     node: Expression, x: tuple[int, int], y: tuple[int, int]
@@ -246,6 +248,7 @@ def test_an_interval_contains_what_a_solver_finds(
     assert found.low <= least <= greatest <= found.high
 
 
+@settings(deadline=None)
 @given(st.integers(-3, 3), st.integers(-3, 3), st.integers(-9, 9), st.integers(1, 6), RANGES, RANGES)
 def test_an_interval_is_exact_where_a_sum_is_divided(
     a: int, b: int, c: int, divisor: int, x: tuple[int, int], y: tuple[int, int]

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -168,6 +168,7 @@ def expressions(draw: st.DrawFn, dtype: DType, depth: int) -> Expression:
     return Binary(draw(st.sampled_from(operators)), draw(inner), draw(inner))
 
 
+@settings(deadline=None)
 @given(st.data(), st.sampled_from(ELEMENT_TYPES), st.integers(0, 2**32))
 def test_generated_expressions_have_the_values_of_single_points(
     data: st.DataObject, dtype: DType, seed: int

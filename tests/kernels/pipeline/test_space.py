@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
@@ -179,3 +181,39 @@ def test_the_engine_finds_the_schedules_that_cp_sat_counts(name: str, tmp_path: 
     for seed in range(3):
         space.walk(random.Random(seed), tally)
     assert tally.questions > 5
+
+
+# ---- Generated pipelines ----------------------------------------------------------------------------------
+
+
+@st.composite
+def positions(draw: st.DrawFn) -> str:
+    """Of `x`: stencils, down- and upsampling, mirrored, held by numbers."""
+    times, by = draw(st.sampled_from([(1, 1)] * 4 + [(2, 1), (1, 2), (3, 2), (1, 3), (-1, 1), (-1, 2)]))
+    found = f"({times} * x + {draw(st.integers(-2, 2))}) / {by}"
+    kind = draw(st.integers(0, 7))
+    if kind == 0:
+        return f"clamp({found}, {draw(st.integers(-2, 1))}, {draw(st.integers(2, 5))})"
+    return f"{found} + {draw(st.integers(1, 3))} * (x % {draw(st.integers(2, 3))})" if kind == 1 else found
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> str:
+    """Stages of one variable, each read by some that follow it."""
+    count = draw(st.integers(2, 7))
+    lines = ["s0(x) = image(x, 0)"]
+    for number in range(1, count):
+        sources = [number - 1, *draw(st.lists(st.integers(0, number - 1), max_size=2))]
+        taps = [f"{draw(st.integers(1, 3))} * s{n}({draw(positions())})" for n in sources]
+        if draw(st.integers(0, 4)):
+            lines.append(f"s{number}(x) = {' + '.join(taps)}")
+        else:
+            lines += [f"s{number}(x) = 1", f"s{number}(x) += r * ({' + '.join(taps)}) for r in 0:3"]
+    return "\n".join(lines)
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs(), st.integers(1, 9), st.integers(0, 2**32))
+def test_schedules_of_generated_pipelines_compute_what_they_say(stages: str, extent: int, seed: int) -> None:
+    last = stages.splitlines()[-1].split("(")[0]
+    try_schedules(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
