@@ -1,7 +1,7 @@
 """Solutions of a space on a kernel of any backbone, without code and without measuring.
 
 In: the path of a kernel file. Out: an `Unmeasured` instance, and its solutions, each once. The device of a
-linalg kernel is one that is shipped, unless another is named; a plain kernel has none.
+kernel is one that is shipped, unless another is named; a plain kernel has none.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from spacedsl.api.problem import EmptySpaceError, with_decisions
+from spacedsl.codegen.pipeline.schedule import VOCABULARY, CandidateDecisions, schedule, text
 from spacedsl.compiler import compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, load_any
 from spacedsl.kernels.device import DEVICES, Device, load_any_device
 from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.plain.kernel_file import PlainFile
 from spacedsl.language import load_space
 from spacedsl.language.space import Counter, Space, Visibility
 from spacedsl.search.orderings import Ordering, select_ordering
@@ -27,7 +30,7 @@ from spacedsl.search.run import ContradictionError
 from spacedsl.search.solutions import all_solutions, random_solutions
 
 DEVICE = DEVICES / "generic-x86-64.yaml"
-"""What a linalg kernel is instantiated for where nobody names a device."""
+"""What a kernel is instantiated for where nobody names a device."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,8 @@ class Solution:
     decisions: tuple[tuple[str, tuple[str, ...], str | int], ...]
     counters: tuple[tuple[str, tuple[str, ...], int], ...]
     quantities: tuple[tuple[str, tuple[str, ...], str | int], ...]
+    loops: str | None = None
+    """Of a pipeline, what is computed inside of what."""
 
 
 def pose_unmeasured(
@@ -70,8 +75,9 @@ def pose_unmeasured(
     kernel = load_any(path, sizes or {})
     machine: Device | None = None
     usual = kernel.space
-    if isinstance(kernel, KernelFile):
+    if not isinstance(kernel, PlainFile):
         machine = load_any_device(device or DEVICE)
+    if isinstance(kernel, KernelFile) and machine is not None:
         kernel = kernel.made_for(machine.kind)
         usual = kernel.space_for(machine.kind)
     space_path = space or usual
@@ -138,4 +144,18 @@ def _solution(problem: Unmeasured, candidate: Candidate) -> Solution:
         for quantity, objects, (low, high) in instance.quantities(candidate.vector)
         if low == high
     )
-    return Solution(decisions, counters, quantities)
+    return Solution(decisions, counters, quantities, _loops(problem, candidate))
+
+
+def _loops(problem: Unmeasured, candidate: Candidate) -> str | None:
+    """None where a space of one's own decides other things."""
+    if (
+        not isinstance(problem.kernel, PipelineFile)
+        or not {
+            *problem.space.choices,
+            *problem.space.quantities,
+        }
+        >= VOCABULARY
+    ):
+        return None
+    return text(schedule(problem.kernel.backbone.steps, CandidateDecisions(candidate)))

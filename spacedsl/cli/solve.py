@@ -90,13 +90,20 @@ def solve(
 
 
 def text(solution: Solution, number: int) -> str:
-    """One line for each decision, then one for each counter and quantity that follows."""
+    """The loops of a pipeline; a line for each decision, then for each counter and quantity that follows.
+
+    Quantities of a pipeline say the same as its loops.
+    """
     lines = [f"solution {number}"]
+    if solution.loops is not None:
+        lines += [f"  {line}" for line in solution.loops.splitlines()]
     lines += [f"  {_use(choice, objects)} = {value}" for choice, objects, value in solution.decisions]
     lines += [
         f"  {_use(choice, objects)} = {value} (counter)" for choice, objects, value in solution.counters
     ]
-    lines += [f"  {_use(name, objects)} = {value} (quantity)" for name, objects, value in solution.quantities]
+    if solution.loops is None:
+        quantities = solution.quantities
+        lines += [f"  {_use(name, objects)} = {value} (quantity)" for name, objects, value in quantities]
     return "\n".join(lines) + "\n"
 
 
@@ -123,6 +130,7 @@ def _document(kernel: str, found: list[Solution], *, is_all: bool) -> dict[str, 
                     {"quantity": name, "objects": list(objects), "value": value}
                     for name, objects, value in solution.quantities
                 ],
+                **({} if solution.loops is None else {"loops": solution.loops.splitlines()}),
             }
             for solution in found
         ],

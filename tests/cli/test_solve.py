@@ -118,6 +118,21 @@ def test_a_kernel_of_linear_algebra_has_solutions_without_a_machine(tmp_path: Pa
     assert "  order(load_A, fma) = BEFORE" in ran.out.splitlines()
 
 
+def test_of_a_pipeline_its_loops_are_shown(tmp_path: Path) -> None:
+    kernel = tmp_path / "blur.yaml"
+    text = (LIBRARY / "pipelines" / "blur.yaml").read_text(encoding="utf-8")
+    decided = "decisions:\n  - {choice: site, objects: [blur_x], values: [TASK]}\n"
+    kernel.write_text(text + decided + "  - {choice: tile, objects: [blur_y.y.TASK], values: [8]}\n")
+    ran = run("solve", kernel, "--size", "width=64", "--size", "height=16")
+    lines = ran.out.splitlines()
+    assert ran.code == 0
+    assert lines[:3] == ["solution 1", "  blur_y: 64 x, 16 y", "    for y in 2 of 8 (TASK)"]
+    assert "  site(blur_x) = TASK" in lines
+    assert any(line.strip().startswith("blur_x: ") and line.endswith("10 y") for line in lines)
+    (solution,) = json.loads(run("solve", kernel, "--size", "height=16", "--json").out)["solutions"]
+    assert solution["loops"][0] == "blur_y: 6400 x, 16 y"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

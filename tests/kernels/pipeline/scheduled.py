@@ -47,7 +47,10 @@ class Scheduled:
         self.steps = [step for step in kernel.steps if step.stage is not None]
         self.final = {stage_of(step).name: step for step in self.steps}
         self.stored: dict[str, Elements] = {}
-        self.seen: set[tuple[str, str]] = set()
+        self.around: tuple[str, ...] = ()
+        """The steps whose iterations are under way, outermost first."""
+        self.paths: dict[tuple[str, ...], None] = {}
+        """What has been computed in iterations of what, in order."""
 
     def run(self) -> dict[str, Elements]:
         with np.errstate(all="ignore"):
@@ -74,7 +77,10 @@ class Scheduled:
         is_first = step.before is None or self.sites[step.before] != slot
         if is_first and self.sites[self.final[name]] == slot:
             self.stored[name] = {}
+        self.around = (*self.around, step.name)
+        self.paths[self.around] = None
         self.nest(step, slot, region)
+        self.around = self.around[:-1]
 
     def nest(self, step: Step, slot: str, region: Ranges) -> None:
         """The loops of the slots within, then the body."""
@@ -113,7 +119,6 @@ class Scheduled:
             low, high = self.candidate.instance.quantity(self.candidate.vector, "extent", box)
             if low != high or size > high:
                 raise WrongScheduleError(f"{box} has {size} points, of {low} to {high}")
-            self.seen.add((step.name, slot))
 
     # ---- Whose slots they are ----------------------------------------------------------------------------
 

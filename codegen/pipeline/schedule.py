@@ -1,0 +1,143 @@
+"""A complete candidate of `pipeline.space` as loop nests: what is computed inside of what, in which order.
+
+In: the steps of a pipeline, and the decisions of a candidate. Out: a `Nest` for each step that is outside of
+all others, with those that are computed in its iterations; and their text. Inlined steps are in no nest: they
+are part of what reads them. Where a box begins, and what becomes of the last tile of a row, is for lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Slot, SlotName, Step
+
+VOCABULARY = frozenset({"site", "extent", "trips"})
+"""What a space has to decide, or compute, of steps and of boxes."""
+
+
+class Decisions(Protocol):
+    """Of a complete candidate."""
+
+    def site(self, step: Step) -> str: ...
+
+    def extent(self, box: Box) -> int:
+        """Points of a box."""
+
+    def trips(self, box: Box) -> int:
+        """How many boxes the one around it is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateDecisions:
+    candidate: Candidate
+
+    def site(self, step: Step) -> str:
+        return str(self.candidate.value("site", step))
+
+    def extent(self, box: Box) -> int:
+        return self._quantity("extent", box)
+
+    def trips(self, box: Box) -> int:
+        return self._quantity("trips", box)
+
+    def _quantity(self, name: str, box: Box) -> int:
+        low, high = self.candidate.instance.quantity(self.candidate.vector, name, box)
+        assert low == high, f"{name}({box}) is open"
+        return low
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Over the boxes of one dimension at one slot."""
+
+    dim: str
+    size: int
+    """Points of each box; of the last one, maybe fewer."""
+    trips: int
+    """At least 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A slot that a step owns: its loops, and what is computed in each iteration before anything deeper."""
+
+    slot: SlotName
+    loops: tuple[Loop, ...]
+    """Outermost first."""
+    guests: tuple[Nest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops of a step, from its site inwards."""
+
+    step: Step
+    size: tuple[int, ...]
+    """Points that it computes there, at most, along its dimensions, the innermost first."""
+    levels: tuple[Level, ...]
+    """Those of its slots that have loops or guests, outermost first."""
+
+
+def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
+    """The nests that are outside of all others, in the order in which they are computed."""
+    return tuple(_Scheduler(steps, decisions).nests(None, "ROOT"))
+
+
+class _Scheduler:
+    def __init__(self, steps: Sequence[Step], decisions: Decisions) -> None:
+        self.steps = [step for step in steps if step.stage is not None]
+        self.decisions = decisions
+        self.sites = {step: decisions.site(step) for step in steps}
+
+    def nests(self, owner: Step | None, slot: SlotName) -> Iterator[Nest]:
+        """What is computed in an iteration of a slot that `owner` has."""
+        for step in self.steps:
+            if self.sites[step] == slot and self.owner(step, slot) is owner:
+                yield self.nest(step, slot)
+
+    def nest(self, step: Step, site: SlotName) -> Nest:
+        inner = [slot for slot in step.slots if SLOTS.index(slot.slot) > SLOTS.index(site)]
+        levels = (self.level(step, slot) for slot in inner)
+        at_site = next((slot.boxes for slot in step.slots if slot.slot == site), None)
+        boxes = at_site or tuple(box.outer for box in step.slots[0].boxes if box.outer is not None)
+        size = tuple(self.decisions.extent(box) for box in boxes)
+        return Nest(step, size, tuple(level for level in levels if level.loops or level.guests))
+
+    def level(self, step: Step, slot: Slot) -> Level:
+        loops = (
+            Loop(box.dim, self.decisions.extent(box), trips)
+            for box in reversed(slot.boxes)
+            if (trips := self.decisions.trips(box)) > 1
+        )
+        return Level(slot.slot, tuple(loops), tuple(self.nests(step, slot.slot)))
+
+    def owner(self, step: Step, slot: SlotName) -> Step | None:
+        """The step whose loops a shared slot has: the first one outwards that does not share it itself."""
+        host = step.host
+        while host is not None and host.stage is not None and self.shares(host, slot):
+            host = host.host
+        return None if host is None or host.stage is None else host
+
+    def shares(self, step: Step, slot: SlotName) -> bool:
+        site = self.sites[step]
+        return site not in SLOTS or SLOTS.index(site) >= SLOTS.index(slot)
+
+
+def text(nests: Sequence[Nest]) -> str:
+    """Loops as a person would sketch them, a line each."""
+    return "\n".join(line for nest in nests for line in _lines(nest, ""))
+
+
+def _lines(nest: Nest, margin: str) -> Iterator[str]:
+    step = nest.step
+    size = ", ".join(f"{n} {dim}" for dim, n in zip(step.dims, nest.size, strict=True)) or "one value"
+    yield f"{margin}{step}: {size}"
+    for level in nest.levels:
+        for loop in level.loops:
+            margin += "  "
+            yield f"{margin}for {loop.dim} in {loop.trips} of {loop.size} ({level.slot})"
+        for guest in level.guests:
+            yield from _lines(guest, f"{margin}  ")

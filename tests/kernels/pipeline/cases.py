@@ -1,0 +1,155 @@
+"""Pipelines of every kind, so small that schedules of them can be carried out, and random schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from spacedsl.compiler import CompiledSpace, compile_space
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
+from spacedsl.kernels.pipeline.backbone import Kernel, Step
+from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
+from spacedsl.language import load_space
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.pointwise import Point
+
+IMAGE = "{image: {dtype: i32, rank: 2}}"
+
+PIPELINES = {
+    "blur": (
+        "bx(x, y) = image(x, y) + image(x + 1, y); by(x, y) = bx(x, y) + bx(x, y + 2)",
+        "{by: {x: 9, y: 7}}",
+    ),
+    "a chain": (
+        "a(x) = image(x, 0); b(x) = a(x - 1) + a(x + 1); c(x) = b(x - 1) * b(x + 1); d(x) = c(x) + c(x + 2)",
+        "{d: {x: 13}}",
+    ),
+    "a fork": (
+        "a(x) = image(x, 0); b(x) = a(x - 2); c(x) = a(x + 3) * 2; d(x) = b(x) + c(x)", "{d: {x: 11}}"
+    ),
+    "a host that may be inlined": (
+        "a(x) = image(x, 0); b(x) = a(x) + a(x + 1); c(x) = b(x); d(x) = b(x + 1); e(x) = c(x) + d(x + 1)",
+        "{e: {x: 7}}",
+    ),
+    "two outputs": (
+        "a(x) = image(x, 1); b(x) = a(x) + 1; c(x) = a(x + 1) * b(x)", "{b: {x: 6}, c: {x: 5}}"
+    ),
+    "downsampling": (
+        "a(x) = image(x, 0); b(x) = a(2 * x) + a(2 * x + 1); c(x) = b(x) - b(x + 1)", "{c: {x: 7}}"
+    ),
+    "upsampling": (
+        "a(x) = image(x, 0); b(x) = a(x / 2 - 1 + 2 * (x % 2)) + 3 * a(x / 2); c(x) = b(x) + b(x + 1)",
+        "{c: {x: 13}}",
+    ),
+    "a pyramid": (
+        "a(x) = image(x, 0); d(x) = a(2 * x - 1) + a(2 * x + 1); u(x) = d(x / 2) + d((x + 1) / 2); "
+        "l(x) = a(x) - u(x); o(x) = l(x) + l(x + 1)",
+        "{o: {x: 12}}",
+    ),
+    "two phases": ("a(x) = image(x, 0); b(x) = a(2 * x); c(x) = a(x) + b(x / 2)", "{c: {x: 11}}"),
+    "a slow and a fast reader": ("a(x) = image(x, 0); b(x) = a(3 * x); c(x) = a(x) + b(x)", "{c: {x: 9}}"),
+    "mirrored": ("a(x) = image(x, 0); b(x) = a(-x); c(x) = b(x) + b(x + 1)", "{c: {x: 9}}"),
+    "transposed": (
+        "a(x, y) = image(x, y); b(x, y) = a(y, x + 1); c(x, y) = b(x, y) + b(x + 1, y)", "{c: {x: 6, y: 5}}"
+    ),
+    "clamped": (
+        "a(x) = image(x, 0); b(x) = a(clamp(x - 2, 0, 5)) + a(clamp(x + 2, 0, 5)); c(x) = b(x) + b(x + 1)",
+        "{c: {x: 12}}",
+    ),
+    "clamped and not": (
+        "a(x) = image(x, 0); b(x) = a(clamp(x, 2, 5)) + a(x); c(x) = b(x) - b(x + 1)", "{c: {x: 12}}"
+    ),
+    "clamped above": (
+        "z(x) = image(x, 0); a(x) = z(x) + 1; b(x) = a(clamp(x, 2, 5)); c(x) = b(x) + z(x)", "{c: {x: 12}}"
+    ),
+    "a table": (
+        "t(i) = i * i; a(x) = image(x, 0); b(x) = t(clamp(a(x), 0, 22)) + a(x + 1)", "{b: {x: 8}}"
+    ),
+    "a sum": (
+        "f(x, y) = sum[r in 0:5](image(x + r, y)); g(x, y) = f(x, y) - f(x, y + 1)", "{g: {x: 7, y: 3}}"
+    ),
+    "a product": (
+        "a(x, k) = image(x, k) + 1; f(x, y) = sum[k in 0:6](a(x, k) * image(k, y)); "
+        "g(x, y) = max(f(x, y), 0)",
+        "{g: {x: 5, y: 4}}",
+    ),
+    "a histogram": (
+        "a(x, y) = image(x, y); rows(i, y) = 0; rows(clamp(a(r, y), 0, 22), y) += 1 for r in 0:6; "
+        "h(i) = 0; h(i) += rows(i, r) for r in 0:5; g(i) = h(i) * 2",
+        "{g: {i: 23}}",
+    ),
+    "a scan": (
+        "a(x, y) = image(x, y); f(x, y) = a(x, y); f(x, r) = f(x, r - 1) * 2 + f(x, r) for r in 1:6; "
+        "f(x, 4 - r) += f(x, 5 - r) for r in 0:5; g(x, y) = f(x, y) + f(x + 1, y)",
+        "{g: {x: 6, y: 6}}",
+    ),
+    "a scan over two ranges": (
+        "f(x) = x; f(x) = f(x) * 3 + image(r * x, s) for r in 0:5, s in 0:4; g(x) = f(x) - f(x + 1)",
+        "{g: {x: 3}}",
+    ),
+    "two updates": (
+        "f(x) = image(x, 0); f(x) += image(x, r) for r in 1:4; "
+        "f(x) max= image(r, x) for r in 0:3 where r != x; g(x) = f(x) - f(x + 1)",
+        "{g: {x: 9}}",
+    ),
+    "two values": ("f(x) = argmin[r in 0:7](image(x, r)); g(x) = f(x) + f(x + 1)", "{g: {x: 8}}"),
+    "updates of an output": ("f(x) = image(x, 0); f(x) += image(x, r) for r in 1:4", "{f: {x: 9}}"),
+}  # fmt: skip
+
+
+@cache
+def rules() -> CompiledSpace:
+    return compile_space(load_space(PIPELINE_SPACE))
+
+
+def instance(kernel: Kernel) -> Instance:
+    return instantiate(rules(), kernel, None, Engine.NATIVE)
+
+
+def stagewise(here: Instance) -> Callable[[Candidate], tuple[Variable, Sequence[int]] | None]:
+    """From the output on: the site of a step, then its tiles; value by value."""
+
+    def place(variable: Variable) -> int:
+        each: Any = variable.objects[0]
+        return (each if isinstance(each, Step) else each.step).from_output
+
+    order = sorted(here.variables, key=lambda v: (place(v), v.choice))
+
+    def branches(candidate: Candidate) -> tuple[Variable, Sequence[int]] | None:
+        variable = next((v for v in order if candidate.is_open(v)), None)
+        if variable is None:
+            return None
+        mask = candidate.mask(variable)
+        return variable, [1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+    return branches
+
+
+def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
+    """Small numbers, everywhere."""
+    return {
+        i.name: lambda point, n=n: (7 * sum((k + 3) * p for k, p in enumerate(point)) + 11 * n) % 23  # type: ignore[misc]
+        for n, i in enumerate(file.algorithm.inputs)
+    }
+
+
+def drawn(file: PipelineFile, count: int, seed: int, counts: DescentCounts) -> Iterator[Candidate]:
+    """Random complete candidates, without those of descents that end before."""
+    here = instance(file.backbone)
+    root = here.root()
+    assert root is not None
+    branches, generator = stagewise(here), np.random.default_rng(seed)
+    for _ in range(count):
+        candidate = random_descent(here, root, branches, generator, counts)
+        if candidate is not None:
+            yield candidate
+
+
+def named(case: str) -> PipelineFile:
+    stages, outputs = PIPELINES[case]
+    return pipeline(stages.replace("; ", "\n"), outputs, IMAGE)
