@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from spacedsl.kernels.pipeline.algorithm import (
     Box,
@@ -52,28 +51,30 @@ Problem = Unbounded | Outside
 
 
 def values_known(stages: Sequence[Stage], inputs: Sequence[Input]) -> Known:
-    """What is known of values wherever they are read."""
-    by_name = {s.name: s for s in stages}
-    declared = {i.name: i.values for i in inputs if i.values is not None}
-
-    @cache
-    def of(name: str, element: int) -> Interval:
-        if name in declared:
-            return Interval(*declared[name])
-        stage = by_name.get(name)
-        if stage is None:
-            return UNKNOWN
-        found = interval(stage.values[element], {}, known)
-        for update in stage.updates:
-            if any(isinstance(n, Read) and n.source == name for n in walk(update.values[element])):
-                return of_type(stage.values[element].dtype)
-            found = found.hull(interval(update.values[element], range_values(update), known))
-        return found
+    """What is known of values wherever they are read; found out once somebody asks."""
+    found = {(i.name, 0): UNKNOWN if i.values is None else Interval(*i.values) for i in inputs}
+    pending = iter(stages)
 
     def known(read: Read) -> Interval:
-        return of(read.source, read.element)
+        # Stages come behind those that they read, so that one at a time is enough.
+        while (read.source, read.element) not in found:
+            stage = next(pending)
+            for element in range(len(stage.values)):
+                found[stage.name, element] = _values(stage, element, known)
+        return found[read.source, read.element]
 
     return known
+
+
+def _values(stage: Stage, element: int, known: Known) -> Interval:
+    """Of a stage, from what is known of those before it."""
+    found = interval(stage.values[element], {}, known)
+    for update in stage.updates:
+        value = update.values[element]
+        if any(isinstance(node, Read) and node.source == stage.name for node in walk(value)):
+            return of_type(value.dtype)
+        found = found.hull(interval(value, range_values(update), known))
+    return found
 
 
 def range_values(update: Update) -> Variables:

@@ -121,6 +121,16 @@ def test_a_stage_that_nobody_needs_has_no_box() -> None:
     assert [stage.name for stage in file.algorithm.stages] == ["f"]
 
 
+def test_a_position_may_depend_on_a_long_chain_of_stages() -> None:
+    chain = [f"s{n}(x) = max(s{n - 1}(x), {n})" for n in range(1, 400)]
+    file = pipeline(
+        "\n".join(["g(i) = i", "s0(x) = min(image(x), 5)", *chain, "f(x) = g(s399(x))"]),
+        "{f: {x: 10}}",
+        "{image: {dtype: i32, rank: 1}}",
+    )
+    assert boxes(file)["g"] == [(399, 399)]
+
+
 # ---- Generated pipelines, point by point ------------------------------------------------------------------
 
 
