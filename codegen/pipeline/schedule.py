@@ -81,38 +81,20 @@ class Nest:
     """Those of its slots that have loops or guests, outermost first."""
 
 
-def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
-    """The nests that are outside of all others, in the order in which they are computed."""
-    return tuple(_Scheduler(steps, decisions).nests(None, "ROOT"))
+class Sites:
+    """Who has the loops of whose slots."""
 
-
-class _Scheduler:
     def __init__(self, steps: Sequence[Step], decisions: Decisions) -> None:
         self.steps = [step for step in steps if step.stage is not None]
-        self.decisions = decisions
-        self.sites = {step: decisions.site(step) for step in steps}
+        """All but the exit."""
+        self.of = {step: decisions.site(step) for step in steps}
+        self.last = {step.stage.name: step for step in self.steps if step.stage is not None}
+        """By stage, the step after which it has its values."""
 
-    def nests(self, owner: Step | None, slot: SlotName) -> Iterator[Nest]:
-        """What is computed in an iteration of a slot that `owner` has."""
-        for step in self.steps:
-            if self.sites[step] == slot and self.owner(step, slot) is owner:
-                yield self.nest(step, slot)
-
-    def nest(self, step: Step, site: SlotName) -> Nest:
-        inner = [slot for slot in step.slots if SLOTS.index(slot.slot) > SLOTS.index(site)]
-        levels = (self.level(step, slot) for slot in inner)
-        at_site = next((slot.boxes for slot in step.slots if slot.slot == site), None)
-        boxes = at_site or tuple(box.outer for box in step.slots[0].boxes if box.outer is not None)
-        size = tuple(self.decisions.extent(box) for box in boxes)
-        return Nest(step, size, tuple(level for level in levels if level.loops or level.guests))
-
-    def level(self, step: Step, slot: Slot) -> Level:
-        loops = (
-            Loop(box.dim, self.decisions.extent(box), trips)
-            for box in reversed(slot.boxes)
-            if (trips := self.decisions.trips(box)) > 1
-        )
-        return Level(slot.slot, tuple(loops), tuple(self.nests(step, slot.slot)))
+    def shares(self, step: Step, slot: SlotName) -> bool:
+        """Whether a step has that slot from its host."""
+        site = self.of[step]
+        return site not in SLOTS or SLOTS.index(site) >= SLOTS.index(slot)
 
     def owner(self, step: Step, slot: SlotName) -> Step | None:
         """The step whose loops a shared slot has: the first one outwards that does not share it itself."""
@@ -121,9 +103,36 @@ class _Scheduler:
             host = host.host
         return None if host is None or host.stage is None else host
 
-    def shares(self, step: Step, slot: SlotName) -> bool:
-        site = self.sites[step]
-        return site not in SLOTS or SLOTS.index(site) >= SLOTS.index(slot)
+
+def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
+    """The nests that are outside of all others, in the order in which they are computed."""
+    return tuple(_nests(None, "ROOT", Sites(steps, decisions), decisions))
+
+
+def _nests(owner: Step | None, slot: SlotName, sites: Sites, decisions: Decisions) -> Iterator[Nest]:
+    """What is computed in an iteration of a slot that `owner` has."""
+    for step in sites.steps:
+        if sites.of[step] == slot and sites.owner(step, slot) is owner:
+            yield _nest(step, slot, sites, decisions)
+
+
+def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nest:
+    levels = []
+    for slot in step.slots:
+        if SLOTS.index(slot.slot) > SLOTS.index(site):
+            guests = tuple(_nests(step, slot.slot, sites, decisions))
+            loops = tuple(_loops(slot, decisions))
+            if loops or guests:
+                levels.append(Level(slot.slot, loops, guests))
+    at_site = next((slot.boxes for slot in step.slots if slot.slot == site), None)
+    boxes = at_site or tuple(box.outer for box in step.slots[0].boxes if box.outer is not None)
+    return Nest(step, tuple(decisions.extent(box) for box in boxes), tuple(levels))
+
+
+def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
+    for box in reversed(slot.boxes):
+        if (trips := decisions.trips(box)) > 1:
+            yield Loop(box.dim, decisions.extent(box), trips)
 
 
 def text(nests: Sequence[Nest]) -> str:

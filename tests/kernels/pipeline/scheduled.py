@@ -186,9 +186,7 @@ def stage_of(step: Step) -> Stage:
     return step.stage
 
 
-def outputs_of(
-    algorithm: Algorithm, boxes: Mapping[str, Region], found: Mapping[str, Elements]
-) -> dict[str, Elements]:
+def outputs_of(algorithm: Algorithm, found: Mapping[str, Elements]) -> dict[str, Elements]:
     """Those elements that are wanted."""
     return {
         name: {

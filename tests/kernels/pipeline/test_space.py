@@ -22,10 +22,10 @@ from tests.kernels.pipeline.scheduled import Scheduled, outputs_of
 def try_schedules(file: PipelineFile, count: int, seed: int = 0) -> DescentCounts:
     """Random ones, each carried out."""
     inputs, counts = inputs_of(file), DescentCounts()
-    expected = outputs_of(file.algorithm, file.boxes, elements(file.algorithm, file.boxes, inputs))
+    expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs))
     for candidate in drawn(file, count, seed, counts):
         found = Scheduled(file.backbone, file.boxes, candidate, inputs).run()
-        assert outputs_of(file.algorithm, file.boxes, found) == expected, candidate.decisions()
+        assert outputs_of(file.algorithm, found) == expected, candidate.decisions()
     return counts
 
 

@@ -1,0 +1,258 @@
+"""Where the boxes of a schedule begin and end: loops and integer variables around each body.
+
+In: the nests of a schedule, and what is needed of each stage. Out: the same nests with, at each level,
+variables for the first and the last point of its box along each dimension, as expressions of loops around it.
+What is computed is just what is needed, once for each box: the last tile of a row is as long as what is left,
+and a box has at most as many points as the space says. Positions are expressions of i32 over variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, Sites
+from spacedsl.kernels.pipeline.affine import Atom, Extreme, Linear, Opaque, Quotient, Remainder, linear
+from spacedsl.kernels.pipeline.algorithm import (
+    Box,
+    Constant,
+    Expression,
+    Extent,
+    Stage,
+    Unary,
+    Variable,
+    reads,
+)
+from spacedsl.kernels.pipeline.backbone import SlotName, Step
+from spacedsl.kernels.pipeline.typing import Operand, binary, typed, unary
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The points from `first` to `last`, both of which belong to it."""
+
+    first: Expression
+    last: Expression
+    most: int
+    """Points that there are at most."""
+
+
+Spans = Mapping[str, Span]
+"""By dimension."""
+
+
+Needed = Mapping[Step, Spans]
+"""Of steps, in an iteration of loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A variable with a value."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLoop:
+    """`variable` goes from the first point of a box to its last one, by the size of a tile."""
+
+    variable: str
+    first: Expression
+    last: Expression
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLevel:
+    """Loops, outermost first; then, in each iteration, variables; then guests."""
+
+    loops: tuple[PlacedLoop, ...]
+    lets: tuple[Let, ...]
+    spans: Spans
+    """Of the box that an iteration computes."""
+    guests: tuple[PlacedNest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNest:
+    step: Step
+    spans: Spans
+    """Of all that it computes at its site."""
+    levels: tuple[PlacedLevel, ...]
+
+    @property
+    def body(self) -> Spans:
+        """What is computed without loops of a level."""
+        return self.levels[-1].spans if self.levels else self.spans
+
+
+def place(
+    nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions, regions: Mapping[str, Box]
+) -> tuple[PlacedNest, ...]:
+    """`nests` are the schedule of the steps by these decisions, `regions` what is needed of each stage."""
+    placer = _Placer(Sites(steps, decisions), decisions, regions)
+    whole = {step: placer.whole(step) for step in placer.sites.steps}
+    return tuple(placer.nest(nest, whole) for nest in nests)
+
+
+class _Placer:
+    def __init__(self, sites: Sites, decisions: Decisions, regions: Mapping[str, Box]) -> None:
+        self.sites = sites
+        self.decisions = decisions
+        self.regions = regions
+
+    # ---- Loops -------------------------------------------------------------------------------------------
+
+    def nest(self, nest: Nest, around: Needed) -> PlacedNest:
+        """`around`: what is needed of all steps in an iteration of the loops around it."""
+        spans = around[nest.step]
+        levels: list[PlacedLevel] = []
+        for level in nest.levels:
+            placed, around = self.level(nest.step, level, around)
+            levels.append(placed)
+        return PlacedNest(nest.step, spans, tuple(levels))
+
+    def level(self, step: Step, level: Level, around: Needed) -> tuple[PlacedLevel, Needed]:
+        """The level, and what is needed of all steps in an iteration of it."""
+        loops = []
+        inner = dict(around[step])
+        for loop in level.loops:
+            variable, outer = f"{step}.{loop.dim}.{level.slot}", inner[loop.dim]
+            loops.append(PlacedLoop(variable, outer.first, outer.last, loop.size))
+            last = binary("min", binary("+", Variable(variable), loop.size - 1), outer.last)
+            inner[loop.dim] = Span(Variable(variable), typed(last), loop.size)
+        lets, spans = _named(inner, step, level.slot)
+        needed = self.needed(step, level.slot, spans, lets)
+        guests = tuple(self.nest(guest, needed) for guest in level.guests)
+        return PlacedLevel(tuple(loops), tuple(lets), spans, guests), needed
+
+    # ---- What is needed ----------------------------------------------------------------------------------
+
+    def needed(self, owner: Step, slot: SlotName, spans: Spans, lets: list[Let]) -> Needed:
+        """Of all steps that share a slot, in an iteration of the loops that its owner has there.
+
+        Their ends become variables, so that each is computed once.
+        """
+        found: dict[Step, Spans] = {owner: spans}
+        for step in reversed(self.sites.steps):
+            if not self.sites.shares(step, slot) or self.sites.owner(step, slot) is not owner:
+                continue
+            readers = {reader: box for reader, box in found.items() if self.reads(reader, step)}
+            # What is inlined elsewhere alone is not needed here.
+            if readers:
+                spans = {dim: self.span(step, dim, slot, readers) for dim in step.dims}
+                more, found[step] = _named(spans, step, slot)
+                lets += more
+        return found
+
+    def reads(self, reader: Step, step: Step) -> bool:
+        name = _stage(step).name
+        is_last = self.sites.last[name] is step and reader.stage is not step.stage
+        return reader.before is step or (is_last and any(r.source == name for r in reads(reader.definition)))
+
+    def span(self, step: Step, dim: str, slot: SlotName, readers: Needed) -> Span:
+        """The hull of what all take that read it."""
+        box = next(box for box in step.boxes if box.dim == dim and box.slot == slot)
+        most = self.decisions.extent(box)
+        if not any(read.terms for read in box.reads):
+            return Span(
+                typed(min(read.least for read in box.reads)),
+                typed(max(read.least + read.more for read in box.reads)),
+                most,
+            )
+        stage = _stage(step)
+        ends: list[tuple[Operand, Operand]] = []
+        for reader, spans in readers.items():
+            if reader.before is step:
+                ends.append((spans[dim].first, spans[dim].last))
+                continue
+            at = stage.variables.index(dim)
+            forms = [linear(r.point[at]) for r in reads(reader.definition) if r.source == stage.name]
+            ends += [(_least(form, spans), _greatest(form, spans)) for form in forms]
+        whole = self.regions[stage.name][stage.variables.index(dim)]
+        first = _extreme("min", [low for low, _ in ends])
+        last = _extreme("max", [high for _, high in ends])
+        return Span(typed(binary("max", first, whole.low)), typed(binary("min", last, whole.high)), most)
+
+    def whole(self, step: Step) -> Spans:
+        stage = _stage(step)
+        extents: dict[str, Extent] = dict(zip(stage.variables, self.regions[stage.name], strict=True))
+        if step.update is not None:
+            extents |= {r.name: Extent(r.low, r.high - r.low) for r in stage.updates[step.update].ranges}
+        return {
+            dim: Span(typed(extents[dim].low), typed(extents[dim].high), extents[dim].size)
+            for dim in step.dims
+        }
+
+
+def _named(spans: Spans, step: Step, slot: str) -> tuple[list[Let], Spans]:
+    """The same with variables for their ends, where these are neither numbers nor variables already."""
+    lets: list[Let] = []
+
+    def name(end: Expression, which: str) -> Expression:
+        if isinstance(end, Constant | Variable):
+            return end
+        lets.append(Let(f"{step}.{which}.{slot}", end))
+        return Variable(lets[-1].name)
+
+    named = {
+        dim: Span(name(span.first, f"{dim}.first"), name(span.last, f"{dim}.last"), span.most)
+        for dim, span in spans.items()
+    }
+    return lets, named
+
+
+def _extreme(operator: str, operands: Sequence[Operand]) -> Operand:
+    return reduce(lambda a, b: binary(operator, a, b), dict.fromkeys(operands))
+
+
+def _least(form: Linear, spans: Spans) -> Operand:
+    """Of a position in these spans."""
+    return _end(form, spans, 1)
+
+
+def _greatest(form: Linear, spans: Spans) -> Operand:
+    return _negative(_end(form, spans, -1))
+
+
+def _negative(operand: Operand) -> Operand:
+    """Without two signs in front of each other."""
+    if isinstance(operand, Unary):
+        return operand.operand
+    return unary("-", operand)
+
+
+def _end(form: Linear, spans: Spans, sign: int) -> Operand:
+    """The least value of a position in these spans, or, with -1, minus the greatest one."""
+    parts = []
+    for atom, number in form.terms:
+        least = _atom(atom, spans, 1 if sign * number > 0 else -1)
+        parts.append(least if abs(number) == 1 else binary("*", abs(number), least))
+    if form.constant or not parts:
+        parts.append(sign * form.constant)
+    return reduce(lambda a, b: binary("+", a, b), parts)
+
+
+def _atom(atom: Atom, spans: Spans, sign: int) -> Operand:
+    """The same of one part."""
+    match atom:
+        case Variable(name):
+            return spans[name].first if sign > 0 else _negative(spans[name].last)
+        case Quotient(dividend, divisor):
+            end = _end(dividend, spans, sign)
+            return binary("/", end, divisor) if sign > 0 else _negative(binary("/", _negative(end), divisor))
+        case Remainder(_, divisor):
+            return 0 if sign > 0 else 1 - divisor
+        case Extreme(operator, left, right):
+            opposite = {"min": "max", "max": "min"}[operator]
+            ends = (_end(left, spans, sign), _end(right, spans, sign))
+            return binary(operator if sign > 0 else opposite, *ends)
+        case Opaque():
+            raise AssertionError("of what no box is smaller than all of it")
+
+
+def _stage(step: Step) -> Stage:
+    assert step.stage is not None
+    return step.stage

@@ -1,0 +1,139 @@
+"""Boxes at the places that they are given: everything is computed before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacedsl.codegen.pipeline.placement import Let, PlacedNest, Spans, place
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions, Sites, schedule
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, value
+from tests.kernels.pipeline.scheduled import outputs_of, stage_of
+from tests.kernels.pipeline.test_space import graphs
+
+
+class Placed:
+    """Carries out placed nests, one loop after the other."""
+
+    def __init__(
+        self, file: PipelineFile, candidate: Candidate, inputs: Mapping[str, Callable[[Point], Any]]
+    ) -> None:
+        self.file = file
+        self.decisions = CandidateDecisions(candidate)
+        self.sites = Sites(file.backbone.steps, self.decisions)
+        self.inputs = inputs
+        self.scalars = {p.name: p.value for p in file.algorithm.parameters}
+        self.stored: dict[str, Elements] = {}
+
+    def run(self) -> dict[str, Elements]:
+        steps = self.file.backbone.steps
+        nests = place(schedule(steps, self.decisions), steps, self.decisions, self.file.boxes)
+        with np.errstate(all="ignore"):
+            self.nests(nests, {})
+        return outputs_of(self.file.algorithm, self.stored)
+
+    def nests(self, nests: Sequence[PlacedNest], at: Mapping[str, int]) -> None:
+        for nest in nests:
+            step, name = nest.step, stage_of(nest.step).name
+            site = self.sites.of[step]
+            is_first = step.before is None or self.sites.of[step.before] != site
+            if is_first and self.sites.of[self.sites.last[name]] == site:
+                self.stored[name] = {}
+            self.level(nest, 0, at)
+
+    def level(self, nest: PlacedNest, number: int, at: Mapping[str, int]) -> None:
+        if number == len(nest.levels):
+            region = {dim: self.range(nest.body, dim, at) for dim in nest.step.dims}
+            into = self.stored[stage_of(nest.step).name]
+            compute(stage_of(nest.step), nest.step.update, region, into, self.scalars, self.read)
+            return
+        self.loops(nest, number, 0, at)
+
+    def loops(self, nest: PlacedNest, number: int, inner: int, at: Mapping[str, int]) -> None:
+        """From a loop of a level on inwards."""
+        level = nest.levels[number]
+        if inner < len(level.loops):
+            loop = level.loops[inner]
+            first, last = (value(end, at, {}, self.read) for end in (loop.first, loop.last))
+            for start in range(first, last + 1, loop.step):
+                self.loops(nest, number, inner + 1, {**at, loop.variable: start})
+            return
+        here = self.given(level.lets, at)
+        for dim, span in level.spans.items():
+            self.range(level.spans, dim, here)
+            assert span.most >= 1
+        self.nests(level.guests, here)
+        self.level(nest, number + 1, here)
+
+    def given(self, lets: Sequence[Let], at: Mapping[str, int]) -> Mapping[str, int]:
+        found = dict(at)
+        for let in lets:
+            found[let.name] = value(let.value, found, {}, self.read)
+        return found
+
+    def range(self, spans: Spans, dim: str, at: Mapping[str, int]) -> tuple[int, int]:
+        low, high = (value(end, at, {}, self.read) for end in (spans[dim].first, spans[dim].last))
+        assert low <= high < low + spans[dim].most, f"{high - low + 1} points, at most {spans[dim].most}"
+        return low, high
+
+    def read(self, source: str, where: Point, element: int) -> Any:
+        if source in self.inputs:
+            return self.inputs[source](where)
+        stage = stage_of(self.sites.last[source])
+        if self.sites.of[self.sites.last[source]] == "INLINE":
+            at = dict(zip(stage.variables, where, strict=True))
+            return value(stage.values[element], at, self.scalars, self.read)
+        assert where in self.stored.get(source, {}), f"{source}{where} has not been computed"
+        return self.stored[source][where][element]
+
+
+def try_placements(file: PipelineFile, count: int, seed: int) -> None:
+    inputs = inputs_of(file)
+    expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs))
+    for candidate in drawn(file, count, seed, DescentCounts()):
+        assert Placed(file, candidate, inputs).run() == expected, candidate.decisions()
+
+
+@pytest.mark.parametrize("case", PIPELINES)
+def test_boxes_lie_where_they_are_needed(case: str) -> None:
+    try_placements(named(case), 25, 2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs(), st.integers(1, 9), st.integers(0, 2**32))
+def test_boxes_of_generated_pipelines_lie_where_they_are_needed(stages: str, extent: int, seed: int) -> None:
+    last = stages.splitlines()[-1].split("(")[0]
+    try_placements(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
+
+
+def test_steps_are_placed_by_name() -> None:
+    """The loops around a body, and what begins where."""
+    file = named("a chain")
+    candidate = next(
+        c for c in drawn(file, 50, 0, DescentCounts()) if c.value("site", _step(file, "c")) == "TASK"
+    )
+    decisions = CandidateDecisions(candidate)
+    steps = file.backbone.steps
+    (outermost, *_) = [
+        n for n in place(schedule(steps, decisions), steps, decisions, file.boxes) if n.step.name == "d"
+    ]
+    first = outermost.levels[0]
+    assert [loop.variable for loop in first.loops] == ["d.x.TASK"]
+    assert [let.name for let in first.lets][:3] == ["d.x.last.TASK", "c.x.first.TASK", "c.x.last.TASK"]
+    guest = next(g for g in first.guests if g.step.name == "c")
+    assert guest.spans["x"].most == first.spans["x"].most + 2
+
+
+def _step(file: PipelineFile, name: str) -> Step:
+    return next(step for step in file.backbone.steps if step.name == name)
