@@ -20,12 +20,11 @@ from spacedsl.kernels.pipeline.algorithm import (
     Expression,
     Extent,
     Stage,
-    Unary,
     Variable,
     reads,
 )
 from spacedsl.kernels.pipeline.backbone import SlotName, Step
-from spacedsl.kernels.pipeline.typing import Operand, binary, typed, unary
+from spacedsl.kernels.pipeline.typing import Operand, binary, typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +162,20 @@ class _Placer:
                 most,
             )
         stage = _stage(step)
-        ends: list[tuple[Operand, Operand]] = []
+        firsts: list[Operand] = []
+        lasts: list[Operand] = []
         for reader, spans in readers.items():
             if reader.before is step:
-                ends.append((spans[dim].first, spans[dim].last))
+                firsts.append(spans[dim].first)
+                lasts.append(spans[dim].last)
                 continue
             at = stage.variables.index(dim)
             forms = [linear(r.point[at]) for r in reads(reader.definition) if r.source == stage.name]
-            ends += [(_least(form, spans), _greatest(form, spans)) for form in forms]
+            firsts += [_end(form, spans, is_last=False) for form in forms]
+            lasts += [_end(form, spans, is_last=True) for form in forms]
         whole = self.regions[stage.name][stage.variables.index(dim)]
-        first = _extreme("min", [low for low, _ in ends])
-        last = _extreme("max", [high for _, high in ends])
+        first = _extreme("min", firsts)
+        last = _extreme("max", lasts)
         return Span(typed(binary("max", first, whole.low)), typed(binary("min", last, whole.high)), most)
 
     def whole(self, step: Step) -> Spans:
@@ -208,47 +210,28 @@ def _extreme(operator: str, operands: Sequence[Operand]) -> Operand:
     return reduce(lambda a, b: binary(operator, a, b), dict.fromkeys(operands))
 
 
-def _least(form: Linear, spans: Spans) -> Operand:
-    """Of a position in these spans."""
-    return _end(form, spans, 1)
-
-
-def _greatest(form: Linear, spans: Spans) -> Operand:
-    return _negative(_end(form, spans, -1))
-
-
-def _negative(operand: Operand) -> Operand:
-    """Without two signs in front of each other."""
-    if isinstance(operand, Unary):
-        return operand.operand
-    return unary("-", operand)
-
-
-def _end(form: Linear, spans: Spans, sign: int) -> Operand:
-    """The least value of a position in these spans, or, with -1, minus the greatest one."""
-    parts = []
+def _end(form: Linear, spans: Spans, *, is_last: bool) -> Operand:
+    """The greatest value of a position in these spans, or the least one."""
+    total: Operand = form.constant
     for atom, number in form.terms:
-        least = _atom(atom, spans, 1 if sign * number > 0 else -1)
-        parts.append(least if abs(number) == 1 else binary("*", abs(number), least))
-    if form.constant or not parts:
-        parts.append(sign * form.constant)
-    return reduce(lambda a, b: binary("+", a, b), parts)
+        end = _atom(atom, spans, is_last is (number > 0))
+        part = end if abs(number) == 1 else binary("*", abs(number), end)
+        total = part if total == 0 and number > 0 else binary("+" if number > 0 else "-", total, part)
+    return total
 
 
-def _atom(atom: Atom, spans: Spans, sign: int) -> Operand:
-    """The same of one part."""
+def _atom(atom: Atom, spans: Spans, is_last: bool) -> Operand:
+    """The same of one part. All of them rise with what they are made of."""
     match atom:
         case Variable(name):
-            return spans[name].first if sign > 0 else _negative(spans[name].last)
+            return spans[name].last if is_last else spans[name].first
         case Quotient(dividend, divisor):
-            end = _end(dividend, spans, sign)
-            return binary("/", end, divisor) if sign > 0 else _negative(binary("/", _negative(end), divisor))
+            return binary("/", _end(dividend, spans, is_last=is_last), divisor)
         case Remainder(_, divisor):
-            return 0 if sign > 0 else 1 - divisor
+            return divisor - 1 if is_last else 0
         case Extreme(operator, left, right):
-            opposite = {"min": "max", "max": "min"}[operator]
-            ends = (_end(left, spans, sign), _end(right, spans, sign))
-            return binary(operator if sign > 0 else opposite, *ends)
+            ends = (_end(left, spans, is_last=is_last), _end(right, spans, is_last=is_last))
+            return binary(operator, *ends)
         case Opaque():
             raise AssertionError("of what no box is smaller than all of it")
 
