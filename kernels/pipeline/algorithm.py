@@ -153,14 +153,20 @@ class Update:
     """At each point of its ranges that meets the condition, in order, the first range the innermost loop."""
 
     point: tuple[Expression, ...]
-    """Where it writes. A variable of the stage that stands alone at its own position takes all its values."""
+    """Where it writes. A variable of the stage that stands alone at its own position takes all its values,
+    where no range has its name."""
     values: tuple[Expression, ...]
     ranges: tuple[Range, ...] = ()
     condition: Expression | None = None
 
     def variables(self, stage: Stage) -> tuple[str, ...]:
         """Those of the stage that it is done for each value of."""
-        return tuple(v for v, at in zip(stage.variables, self.point, strict=True) if at == Variable(v))
+        bound = {r.name for r in self.ranges}
+        return tuple(
+            v
+            for v, at in zip(stage.variables, self.point, strict=True)
+            if at == Variable(v) and v not in bound
+        )
 
 
 @dataclass(frozen=True, slots=True)
