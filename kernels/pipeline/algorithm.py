@@ -27,6 +27,8 @@ Function = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A value of its type: of floats, one that is not rounded any more, and a number."""
+
     value: int | float | bool
     dtype: DType
 

@@ -6,14 +6,17 @@ the same words mean the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
-from typing import cast
+from typing import get_args
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.algorithm import Compare, Expression, Select
+from spacedsl.kernels.pipeline.algorithm import ELEMENT_TYPES, Compare, Expression, Select
+from spacedsl.kernels.pipeline.syntax import Reducer
 from spacedsl.kernels.pipeline.typing import (
+    ARGUMENTS,
     Operand,
     TypeMismatchError,
     binary,
@@ -23,6 +26,12 @@ from spacedsl.kernels.pipeline.typing import (
     truth,
     typed,
 )
+
+COUNTED = {"min": 2, "max": 2, "clamp": 3, "absd": 2, "lerp": 3, "select": 3, "mux": 2, "undefined": 1}
+"""Functions that are no operation of their own, and how many arguments they take at least."""
+
+CONVERSIONS = {d.label: d for d in ELEMENT_TYPES}
+SATURATED = {f"{d.label}_sat": d for d in ELEMENT_TYPES if d.is_integer}
 
 
 def clamp(value: Operand, low: Operand, high: Operand) -> Operand:
@@ -84,16 +93,16 @@ def mux(index: Operand, values: Sequence[Operand]) -> Expression:
 
 # ---- What lies outside of an array ------------------------------------------------------------------------
 
-EdgeRule = Callable[[Expression, int], Operand]
+EdgeRule = Callable[[Operand, int], Operand]
 """From a position and an extent to a position inside."""
 
 
-def _mirror_image(position: Expression, extent: int) -> Operand:
+def _mirror_image(position: Operand, extent: int) -> Operand:
     folded = binary("%", position, 2 * extent)
     return binary("min", folded, binary("-", 2 * extent - 1, folded))
 
 
-def _mirror_interior(position: Expression, extent: int) -> Operand:
+def _mirror_interior(position: Operand, extent: int) -> Operand:
     if extent == 1:
         return 0
     folded = binary("%", position, 2 * extent - 2)
@@ -111,11 +120,23 @@ EDGES: Mapping[str, EdgeRule] = MappingProxyType(
 """By the names that they have in Halide: what is read for a position outside."""
 
 
-def inside(point: Sequence[Expression], extents: Sequence[int]) -> Expression:
+def inside(point: Sequence[Operand], extents: Sequence[int]) -> Operand:
     """Whether a point is one of an array."""
     conditions = [
         each
         for position, extent in zip(point, extents, strict=True)
+        if not (isinstance(position, int) and 0 <= position < extent)
         for each in (binary(">=", position, 0), binary("<", position, extent))
     ]
-    return cast("Expression", reduce(lambda a, b: binary("&&", a, b), conditions))
+    return reduce(lambda a, b: binary("&&", a, b), conditions) if conditions else True
+
+
+# ---- Names ------------------------------------------------------------------------------------------------
+
+FUNCTIONS = frozenset({*ARGUMENTS, *COUNTED, *SATURATED, *CONVERSIONS, *EDGES, "constant_exterior"})
+"""Names that mean something in the language."""
+
+VALUES: Mapping[str, bool | float] = MappingProxyType({"true": True, "false": False, "inf": math.inf})
+
+RESERVED = FUNCTIONS | {*get_args(Reducer), "for", "in", "where", *VALUES}
+"""Names that nothing else can have."""

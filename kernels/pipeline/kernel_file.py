@@ -21,8 +21,11 @@ from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, P
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
 from spacedsl.kernels.pipeline.build import build
+from spacedsl.kernels.pipeline.definitions import parameter, values_of
+from spacedsl.kernels.pipeline.functions import RESERVED
 from spacedsl.kernels.pipeline.parser import parse_stages
-from spacedsl.kernels.pipeline.resolution import RESERVED, Declared, Places, resolve
+from spacedsl.kernels.pipeline.resolution import Declared, Places, resolve
+from spacedsl.kernels.pipeline.typing import DefinitionError
 from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
 from spacedsl.kernels.sizes import SizeReader, overridden
 from spacedsl.kernels.validation import closest, read_model
@@ -136,22 +139,20 @@ class _Loader(SizeReader):
             self.report.error("KF016", message, self.document.value(*place, "rank"))
         dtype, values = DType.of(given.dtype), None
         if given.values is not None:
-            low, high = values = given.values[0], given.values[1]
-            is_held = dtype.is_float or (dtype.least <= low and high <= dtype.greatest)
-            if low > high or not is_held:
-                message = f"{low} to {high} are no values of {dtype.label}"
-                self.report.error("KF065", message, self.document.value(*place, "values"))
+            try:
+                values = values_of(dtype, given.values[0], given.values[1])
+            except DefinitionError as error:
+                self.report.error(error.code, str(error), self.document.value(*place, "values"))
         rank = len(extents) if given.rank is None else given.rank
         return Input(name, dtype, rank, extents, values)
 
     def parameter(self, name: str, given: ScalarEntry) -> Parameter:
         dtype = DType.of(given.dtype)
-        is_whole = float(given.value).is_integer()
-        if not dtype.is_float and not (is_whole and dtype.least <= given.value <= dtype.greatest):
-            span = self.document.value("params", name, "value")
-            self.report.error("KF065", f"{given.value} is no {dtype.label}", span)
+        try:
+            return parameter(name, dtype, given.value)
+        except DefinitionError as error:
+            self.report.error(error.code, str(error), self.document.value("params", name, "value"))
             return Parameter(name, dtype, 0)
-        return Parameter(name, dtype, float(given.value) if dtype.is_float else int(given.value))
 
     def output(self, name: str, stage: Stage | None) -> Box | None:
         """None with an error reported."""

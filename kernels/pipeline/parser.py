@@ -37,6 +37,9 @@ _OPERATORS = {
     "shift_right": ">>", "plus": "+", "minus": "-", "times": "*", "over": "/", "modulo": "%",
 }  # fmt: skip
 _PREFIXES = {"negative": "-", "not_": "!", "complement": "~"}
+_DIGITS = 20
+"""Of the largest integer of 64 bits."""
+
 _ASSIGNMENTS = {"assign": "", "add": "+", "subtract": "-", "multiply": "*", "min": "min", "max": "max"}
 
 
@@ -148,7 +151,7 @@ class _Builder(Transformer[Token, Any]):
     @v_args(meta=True)
     def number(self, meta: Any, parts: list[Any]) -> Number:
         (token,) = parts
-        value = int(token) if token.type == "INTEGER" and len(token) < 20 else float(token)
+        value = int(token) if token.type == "INTEGER" and len(token) <= _DIGITS else float(token)
         return Number(value, self._span(meta))
 
     def name(self, parts: list[Any]) -> Name:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import cast, get_args
+from typing import TypeVar, cast
 
 from spacedsl.diagnostics import Diagnostic, Span, counted
-from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
-    ELEMENT_TYPES,
     Expression,
     Function,
     Input,
@@ -28,20 +26,36 @@ from spacedsl.kernels.pipeline.algorithm import (
     Undefined,
     Update,
     Variable,
-    walk,
+)
+from spacedsl.kernels.pipeline.definitions import (
+    beyond,
+    combined,
+    condition,
+    defined,
+    distinct,
+    fitting,
+    free,
+    position,
+    range_of,
+    read,
+    reduction,
+    updated,
+    variable,
 )
 from spacedsl.kernels.pipeline.functions import (
+    CONVERSIONS,
+    COUNTED,
     EDGES,
+    FUNCTIONS,
+    SATURATED,
+    VALUES,
     absd,
     clamp,
-    inside,
     lerp,
     mux,
     saturated,
     selection,
 )
-from spacedsl.kernels.pipeline.reductions import identity, reduced
-from spacedsl.kernels.pipeline.rules import misplaced
 from spacedsl.kernels.pipeline.syntax import (
     Call,
     Definition,
@@ -51,17 +65,15 @@ from spacedsl.kernels.pipeline.syntax import (
     Number,
     Prefix,
     RangeNode,
-    Reducer,
     Reduction,
 )
 from spacedsl.kernels.pipeline.typing import (
     ARGUMENTS,
+    DefinitionError,
     Operand,
-    TypeMismatchError,
     apply,
     binary,
     cast_to,
-    common,
     typed,
     unary,
 )
@@ -69,17 +81,7 @@ from spacedsl.kernels.unique_names import UniqueNames
 from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report
 
-_COUNTED = {"min": 2, "max": 2, "clamp": 3, "absd": 2, "lerp": 3, "select": 3, "mux": 2, "undefined": 1}
-"""Functions of the language and how many arguments they take at least."""
-
-_SATURATED = {f"{d.label}_sat": d for d in ELEMENT_TYPES if d.is_integer}
-_CONVERSIONS = {d.label: d for d in ELEMENT_TYPES}
-
-FUNCTIONS = frozenset({*ARGUMENTS, *_COUNTED, *_SATURATED, *_CONVERSIONS, *EDGES, "constant_exterior"})
-"""Names that mean something in the language."""
-
-RESERVED = FUNCTIONS | {*get_args(Reducer), "for", "in", "where", "true", "false"}
-"""Names that nothing else can have."""
+Made = TypeVar("Made")
 
 Part = tuple[str, int | None]
 """A definition: a stage, and which of its updates."""
@@ -125,6 +127,8 @@ class _Scope:
     part: Part
     variables: tuple[str, ...]
     """Also those of ranges around."""
+    owner: str
+    """The stage whose definition it is in, also from inside of a reduction."""
 
 
 class _Resolver:
@@ -173,13 +177,12 @@ class _Resolver:
                 message = f"`{name}` is defined for all points first: each position is a variable"
                 hint = f"such as `{name}(x, y) = ..`; what is special at some points is an update"
                 raise self.error("KF061", message, argument.span, hint)
-            if argument.name in variables:
-                raise self.error("KF061", f"`{argument.name}` twice", argument.span)
-            variables.append(argument.name)
+            made = partial(variable, argument.name, tuple(variables))
+            variables.append(self.checked(made, argument.span))
         self.places.parts[name, None] = line.span
-        scope = _Scope((name, None), tuple(variables))
-        values = tuple(self.typed_value(v, scope) for v in line.values)
-        self.stages[name] = Stage(name, tuple(variables), values)
+        scope = _Scope((name, None), tuple(variables), name)
+        values = [self.value(v, scope) for v in line.values]
+        self.stages[name] = self.checked(lambda: defined(name, variables, values), target.span)
 
     def update(self, stage: Stage, line: Definition) -> None:
         if (reader := self.readers.get(stage.name)) is not None:
@@ -188,57 +191,52 @@ class _Resolver:
             raise _WrongError
         part = (stage.name, len(stage.updates))
         self.places.parts[part] = line.span
-        ranges = tuple(self.range(r) for r in line.ranges)
+        ranges = self.ranges(line.ranges)
         bound = [r.name for r in ranges]
         arguments = line.target.arguments
-        if len(arguments) != len(stage.variables):
-            message = f"`{stage.name}` has {counted(len(stage.variables), 'variable')}, not {len(arguments)}"
-            raise self.error("KF022", message, line.target.span)
+        self.checked(lambda: fitting(stage, len(arguments), len(line.values)), line.span)
         kept = [
             v
             for v, argument in zip(stage.variables, arguments, strict=True)
             if isinstance(argument, Name) and argument.name == v and v not in bound
         ]
-        scope = _Scope(part, (*kept, *bound))
+        scope = _Scope(part, (*kept, *bound), stage.name)
         point = tuple(self.position(a, scope) for a in arguments)
-        if len(line.values) != len(stage.values):
-            message = f"`{stage.name}` has {counted(len(stage.values), 'value')}, not {len(line.values)}"
-            raise self.error("KF022", message, line.span)
         values = []
-        for element, (node, old) in enumerate(zip(line.values, stage.values, strict=True)):
+        for element, node in enumerate(line.values):
             value = self.value(node, scope)
-            read = Read(stage.name, point, old.dtype, element)
-            if line.operator:
-                value = self.checked(partial(binary, line.operator, read, value), node.span)
-            values.append(self.as_stored(value, old.dtype, node.span))
+            make = partial(combined, stage, point, line.operator, element, value)
+            values.append(self.checked(make, node.span))
         condition = None if line.condition is None else self.condition(line.condition, scope)
         update = Update(point, tuple(values), ranges, condition)
-        if mistake := misplaced(stage, update):
-            raise self.error("KF062", mistake, line.span)
-        updated = Stage(stage.name, stage.variables, stage.values, (*stage.updates, update))
+        done = self.checked(lambda: updated(stage, update), line.span)
         del self.stages[stage.name]
-        self.stages[stage.name] = updated
+        self.stages[stage.name] = done
+
+    def ranges(self, nodes: Sequence[RangeNode], around: Sequence[str] = ()) -> tuple[Range, ...]:
+        found: tuple[Range, ...] = ()
+        for node in nodes:
+            found = (*found, self.range(node))
+            self.checked(partial(distinct, found, around), node.name.span)
+        return found
 
     def range(self, node: RangeNode) -> Range:
         if self.meaning_of(node.name.name) is not None:
             message = f"`{node.name.name}` is {self.meaning_of(node.name.name)} and cannot be a range as well"
             raise self.error("KF011", message, node.name.span)
         low, high = self.number(node.low), self.number(node.high)
-        if low >= high:
-            raise self.error("KF063", f"a range from {low} up to {high} is empty", node.span)
-        return Range(node.name.name, low, high)
+        return self.checked(lambda: range_of(node.name.name, low, high), node.span)
 
     def number(self, node: Node) -> int:
         """A whole number that is known now."""
-        value = self.value(node, _Scope(("", None), ()))
+        value = self.value(node, _Scope(("", None), (), ""))
         if not isinstance(value, int):
             message = "the ends of a range are whole numbers, and arithmetic with sizes"
             raise self.error("KF063", message, node.span)
         return value
 
     def is_free(self, name: Name) -> None:
-        if name.name in RESERVED:
-            raise self.error("KF010", f"`{name.name}` is a word of the language", name.span)
+        self.checked(lambda: free(name.name), name.span)
         if (known := self.meaning_of(name.name)) is not None:
             raise self.error("KF011", f"`{name.name}` is {known} and cannot be a stage as well", name.span)
 
@@ -254,39 +252,20 @@ class _Resolver:
 
     # ---- Expressions -----------------------------------------------------------------------------------
 
-    def checked(self, make: Callable[[], Operand], span: Span) -> Operand:
-        """What `make` returns; what does not fit is reported at the span."""
+    def checked(self, make: Callable[[], Made], span: Span) -> Made:
+        """What `make` returns; what is wrong is reported at the span."""
         try:
             return make()
-        except TypeMismatchError as error:
-            raise self.error("KF064", str(error), span) from None
-
-    def typed_value(self, node: Node, scope: _Scope) -> Expression:
-        return typed(self.value(node, scope))
-
-    def as_stored(self, value: Operand, dtype: DType, span: Span) -> Expression:
-        """The value of an update, in the type that its stage has."""
-        if isinstance(value, int | float):
-            return cast("Expression", self.checked(lambda: typed(value, dtype), span))
-        if value.dtype is not dtype and common(value.dtype, dtype) is not dtype:
-            message = f"the stage is of {dtype.label}, which does not hold every {value.dtype.label}"
-            raise self.error("KF064", message, span, f"convert it: `{dtype.label}(..)`")
-        return cast_to(dtype, value)
+        except DefinitionError as error:
+            raise self.error(error.code, str(error), span, error.hint) from None
 
     def condition(self, node: Node, scope: _Scope) -> Expression:
-        value = typed(self.value(node, scope))
-        if value.dtype is not DType.BOOL:
-            message = f"a condition is true or false, not {value.dtype.label}"
-            raise self.error("KF064", message, node.span)
-        return value
+        value = self.value(node, scope)
+        return self.checked(lambda: condition(value), node.span)
 
     def position(self, node: Node, scope: _Scope) -> Expression:
-        """A position in a stage or an input: an i32."""
-        value = typed(self.value(node, scope))
-        if not value.dtype.is_integer:
-            message = f"a position is a whole number, not {value.dtype.label}"
-            raise self.error("KF064", message, node.span, "convert it: `i32(..)`")
-        return cast_to(DType.I32, value)
+        value = self.value(node, scope)
+        return self.checked(lambda: position(value), node.span)
 
     def value(self, node: Node, scope: _Scope) -> Operand:
         match node:
@@ -313,8 +292,8 @@ class _Resolver:
             return self.declared.sizes[name]
         if name in self.declared.parameters:
             return Scalar(name, self.declared.parameters[name].dtype)
-        if name in ("true", "false"):
-            return name == "true"
+        if name in VALUES:
+            return VALUES[name]
         if name in self.stages or name in self.declared.inputs:
             return self.read(Call(node, (), None, node.span), scope)
         if name in self.wrong:
@@ -342,12 +321,12 @@ class _Resolver:
     def function(self, node: Call, scope: _Scope) -> Operand:
         name, given = node.name.name, node.arguments
         if name == "undefined":
-            dtype = _CONVERSIONS.get(given[0].name) if given and isinstance(given[0], Name) else None
+            dtype = CONVERSIONS.get(given[0].name) if given and isinstance(given[0], Name) else None
             if dtype is None or len(given) != 1:
                 raise self.error("KF022", "`undefined` takes a type: `undefined(f32)`", node.span)
             return Undefined(dtype)
         arguments = [self.value(a, scope) for a in given]
-        wanted = ARGUMENTS.get(name, _COUNTED.get(name, 1))
+        wanted = ARGUMENTS.get(name, COUNTED.get(name, 1))
         is_open = name in ("select", "mux", "min", "max")
         if len(arguments) != wanted and not (is_open and len(arguments) > wanted):
             least = "at least " if is_open else ""
@@ -368,10 +347,10 @@ class _Resolver:
                     return selection(arguments)
                 case "mux":
                     return mux(arguments[0], arguments[1:])
-            if name in _SATURATED:
-                return saturated(_SATURATED[name], arguments[0])
-            if name in _CONVERSIONS:
-                return cast_to(_CONVERSIONS[name], arguments[0])
+            if name in SATURATED:
+                return saturated(SATURATED[name], arguments[0])
+            if name in CONVERSIONS:
+                return cast_to(CONVERSIONS[name], arguments[0])
             return apply(cast("Function", name), arguments)
 
         return self.checked(made, node.span)
@@ -381,82 +360,41 @@ class _Resolver:
         name, given = node.name.name, list(node.arguments)
         source = given.pop(0) if given else None
         known = self.declared.inputs.get(source.name) if isinstance(source, Name) else None
-        if known is None or not known.extents:
+        if known is None:
             message = f"`{name}` takes an input with `extents:`, and a point"
             raise self.error("KF022", message, node.span)
         outside = self.value(given.pop(0), scope) if name == "constant_exterior" and given else 0
-        if len(given) != known.rank:
-            message = f"`{known.name}` has {counted(known.rank, 'dimension')}, not {len(given)}"
-            raise self.error("KF022", message, node.span)
-        point = [self.position(g, scope) for g in given]
-        rule = EDGES.get(name, EDGES["repeat_edge"])
-        held = tuple(typed(rule(at, n)) for at, n in zip(point, known.extents, strict=True))
-        read = Read(known.name, held, known.dtype)
-        self.places.reads.setdefault((scope.part, read), node.span)
-        if name == "constant_exterior":
-            return self.checked(lambda: selection([inside(point, known.extents), read, outside]), node.span)
-        return read
+        point = [self.value(g, scope) for g in given]
+        value, inner = self.checked(lambda: beyond(name, known, point, outside), node.span)
+        self.places.reads.setdefault((scope.part, inner), node.span)
+        return value
 
     def read(self, node: Call, scope: _Scope) -> Read:
         name = node.name.name
-        stage, source = self.stages.get(name), self.declared.inputs.get(name)
-        rank = len(stage.variables) if stage is not None else cast("Input", source).rank
-        dtypes = stage.dtypes if stage is not None else (cast("Input", source).dtype,)
-        if len(node.arguments) != rank:
-            message = f"`{name}` has {counted(rank, 'variable')}, not {len(node.arguments)}"
-            hint = f"a point of it is written `{name}({', '.join('xyzw'[:rank])})`" if rank else None
-            raise self.error("KF022", message, node.span, hint)
-        element = node.element or 0
-        if element >= len(dtypes) or (node.element is None and len(dtypes) > 1):
-            message = f"`{name}` has {counted(len(dtypes), 'value')}"
-            hint = f"the first one is written `{name}(..).0`" if len(dtypes) > 1 else None
-            raise self.error("KF022", message, node.span, hint)
-        point = tuple(self.position(a, scope) for a in node.arguments)
-        read = Read(name, point, dtypes[element], element)
-        self.places.reads.setdefault((scope.part, read), node.span)
+        stage = self.stages.get(name)
+        source = stage if stage is not None else self.declared.inputs[name]
+        point = [self.position(a, scope) for a in node.arguments]
+        made = self.checked(lambda: read(source, point, node.element), node.span)
+        self.places.reads.setdefault((scope.part, made), node.span)
         if stage is not None and name != scope.part[0]:
             self.readers.setdefault(name, node.span)
-        return read
+        return made
 
     # ---- Reductions ------------------------------------------------------------------------------------
 
     def reduction(self, node: Reduction, scope: _Scope) -> Operand:
         """A stage of its own, over the variables that it depends on, at their values."""
-        ranges = tuple(self.range(r) for r in node.ranges)
-        bound = tuple(r.name for r in ranges)
-        for name, each in zip(bound, node.ranges, strict=True):
-            if name in scope.variables or bound.count(name) > 1:
-                raise self.error("KF011", f"`{name}` is a variable already", each.name.span)
+        ranges = self.ranges(node.ranges, scope.variables)
         name = UniqueNames(self.taken()).fresh(f"{scope.part[0]}_{node.operator}")
         part, first = (name, 0), (name, None)
         self.places.parts[part] = self.places.parts[first] = node.span
-        inner = _Scope(part, (*scope.variables, *bound))
+        inner = _Scope(part, (*scope.variables, *(r.name for r in ranges)), scope.owner)
         body = typed(self.value(node.body, inner))
-        condition = None if node.condition is None else self.condition(node.condition, inner)
-        used = {
-            n.name
-            for e in (body, *(() if condition is None else (condition,)))
-            for n in walk(e)
-            if isinstance(n, Variable)
-        }
-        variables = tuple(v for v in scope.variables if v in used)
-        if any(isinstance(n, Read) and n.source == scope.part[0] for n in walk(body)):
-            message = f"a reduction in an update of `{scope.part[0]}` cannot read it"
-            raise self.error("KF062", message, node.span, "give the update these ranges itself")
-        try:
-            values = identity(node.operator, body.dtype, ranges)
-        except TypeMismatchError as error:
-            raise self.error("KF064", str(error), node.body.span) from None
-        point = tuple(Variable(v) for v in variables)
-        update = Update(point, reduced(node.operator, name, point, values, body, ranges), ranges, condition)
-        stage = Stage(name, variables, values, (update,))
+        where = None if node.condition is None else self.condition(node.condition, inner)
+        make = partial(reduction, node.operator, name, scope.owner, scope.variables, ranges, where, body)
+        stage, point = self.checked(make, node.span)
         self.stages[name] = stage
-        if node.operator in ("argmax", "argmin"):
-            if len(ranges) > 1:
-                message = f"`{node.operator}` is over one range"
-                raise self.error("KF022", message, node.span, "or two stages, one for each")
-            return Read(name, point, DType.I32, 0)
-        return Read(name, point, body.dtype)
+        return Read(name, point, stage.dtypes[0])
 
     def taken(self) -> set[str]:
         return {

@@ -12,7 +12,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import cast, get_args
 
+import numpy as np
+
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
     Binary,
@@ -32,8 +35,20 @@ Operand = Expression | Number
 """An expression, or a number that has no type yet."""
 
 
-class TypeMismatchError(Exception):
+class DefinitionError(Exception):
+    """A definition, or a part of one, that means nothing: a stable code, and what would be right."""
+
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.hint = hint
+
+
+class TypeMismatchError(DefinitionError):
     """Operands that do not go together."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__("KF064", message, hint)
 
 
 ARGUMENTS: Mapping[str, int] = MappingProxyType(
@@ -54,7 +69,7 @@ def typed(operand: Operand, wanted: DType | None = None) -> Expression:
     if wanted is None:
         wanted = DType.F32 if isinstance(operand, float) else DType.I32
     if wanted.is_float:
-        return Constant(float(operand), wanted)
+        return Constant(nearest(operand, wanted), wanted)
     if isinstance(operand, float) or not wanted.least <= operand <= wanted.greatest:
         raise TypeMismatchError(f"{operand} is no {wanted.label}")
     return Constant(operand, wanted)
@@ -64,11 +79,24 @@ def cast_to(dtype: DType, operand: Operand) -> Expression:
     """The operand as another type; of a number, the constant of that type."""
     if isinstance(operand, bool | int | float):
         if dtype.is_float:
-            return Constant(float(operand), dtype)
+            return Constant(nearest(operand, dtype), dtype)
         if isinstance(operand, float) and not math.isfinite(operand):
             raise TypeMismatchError(f"{operand} is no {dtype.label}")
         return Constant(wrapped(int(operand), dtype), dtype)
     return operand if operand.dtype is dtype else Cast(dtype, operand)
+
+
+def nearest(value: Number, dtype: DType) -> float:
+    """The value of a type of floats that a number becomes, so that a constant is one that its type holds."""
+    try:
+        exact = float(value)
+        with np.errstate(over="ignore"):
+            number = float(NUMPY_TYPE[dtype](exact))
+    except OverflowError:
+        exact = number = math.nan
+    if math.isnan(number) or math.isfinite(number) != math.isfinite(exact):
+        raise TypeMismatchError(f"this number is no {dtype.label}")
+    return number
 
 
 def wrapped(value: int, dtype: DType) -> int | bool:
@@ -121,7 +149,10 @@ def binary(operator: str, left: Operand, right: Operand) -> Operand:
     if operator in ("&&", "||"):
         return Binary(cast("Operator", operator), truth(left), truth(right))
     if isinstance(left, int | float) and isinstance(right, int | float):
-        number = _number(operator, left, right)
+        try:
+            number = _number(operator, left, right)
+        except OverflowError:
+            raise TypeMismatchError("this number is too large") from None
         if number is not None:
             return number
     a, b = matched((left, right))
@@ -141,15 +172,16 @@ def unary(operator: str, operand: Operand) -> Operand:
         case "!":
             return Unary("!", truth(operand))
         case "~":
-            if isinstance(operand, int):
+            if isinstance(operand, int) and not isinstance(operand, bool):
                 return ~operand
             inner = typed(operand)
             if not inner.dtype.is_integer:
                 raise TypeMismatchError(f"`~` is for integers, not for {inner.dtype.label}")
             return Unary("~", inner)
         case _:
-            if isinstance(operand, int | float):
+            if isinstance(operand, int | float) and not isinstance(operand, bool):
                 return -operand
+            operand = typed(operand)
             if operand.dtype is DType.BOOL:
                 raise TypeMismatchError("a condition has no sign")
             return Unary("-", operand)

@@ -1,0 +1,223 @@
+"""Definitions, checked: what holds of them however an algorithm is written down.
+
+In: names, and operands as `typing.py` takes them. Out: inputs, parameters, stages and reads, or a
+`DefinitionError`, which does not know where in a file it happened. What is right already stays what it is, so
+that a part can be checked first where its own place is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+
+from spacedsl.diagnostics import counted
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.algorithm import (
+    Expression,
+    Input,
+    Parameter,
+    Range,
+    Read,
+    Stage,
+    Update,
+    Variable,
+    walk,
+)
+from spacedsl.kernels.pipeline.functions import EDGES, RESERVED, inside, selection
+from spacedsl.kernels.pipeline.reductions import identity, reduced
+from spacedsl.kernels.pipeline.rules import misplaced
+from spacedsl.kernels.pipeline.syntax import Reducer
+from spacedsl.kernels.pipeline.typing import (
+    DefinitionError,
+    Operand,
+    TypeMismatchError,
+    binary,
+    cast_to,
+    common,
+    nearest,
+    typed,
+)
+
+# ---- What comes from outside ------------------------------------------------------------------------------
+
+
+def parameter(name: str, dtype: DType, value: float) -> Parameter:
+    """Raises KF065 where the type does not hold the value."""
+    if math.isfinite(value):
+        if dtype.is_float:
+            with suppress(TypeMismatchError):
+                return Parameter(name, dtype, nearest(value, dtype))
+        elif value == int(value) and dtype.least <= value <= dtype.greatest:
+            return Parameter(name, dtype, int(value))
+    raise DefinitionError("KF065", f"{value} is no {dtype.label}")
+
+
+def values_of(dtype: DType, low: int, high: int) -> tuple[int, int]:
+    """The least and the greatest element of an input; raises KF065 where the type has no such elements."""
+    if low > high or not (dtype.is_float or (dtype.least <= low and high <= dtype.greatest)):
+        raise DefinitionError("KF065", f"{low} to {high} are no values of {dtype.label}")
+    return low, high
+
+
+def free(name: str) -> str:
+    """A name that the language has no meaning for."""
+    if name in RESERVED:
+        raise DefinitionError("KF010", f"`{name}` is a word of the language")
+    return name
+
+
+# ---- Parts of expressions ---------------------------------------------------------------------------------
+
+
+def position(value: Operand) -> Expression:
+    """In a stage or an input: an i32."""
+    at = typed(value)
+    if not at.dtype.is_integer:
+        message = f"a position is a whole number, not {at.dtype.label}"
+        raise TypeMismatchError(message, "convert it: `i32(..)`")
+    return cast_to(DType.I32, at)
+
+
+def condition(value: Operand) -> Expression:
+    holds = typed(value)
+    if holds.dtype is not DType.BOOL:
+        raise TypeMismatchError(f"a condition is true or false, not {holds.dtype.label}")
+    return holds
+
+
+def read(source: Stage | Input, point: Sequence[Operand], element: int | None = None) -> Read:
+    """Of a stage with several values, an element; raises KF022 where there is no such thing."""
+    name = source.name
+    variables, dtypes = (
+        (len(source.variables), source.dtypes)
+        if isinstance(source, Stage)
+        else (source.rank, (source.dtype,))
+    )
+    if len(point) != variables:
+        message = f"`{name}` has {counted(variables, 'variable')}, not {len(point)}"
+        hint = f"a point of it is written `{name}({', '.join('xyzw'[:variables])})`" if variables else None
+        raise DefinitionError("KF022", message, hint)
+    which = element or 0
+    if which >= len(dtypes) or (element is None and len(dtypes) > 1):
+        hint = f"the first one is written `{name}(..).0`" if len(dtypes) > 1 else None
+        raise DefinitionError("KF022", f"`{name}` has {counted(len(dtypes), 'value')}", hint)
+    return Read(name, tuple(position(at) for at in point), dtypes[which], which)
+
+
+def beyond(rule: str, source: Input, point: Sequence[Operand], outside: Operand) -> tuple[Operand, Read]:
+    """The value of an input that has something outside of it, too, and the read in it.
+
+    `rule` is one of `EDGES`, or `constant_exterior`, which gives `outside`.
+    """
+    if not source.extents:
+        raise DefinitionError("KF022", f"`{rule}` takes an input with `extents:`, and a point")
+    if len(point) != source.rank:
+        message = f"`{source.name}` has {counted(source.rank, 'dimension')}, not {len(point)}"
+        raise DefinitionError("KF022", message)
+    positions = [at if isinstance(at, int) else position(at) for at in point]
+    held = EDGES.get(rule, EDGES["repeat_edge"])
+    inner = read(source, [held(at, n) for at, n in zip(positions, source.extents, strict=True)])
+    if rule != "constant_exterior":
+        return inner, inner
+    return selection([inside(positions, source.extents), inner, outside]), inner
+
+
+def range_of(name: str, low: int, high: int) -> Range:
+    """From `low` up to `high`; raises KF063 where it is empty."""
+    if low >= high:
+        raise DefinitionError("KF063", f"a range from {low} up to {high} is empty")
+    return Range(free(name), low, high)
+
+
+def distinct(ranges: Sequence[Range], around: Sequence[str] = ()) -> None:
+    """Raises KF011 where one of the ranges has the name of another one, or of a variable around."""
+    known = [*around]
+    for each in ranges:
+        if each.name in known:
+            raise DefinitionError("KF011", f"`{each.name}` is a variable already")
+        known.append(each.name)
+
+
+# ---- Stages -----------------------------------------------------------------------------------------------
+
+
+def variable(name: str, others: Sequence[str]) -> str:
+    """Of a stage, beside others; raises KF061 where it is one of them."""
+    if name in others:
+        raise DefinitionError("KF061", f"`{name}` twice")
+    return free(name)
+
+
+def defined(name: str, variables: Sequence[str], values: Sequence[Operand]) -> Stage:
+    """The first definition of a stage."""
+    for at, name_of in enumerate(variables):
+        variable(name_of, variables[:at])
+    return Stage(free(name), tuple(variables), tuple(typed(v) for v in values))
+
+
+def stored(value: Operand, dtype: DType) -> Expression:
+    """The value of an update, in the type that its stage has."""
+    if isinstance(value, int | float):
+        return typed(value, dtype)
+    if value.dtype is not dtype and common(value.dtype, dtype) is not dtype:
+        message = f"the stage is of {dtype.label}, which does not hold every {value.dtype.label}"
+        raise TypeMismatchError(message, f"convert it: `{dtype.label}(..)`")
+    return cast_to(dtype, value)
+
+
+def combined(
+    stage: Stage, point: tuple[Expression, ...], operator: str, element: int, value: Operand
+) -> Expression:
+    """What `f(point) += value` writes, in the type of the stage; without an operator, the value."""
+    dtype = stage.dtypes[element]
+    if operator:
+        value = binary(operator, Read(stage.name, point, dtype, element), value)
+    return stored(value, dtype)
+
+
+def fitting(stage: Stage, positions: int, values: int) -> None:
+    """Raises KF022 where an update writes to other points, or other values, than the stage has."""
+    for given, wanted, noun in ((positions, stage.variables, "variable"), (values, stage.values, "value")):
+        if given != len(wanted):
+            message = f"`{stage.name}` has {counted(len(wanted), noun)}, not {given}"
+            raise DefinitionError("KF022", message)
+
+
+def updated(stage: Stage, update: Update) -> Stage:
+    """With one more update, whose positions and values have been checked one by one."""
+    distinct(update.ranges)
+    fitting(stage, len(update.point), len(update.values))
+    if mistake := misplaced(stage, update):
+        raise DefinitionError("KF062", mistake)
+    return Stage(stage.name, stage.variables, stage.values, (*stage.updates, update))
+
+
+def reduction(
+    operator: Reducer,
+    name: str,
+    owner: str,
+    around: Sequence[str],
+    ranges: tuple[Range, ...],
+    where: Expression | None,
+    body: Expression,
+) -> tuple[Stage, tuple[Expression, ...]]:
+    """A stage of its own, and the point at which it is read.
+
+    It is called `name`, and is part of a definition of `owner` with the variables `around`; it is over those
+    that it depends on.
+    """
+    distinct(ranges, around)
+    given = (body,) if where is None else (body, where)
+    nodes = [node for expression in given for node in walk(expression)]
+    if any(isinstance(n, Read) and n.source == owner for n in nodes):
+        message = f"a reduction in an update of `{owner}` cannot read it"
+        raise DefinitionError("KF062", message, "give the update these ranges itself")
+    if operator in ("argmax", "argmin") and len(ranges) > 1:
+        raise DefinitionError("KF022", f"`{operator}` is over one range", "or two stages, one for each")
+    used = {n.name for n in nodes if isinstance(n, Variable)}
+    variables = tuple(v for v in around if v in used)
+    point = tuple(Variable(v) for v in variables)
+    values = identity(operator, body.dtype, ranges)
+    update = Update(point, reduced(operator, name, point, values, body, ranges), ranges, where)
+    return Stage(name, variables, values, (update,)), point
