@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
     Box,
     Extent,
@@ -22,8 +23,8 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.intervals import UNKNOWN, Interval, Known, Variables, interval, of_type
 
-MOST_POINTS = 2**40
-"""Of a stage."""
+POSITIONS = Interval(DType.I32.least, DType.I32.greatest)
+"""Where points can be, since variables are of i32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class _Inference:
     def need(self, stage: str, number: int | None, read: Read, region: Sequence[Interval]) -> None:
         source = self.inputs.get(read.source)
         for at, each in enumerate(region):
-            if not each.is_bounded or each.high - each.low >= MOST_POINTS:
+            if not POSITIONS.low <= each.low <= each.high <= POSITIONS.high:
                 self.problem(Unbounded(stage, number, read, at))
                 return
             if source is not None and source.extents and not 0 <= each.low <= each.high < source.extents[at]:

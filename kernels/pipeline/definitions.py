@@ -124,9 +124,11 @@ def beyond(rule: str, source: Input, point: Sequence[Operand], outside: Operand)
 
 
 def range_of(name: str, low: int, high: int) -> Range:
-    """From `low` up to `high`; raises KF063 where it is empty."""
+    """From `low` up to `high`; raises KF063 where it is empty, or not of i32."""
     if low >= high:
         raise DefinitionError("KF063", f"a range from {low} up to {high} is empty")
+    if low < DType.I32.least or high > DType.I32.greatest:
+        raise DefinitionError("KF063", f"32 bits do not hold a range from {low} up to {high}")
     return Range(free(name), low, high)
 
 

@@ -21,7 +21,7 @@ from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, P
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
 from spacedsl.kernels.pipeline.build import build
-from spacedsl.kernels.pipeline.definitions import parameter, values_of
+from spacedsl.kernels.pipeline.definitions import parameter, range_of, values_of
 from spacedsl.kernels.pipeline.functions import RESERVED
 from spacedsl.kernels.pipeline.parser import parse_stages
 from spacedsl.kernels.pipeline.resolution import Declared, Places, resolve
@@ -129,7 +129,7 @@ class _Loader(SizeReader):
 
     def input(self, name: str, given: InputEntry) -> Input:
         place = ("inputs", name)
-        found = [self.positive(e, *place, "extents", at) for at, e in enumerate(given.extents or ())]
+        found = [self.points(e, *place, "extents", at) for at, e in enumerate(given.extents or ())]
         extents = tuple(e or 1 for e in found)
         if given.rank is None and given.extents is None:
             message = f"neither `rank` nor `extents` say how many dimensions `{name}` has"
@@ -177,7 +177,7 @@ class _Loader(SizeReader):
         """The points of one variable: `n`, or `low:high`."""
         place, given = ("outputs", name, variable), self.entry.outputs[name][variable]
         if not isinstance(given, str) or ":" not in given:
-            size = self.positive(given, *place)
+            size = self.points(given, *place)
             return None if size is None else Extent(0, size)
         text = self.document.text(*place)
         at = text.text.index(":")
@@ -189,11 +189,21 @@ class _Loader(SizeReader):
             return None
         if low is None or high is None:
             return None
-        if low >= high:
-            message = f"a range from {low} up to {high} is empty"
-            self.report.error("KF063", message, self.document.value(*place))
+        try:
+            found = range_of(variable, low, high)
+        except DefinitionError as error:
+            self.report.error(error.code, str(error), self.document.value(*place))
             return None
-        return Extent(low, high - low)
+        return Extent(found.low, found.high - found.low)
+
+    def points(self, given: int | str, *place: str | int) -> int | None:
+        """How many there are along a dimension, numbered by 32 bits; None with an error reported."""
+        count = self.positive(given, *place)
+        if count is not None and count > DType.I32.greatest:
+            span = self.document.value(*place)
+            self.report.error("KF013", "32 bits are not enough for so many points", span)
+            return None
+        return count
 
     def unbounded(self, problem: Problem, places: Places) -> None:
         read = problem.read
@@ -208,9 +218,12 @@ class _Loader(SizeReader):
             hint = f"`repeat_edge({read.source}, ..)` reads the nearest element, for example"
             self.report.error("KF035", message, span, hint)
             return
-        message = f"there is no end to the points of `{read.source}` that are needed along dimension "
+        message = (
+            f"there is no end within 32 bits to the points of `{read.source}` that are needed along "
+            f"dimension {problem.position + 1}"
+        )
         hint = "hold the position between two numbers: `clamp(position, low, high)`"
-        self.report.error("KF067", f"{message}{problem.position + 1}", span, hint)
+        self.report.error("KF067", message, span, hint)
 
     def inputs_extent(self, name: str, position: int) -> int:
         extents = self.entry.inputs[name].extents or []

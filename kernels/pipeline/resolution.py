@@ -8,7 +8,7 @@ A reduction inside of an expression is a stage of its own: `sum[r in 0:3](f(x + 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import TypeVar, cast
@@ -110,7 +110,7 @@ def resolve(
     definitions: Sequence[Definition], declared: Declared
 ) -> tuple[tuple[Stage, ...], Places, tuple[Diagnostic, ...]]:
     """The stages mean something only where there is no diagnostic."""
-    resolver = _Resolver(declared)
+    resolver = _Resolver(declared, {definition.target.name.name for definition in definitions})
     for definition in definitions:
         resolver.definition(definition)
     return tuple(resolver.stages.values()), resolver.places, tuple(resolver.report.problems)
@@ -134,8 +134,10 @@ class _Scope:
 class _Resolver:
     """Walks the definitions in order; knows the stages so far."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: Declared, defined: Set[str]) -> None:
         self.declared = declared
+        self.defined = defined
+        """Stages of the whole file."""
         self.stages: dict[str, Stage] = {}
         self.wrong: set[str] = set()
         """Stages of which nothing is known but that they have been reported."""
@@ -311,7 +313,9 @@ class _Resolver:
         if name not in FUNCTIONS:
             known = [*self.stages, *self.declared.inputs, *FUNCTIONS]
             message = f"no stage, input or function is called `{name}` here"
-            raise self.error("KF021", message, node.name.span, closest(name, known))
+            is_below = name in self.defined
+            hint = "it is defined below: a stage reads those above it" if is_below else closest(name, known)
+            raise self.error("KF021", message, node.name.span, hint)
         if node.element is not None:
             raise self.error("KF022", f"`{name}` has one value", node.span)
         if name in EDGES or name == "constant_exterior":

@@ -193,7 +193,7 @@ def select(condition: Operand, yes: Operand, no: Operand) -> Expression:
 
 
 def apply(function: Function, arguments: Sequence[Operand]) -> Expression:
-    """A function; integers become f32 for it, but for `abs`, and for what rounds them."""
+    """A function; integers become f32 for it, but for `abs`."""
     if len(arguments) != ARGUMENTS[function]:
         raise TypeMismatchError(f"`{function}` takes {ARGUMENTS[function]}, not {len(arguments)}")
     given = matched(arguments)

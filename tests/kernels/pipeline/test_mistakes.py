@@ -46,6 +46,17 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a reduction of its own stage": (
         "f(x) = 1\nf(x) = sum[r in 0:3](f(r))", [("KF062", 2, 8, "cannot read it")]
     ),
+    "a reduction in one, of its own stage": (
+        "f(x) = 1\nf(x) = sum[r in 0:3](sum[s in 0:3](f(r)))", [("KF062", 2, 22, "cannot read it")]
+    ),
+    "a reduction where its own stage says": (
+        "f(x) = 1\nf(x) = sum[r in 0:3 where f(r) > 0](r)", [("KF062", 2, 8, "cannot read it")]
+    ),
+    "two ranges of one name": ("f(x) = 1\nf(x) += 1 for r in 0:3, r in 0:2", [("KF011", 2, 25, "already")]),
+    "a word as a variable": ("f(true) = 1", [("KF010", 1, 3, "word of the language")]),
+    "a word as a range": ("f(x) = sum[inf in 0:3](x)", [("KF010", 1, 12, "word of the language")]),
+    "the sign of a condition": ("f(x) = -true", [("KF064", 1, 8, "no sign")]),
+    "the bits of a condition": ("f(x) = ~true", [("KF064", 1, 8, "not for bool")]),
     "an empty range": ("f(x) = sum[r in 3:3](r)", [("KF063", 1, 12, "is empty")]),
     "an open range": ("f(x) = sum[r in 0:p](r)", [("KF063", 1, 19, "whole numbers")]),
     "a fraction as a position": ("f(x) = a(x / 2.0)", [("KF064", 1, 10, "whole number, not f32")]),
@@ -57,6 +68,8 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "an update that would lose something": ("f(x) = x\nf(x) += 0.5", [("KF064", 2, 9, "hold every f32")]),
     "outside of an input": ("f(x) = b(x - 1)", [("KF035", 1, 8, "read from -1 to 8, and goes from 0 to 9")]),
     "no end": ("g(i) = i\nf(x) = g(i32(a(x)))", [("KF067", 2, 8, "no end")]),
+    "an end beyond 32 bits": ("g(i) = i\nf(x) = g(x * 1000000000)", [("KF067", 2, 8, "within 32 bits")]),
+    "a range beyond 32 bits": ("f(x) = sum[r in 0:3000000000](x)", [("KF063", 1, 12, "32 bits")]),
     "no end of what is written": ("f(x) = 0\nf(i32(a(r))) += 1 for r in 0:9", [("KF067", 2, 1, "no end")]),
 }  # fmt: skip
 
@@ -98,6 +111,9 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "no such stage": ("outputs: {g: {x: 3}}", [("KF021", "no stage is called `g`")]),
     "other variables": ("outputs: {f: {y: 3}}", [("KF066", "the variables of `f` are `x`")]),
     "no points": ('outputs: {f: {x: "3:3"}}', [("KF063", "is empty")]),
+    "too many points": ("outputs: {f: {x: 3000000000}}", [("KF013", "32 bits")]),
+    "points too far away": ('outputs: {f: {x: "3000000000:3000000001"}}', [("KF063", "32 bits")]),
+    "too large an input": ("inputs: {a: {dtype: f32, extents: [3000000000]}}", [("KF013", "32 bits")]),
     "no number of points": ("outputs: {f: {x: 0}}", [("KF012", "at least 1")]),
     "an unknown end": ('outputs: {f: {x: "0:m"}}', [("KF014", "unknown size `m`")]),
     "an unreadable end": ('outputs: {f: {x: "0:"}}', [("KF020", "")]),
@@ -117,6 +133,11 @@ def test_a_mistake_beside_the_stages(case: str) -> None:
     for diagnostic, (_, words) in zip(found, expected, strict=True):
         assert words in diagnostic.message
         assert diagnostic.span.line == 3
+
+
+def test_a_stage_that_is_read_too_early_is_said_to_stand_below() -> None:
+    (found,) = mistakes(text_of("f(x) = g(x)\ng(x) = 1", "{f: {x: 10}}"))
+    assert found.hint == "it is defined below: a stage reads those above it"
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
