@@ -14,7 +14,7 @@ from spacedsl.cli import batch as batches
 from spacedsl.cli import device, doctor, explore, fmt, language, lsp, replay, schema, solve, stats
 from spacedsl.cli import explain as explaining
 from spacedsl.cli.console import Console
-from spacedsl.cli.faults import ExitCode, close_stdout, explain
+from spacedsl.cli.faults import ExitCode, close_broken_streams, explain
 
 P = ParamSpec("P")
 
@@ -37,7 +37,7 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
         try:
             code = ended(*args, **kwargs)
         except BrokenPipeError:
-            close_stdout()
+            close_broken_streams()
             code = ExitCode.BROKEN_PIPE
         raise typer.Exit(int(code))
 

@@ -146,6 +146,10 @@ def _internal(error: BaseException) -> Fault:
     return Fault(ExitCode.INTERNAL, f"this is a bug in spacedsl: {summary}{place}", hint)
 
 
-def close_stdout() -> None:
-    """After a broken pipe: lets the interpreter's last flush of stdout go nowhere instead of failing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def close_broken_streams() -> None:
+    """After a broken pipe: lets the interpreter's last flush go nowhere instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -328,8 +328,13 @@ def test_a_closed_stream_is_no_bug(stream: str) -> None:
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [("check", "nowhere.space"), ("check", MATMUL)])
-def test_a_reader_of_stderr_that_goes_away_is_no_error(arguments: tuple[object, ...]) -> None:
+def test_a_reader_of_stderr_that_goes_away_is_no_error(
+    arguments: tuple[object, ...], unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where what could not be written waits for the end of the process."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     call = [sys.executable, "-c", "import spacedsl.cli.app as c; c.main()", *map(str, arguments)]
     reader, writer = os.pipe()
     os.close(reader)
