@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,19 @@ from hypothesis import strategies as st
 
 from spacedsl.codegen.pipeline.placement import Let, PlacedNest, Spans, place
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, Sites, schedule
+from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.located_yaml import parse_document
 from spacedsl.kernels.pipeline.backbone import Step
-from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, value
 from tests.kernels.pipeline.scheduled import outputs_of, stage_of
 from tests.kernels.pipeline.test_space import graphs
+
+LIBRARY = Path(__file__).parents[3] / "kernels" / "library" / "pipelines"
 
 
 class Placed:
@@ -115,6 +120,21 @@ def test_boxes_lie_where_they_are_needed(case: str) -> None:
 def test_boxes_of_generated_pipelines_lie_where_they_are_needed(stages: str, extent: int, seed: int) -> None:
     last = stages.splitlines()[-1].split("(")[0]
     try_placements(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
+
+
+@pytest.mark.parametrize("name", ["blur", "harris", "unsharp", "iir_blur", "matmul", "toy_blur"])
+def test_schedules_of_applications_compute_what_they_say(name: str) -> None:
+    """Sums of floats may be in another order."""
+    path = LIBRARY / f"{name}.yaml"
+    sizes = {"n": 6} if name == "matmul" else {"width": 10, "height": 8}
+    file = check_pipeline(parse_document(Source.read(path), "KF"), path, sizes)
+    inputs = inputs_of(file)
+    expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs))
+    for candidate in drawn(file, 2, 3, DescentCounts()):
+        found = Placed(file, candidate, inputs).run()
+        for output, points in expected.items():
+            got = [found[output][point] for point in points]
+            assert np.allclose(got, [*points.values()], rtol=1e-4, equal_nan=True)
 
 
 def test_steps_are_placed_by_name() -> None:

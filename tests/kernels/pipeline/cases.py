@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import load_space
 from tests.kernels.pipeline.files import pipeline
-from tests.kernels.pipeline.pointwise import Point
+from tests.kernels.pipeline.pointwise import Point, held
 
 IMAGE = "{image: {dtype: i32, rank: 2}}"
 
@@ -132,10 +133,12 @@ def stagewise(here: Instance) -> Callable[[Candidate], tuple[Variable, Sequence[
 
 def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
     """Small numbers, everywhere."""
-    return {
-        i.name: lambda point, n=n: (7 * sum((k + 3) * p for k, p in enumerate(point)) + 11 * n) % 23  # type: ignore[misc]
-        for n, i in enumerate(file.algorithm.inputs)
-    }
+
+    def element(number: int, dtype: DType, point: Point) -> Any:
+        mixed = 7 * sum((axis + 3) * at for axis, at in enumerate(point)) + 11 * number
+        return held(mixed % 23, dtype)
+
+    return {i.name: partial(element, n, i.dtype) for n, i in enumerate(file.algorithm.inputs)}
 
 
 def drawn(file: PipelineFile, count: int, seed: int, counts: DescentCounts) -> Iterator[Candidate]:

@@ -70,7 +70,9 @@ def value(node: Expression, at: Mapping[str, int], scalars: Mapping[str, Any], r
             inner = of(operand)
             if dtype is DType.BOOL:
                 return bool(inner)
-            return held(inner if dtype.is_float else math.trunc(inner), dtype)
+            if isinstance(inner, np.floating) and not dtype.is_float:
+                inner = math.trunc(float(inner))
+            return held(inner, dtype)
         case Apply(function, arguments, dtype):
             return held(_applied(function, [of(a) for a in arguments]), dtype)
 
@@ -170,4 +172,7 @@ def _applied(function: str, given: list[Any]) -> Any:
         return abs(given[0])
     if function == "round":
         return np.rint(given[0])
-    return getattr(math, function)(*given)
+    try:
+        return getattr(math, function)(*given)
+    except ValueError:
+        return math.nan
