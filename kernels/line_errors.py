@@ -7,6 +7,7 @@ Lines that the grammar accepts are checked in `resolution.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
@@ -61,21 +62,36 @@ def syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
     start = error.pos_in_stream
     if start is not None and _is_triangular(text.text, start):
         return triangular(text.span(start, start + 1))
+    return unexpected(error, text, _TERMINAL_WORDS, _repair, "the line ends too early")
+
+
+def unexpected(
+    error: UnexpectedInput,
+    text: PlacedText,
+    words: Mapping[str, str],
+    repair: Callable[[str, int], str | None],
+    at_end: str,
+) -> Diagnostic:
+    """KF020 at what was not expected.
+
+    `words`: what a person calls the terminals of the grammar; `repair`: what was probably meant by what
+    stands at an offset of the text; `at_end`: what is said where the text is over.
+    """
+    whole = text.text
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         return Diagnostic(
-            "KF020", f"unexpected character {text.text[at]!r}", text.span(at, at + 1), _repair(text.text, at)
+            "KF020", f"unexpected character {whole[at]!r}", text.span(at, at + 1), repair(whole, at)
         )
     assert isinstance(error, UnexpectedToken)
-    token = error.token
-    start = token.start_pos or 0
-    expected = sorted(_TERMINAL_WORDS[t] for t in error.accepts or error.expected if t in _TERMINAL_WORDS)
+    expected = sorted(words[t] for t in error.accepts or error.expected if t in words)
     hint = f"expected {' or '.join(expected)}" if expected else None
-    if token.type == "$END":
-        end = len(text.text.rstrip())
-        return Diagnostic("KF020", "the line ends too early", text.span(max(0, end - 1), end), hint)
-    span = text.span(start, token.end_pos or start + 1)
-    return Diagnostic("KF020", f"unexpected `{token}`", span, _repair(text.text, start) or hint)
+    if error.token.type == "$END":
+        end = len(whole.rstrip())
+        return Diagnostic("KF020", at_end, text.span(max(0, end - 1), end), hint)
+    start = error.token.start_pos or 0
+    span = text.span(start, error.token.end_pos or start + 1)
+    return Diagnostic("KF020", f"unexpected `{error.token}`", span, repair(whole, start) or hint)
 
 
 def _repair(text: str, at: int) -> str | None:

@@ -56,14 +56,18 @@ def _parse(text: PlacedText, start: str) -> Assignment | Expression:
         tree = _parser().parse(text.text, start=start)
     except UnexpectedInput as error:
         raise DiagnosticError([syntax_error(error, text)]) from None
-    if depth(tree) > DEEPEST:
-        message = f"more than {DEEPEST} operations inside each other are not supported"
-        raise DiagnosticError([Diagnostic("KF008", message, text.span(0, len(text.text)))])
+    check_depth(tree, text.span(0, len(text.text)))
     return cast("Assignment | Expression", _Builder(text).transform(tree))
 
 
-def depth(tree: Tree[Token]) -> int:
-    """Nodes inside each other."""
+def check_depth(tree: Tree[Token], span: Span) -> None:
+    """Raises `DiagnosticError` (KF008) where too many nodes stand inside each other."""
+    if _depth(tree) > DEEPEST:
+        message = f"more than {DEEPEST} operations inside each other are not supported"
+        raise DiagnosticError([Diagnostic("KF008", message, span)])
+
+
+def _depth(tree: Tree[Token]) -> int:
     deepest, pending = 0, [(tree, 1)]
     while pending:
         top, depth = pending.pop()

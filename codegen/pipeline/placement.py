@@ -15,15 +15,12 @@ from functools import reduce
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, Sites
 from spacedsl.kernels.pipeline.affine import Atom, Extreme, Linear, Opaque, Quotient, Remainder, linear
 from spacedsl.kernels.pipeline.algorithm import (
-    Box,
     Constant,
     Expression,
-    Extent,
-    Stage,
     Variable,
     reads,
 )
-from spacedsl.kernels.pipeline.backbone import SlotName, Step
+from spacedsl.kernels.pipeline.backbone import Box, SlotName, Step
 from spacedsl.kernels.pipeline.typing import Operand, binary, typed
 
 
@@ -87,20 +84,17 @@ class PlacedNest:
         return self.levels[-1].spans if self.levels else self.spans
 
 
-def place(
-    nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions, regions: Mapping[str, Box]
-) -> tuple[PlacedNest, ...]:
-    """`nests` are the schedule of the steps by these decisions, `regions` what is needed of each stage."""
-    placer = _Placer(Sites(steps, decisions), decisions, regions)
-    whole = {step: placer.whole(step) for step in placer.sites.steps}
+def place(nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions) -> tuple[PlacedNest, ...]:
+    """`nests` are the schedule of the steps by these decisions."""
+    placer = _Placer(Sites(steps, decisions), decisions)
+    whole = {step: {box.dim: placer.whole(box) for box in step.slots[0].boxes} for step in placer.sites.steps}
     return tuple(placer.nest(nest, whole) for nest in nests)
 
 
 class _Placer:
-    def __init__(self, sites: Sites, decisions: Decisions, regions: Mapping[str, Box]) -> None:
+    def __init__(self, sites: Sites, decisions: Decisions) -> None:
         self.sites = sites
         self.decisions = decisions
-        self.regions = regions
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -138,7 +132,7 @@ class _Placer:
         for step in reversed(self.sites.steps):
             if not self.sites.shares(step, slot) or self.sites.owner(step, slot) is not owner:
                 continue
-            readers = {reader: box for reader, box in found.items() if self.reads(reader, step)}
+            readers = {reader: found[reader] for reader in step.readers if reader in found}
             # What is inlined elsewhere alone is not needed here.
             if readers:
                 spans = {dim: self.span(step, dim, slot, readers) for dim in step.dims}
@@ -146,22 +140,12 @@ class _Placer:
                 lets += more
         return found
 
-    def reads(self, reader: Step, step: Step) -> bool:
-        name = _stage(step).name
-        is_last = self.sites.last[name] is step and reader.stage is not step.stage
-        return reader.before is step or (is_last and any(r.source == name for r in reads(reader.definition)))
-
     def span(self, step: Step, dim: str, slot: SlotName, readers: Needed) -> Span:
         """The hull of what all take that read it."""
-        box = next(box for box in step.boxes if box.dim == dim and box.slot == slot)
-        most = self.decisions.extent(box)
+        box = step.box(dim, slot)
         if not any(read.terms for read in box.reads):
-            return Span(
-                typed(min(read.least for read in box.reads)),
-                typed(max(read.least + read.more for read in box.reads)),
-                most,
-            )
-        stage = _stage(step)
+            return self.whole(box)
+        stage = step.stage
         firsts: list[Operand] = []
         lasts: list[Operand] = []
         for reader, spans in readers.items():
@@ -173,20 +157,16 @@ class _Placer:
             forms = [linear(r.point[at]) for r in reads(reader.definition) if r.source == stage.name]
             firsts += [_end(form, spans, is_last=False) for form in forms]
             lasts += [_end(form, spans, is_last=True) for form in forms]
-        whole = self.regions[stage.name][stage.variables.index(dim)]
-        first = _extreme("min", firsts)
-        last = _extreme("max", lasts)
-        return Span(typed(binary("max", first, whole.low)), typed(binary("min", last, whole.high)), most)
+        whole = self.whole(step.box(dim, "ROOT"))
+        first = binary("max", _extreme("min", firsts), whole.first)
+        last = binary("min", _extreme("max", lasts), whole.last)
+        return Span(typed(first), typed(last), self.decisions.extent(box))
 
-    def whole(self, step: Step) -> Spans:
-        stage = _stage(step)
-        extents: dict[str, Extent] = dict(zip(stage.variables, self.regions[stage.name], strict=True))
-        if step.update is not None:
-            extents |= {r.name: Extent(r.low, r.high - r.low) for r in stage.updates[step.update].ranges}
-        return {
-            dim: Span(typed(extents[dim].low), typed(extents[dim].high), extents[dim].size)
-            for dim in step.dims
-        }
+    def whole(self, box: Box) -> Span:
+        """Of a box that covers the same wherever it is."""
+        first = min(read.least for read in box.reads)
+        last = max(read.least + read.more for read in box.reads)
+        return Span(typed(first), typed(last), self.decisions.extent(box))
 
 
 def _named(spans: Spans, step: Step, slot: str) -> tuple[list[Let], Spans]:
@@ -234,8 +214,3 @@ def _atom(atom: Atom, spans: Spans, is_last: bool) -> Operand:
             return binary(operator, *ends)
         case Opaque():
             raise AssertionError("of what no box is smaller than all of it")
-
-
-def _stage(step: Step) -> Stage:
-    assert step.stage is not None
-    return step.stage

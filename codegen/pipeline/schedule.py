@@ -85,11 +85,9 @@ class Sites:
     """Who has the loops of whose slots."""
 
     def __init__(self, steps: Sequence[Step], decisions: Decisions) -> None:
-        self.steps = [step for step in steps if step.stage is not None]
+        self.steps = [step for step in steps if not step.is_exit]
         """All but the exit."""
         self.of = {step: decisions.site(step) for step in steps}
-        self.last = {step.stage.name: step for step in self.steps if step.stage is not None}
-        """By stage, the step after which it has its values."""
 
     def shares(self, step: Step, slot: SlotName) -> bool:
         """Whether a step has that slot from its host."""
@@ -99,9 +97,9 @@ class Sites:
     def owner(self, step: Step, slot: SlotName) -> Step | None:
         """The step whose loops a shared slot has: the first one outwards that does not share it itself."""
         host = step.host
-        while host is not None and host.stage is not None and self.shares(host, slot):
+        while host is not None and not host.is_exit and self.shares(host, slot):
             host = host.host
-        return None if host is None or host.stage is None else host
+        return None if host is None or host.is_exit else host
 
 
 def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
@@ -118,15 +116,13 @@ def _nests(owner: Step | None, slot: SlotName, sites: Sites, decisions: Decision
 
 def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nest:
     levels = []
-    for slot in step.slots:
-        if SLOTS.index(slot.slot) > SLOTS.index(site):
-            guests = tuple(_nests(step, slot.slot, sites, decisions))
-            loops = tuple(_loops(slot, decisions))
-            if loops or guests:
-                levels.append(Level(slot.slot, loops, guests))
-    at_site = next((slot.boxes for slot in step.slots if slot.slot == site), None)
-    boxes = at_site or tuple(box.outer for box in step.slots[0].boxes if box.outer is not None)
-    return Nest(step, tuple(decisions.extent(box) for box in boxes), tuple(levels))
+    at = SLOTS.index(site)
+    for slot in step.slots[at + 1 :]:
+        guests = tuple(_nests(step, slot.slot, sites, decisions))
+        loops = tuple(_loops(slot, decisions))
+        if loops or guests:
+            levels.append(Level(slot.slot, loops, guests))
+    return Nest(step, tuple(decisions.extent(box) for box in step.slots[at].boxes), tuple(levels))
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:

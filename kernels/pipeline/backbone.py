@@ -25,8 +25,7 @@ FULL = 2**40
 
 
 @exposed(
-    *("name", "cap", "host", "guests", "between", "before", "is_output", "is_inlinable", "from_output"),
-    *("slots", "boxes"),
+    *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -34,8 +33,8 @@ class Step:
 
     name: str
     """That of its stage; of updates with their number: `histogram.1` is the first one."""
-    stage: Stage | None
-    """None of the exit, the host of what several outputs need."""
+    stage: Stage
+    """Of the exit, the host of what several outputs need, one without values."""
     update: int | None
     """Which of the stage's, from 0 on; None of its definition."""
     dims: tuple[str, ...]
@@ -45,34 +44,42 @@ class Step:
     is_inlinable: bool = False
     host: Step | None = None
     """The innermost step that all paths from it to the exit pass through."""
-    guests: tuple[Step, ...] = ()
-    """The steps whose host it is."""
+    readers: tuple[Step, ...] = ()
+    """The steps that need what it has computed; of an output, the exit too."""
     between: tuple[Step, ...] = ()
     """The steps on paths from it to its host."""
     before: Step | None = None
     """Of an update: the step that gives its stage the values that it updates."""
     slots: tuple[Slot, ...] = ()
-    """From TASK on."""
+    """All of them, as in `SLOTS`; the exit has none."""
 
     @property
     def cap(self) -> SlotName:
         """The innermost site that there may be: within the exit there is nothing but ROOT."""
-        return "ROOT" if self.host is None or self.host.stage is None else "REG"
+        return "ROOT" if self.host is None or self.host.is_exit else "REG"
 
     @property
-    def boxes(self) -> tuple[Box, ...]:
-        return tuple(box for slot in self.slots for box in slot.boxes)
+    def is_exit(self) -> bool:
+        """Alone, it has no host."""
+        return self.host is None
+
+    @property
+    def loops(self) -> tuple[Box, ...]:
+        """Its boxes at the slots that it may own."""
+        return tuple(box for slot in self.slots[1:] for box in slot.boxes)
+
+    def box(self, dim: str, slot: str) -> Box:
+        return next(b for s in self.slots if s.slot == slot for b in s.boxes if b.dim == dim)
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Those of its stage that it is done for each value of."""
-        if self.stage is None or self.update is None:
+        if self.update is None:
             return self.dims
         return self.stage.updates[self.update].variables(self.stage)
 
     @property
     def definition(self) -> Stage | Update:
-        assert self.stage is not None
         return self.stage if self.update is None else self.stage.updates[self.update]
 
     def __repr__(self) -> str:
@@ -171,7 +178,7 @@ class Kernel:
     @property
     def inner(self) -> tuple[Step, ...]:
         """All but the exit."""
-        return tuple(step for step in self.steps if step.host is not None)
+        return tuple(step for step in self.steps if not step.is_exit)
 
     @property
     def updates(self) -> tuple[Step, ...]:
@@ -179,10 +186,9 @@ class Kernel:
 
     @property
     def boxes(self) -> tuple[Box, ...]:
-        outermost = [b.outer for s in self.steps if s.slots for b in s.slots[0].boxes if b.outer is not None]
-        return (*outermost, *self.loops)
+        return (*(box for step in self.inner for box in step.slots[0].boxes), *self.loops)
 
     @property
     def loops(self) -> tuple[Box, ...]:
         """The boxes of slots that a step may own."""
-        return tuple(box for step in self.steps for box in step.boxes)
+        return tuple(box for step in self.steps for box in step.loops)

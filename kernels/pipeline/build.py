@@ -6,25 +6,21 @@ each box has to cover. Relations only: which of them matter for what, the space 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from spacedsl.kernels.pipeline.affine import linear
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
-    Binary,
     Extent,
     Stage,
     Update,
     reads,
 )
 from spacedsl.kernels.pipeline.algorithm import Box as Region
-from spacedsl.kernels.pipeline.algorithm import Read as StageRead
 from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Read, Slot, Step, Term
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
-
-ASSOCIATIVE = ("+", "*", "min", "max", "&", "|", "^")
-"""Operators whose operands may be combined in any order."""
+from spacedsl.kernels.pipeline.reductions import is_associative
 
 
 def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
@@ -32,17 +28,6 @@ def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
     builder.relate()
     builder.cover()
     return Kernel(algorithm, tuple(builder.steps))
-
-
-def is_associative(stage: Stage, update: Update) -> bool:
-    """Whether the points of its ranges may come in any order: each only combines values with the old ones."""
-    own = [read for read in reads(update) if read.source == stage.name]
-    for element, value in enumerate(update.values):
-        old = StageRead(stage.name, update.point, value.dtype, element)
-        if not (isinstance(value, Binary) and value.operator in ASSOCIATIVE and value.left == old):
-            return False
-        own.remove(old)
-    return not own
 
 
 class _Builder:
@@ -58,7 +43,8 @@ class _Builder:
         for stage in algorithm.stages:
             for update in (None, *range(len(stage.updates))):
                 self.steps.append(self.step(stage, update, count - len(self.steps)))
-        self.exit = Step("exit", None, None, (), 0)
+        # No stage can have its name.
+        self.exit = Step("*.exit", Stage("", (), ()), None, (), 0)
         self.steps.append(self.exit)
 
     def step(self, stage: Stage, number: int | None, from_output: int) -> Step:
@@ -93,20 +79,17 @@ class _Builder:
             if slot == "ROOT":
                 for box in made.boxes:
                     box.reads = (self.all_of(box),)
-            else:
-                step.slots = (*step.slots, made)
+            step.slots = (*step.slots, made)
         self.last[stage.name] = step
         return step
 
     def extent(self, step: Step, dim: str) -> Extent:
         """Of a dimension of a step, all that it computes."""
-        stage = step.stage
-        assert stage is not None
-        if step.update is not None:
-            for each in stage.updates[step.update].ranges:
+        if isinstance(step.definition, Update):
+            for each in step.definition.ranges:
                 if each.name == dim:
                     return Extent(each.low, each.high - each.low)
-        return self.regions[stage.name][stage.variables.index(dim)]
+        return self.regions[step.stage.name][step.stage.variables.index(dim)]
 
     def all_of(self, box: Box) -> Read:
         extent = self.extent(box.step, box.dim)
@@ -114,47 +97,37 @@ class _Builder:
 
     # ---- Who reads whom ----------------------------------------------------------------------------------
 
-    def readers(self) -> dict[Step, list[Step]]:
-        """Of each step, those that need what it has computed; of outputs also the exit."""
-        found: dict[Step, list[Step]] = {step: [] for step in self.steps}
-        for step in self.steps[:-1]:
-            names = {read.source for read in reads(step.definition)}
-            for source in sorted(names & self.last.keys()):
-                if step.stage is not None and source != step.stage.name:
-                    found[self.last[source]].append(step)
-            if step.before is not None:
-                found[step.before].append(step)
-            if step.is_output:
-                found[step].append(self.exit)
-        return found
-
     def relate(self) -> None:
-        """Hosts are immediate post-dominators (Cooper, Harvey, Kennedy, 2001)."""
-        readers = self.readers()
+        """Readers, and hosts, which are immediate post-dominators (Cooper, Harvey, Kennedy, 2001)."""
+        for step in self.steps[:-1]:
+            names = {read.source for read in reads(step.definition)} - {step.stage.name}
+            read = [self.last[source] for source in sorted(names & self.last.keys())]
+            for each in (*read, *(() if step.before is None else (step.before,))):
+                each.readers = (*each.readers, step)
+            if step.is_output:
+                step.readers = (*step.readers, self.exit)
         place = {step: at for at, step in enumerate(self.steps)}
         for step in reversed(self.steps[:-1]):
-            met = set(readers[step])
+            met = set(step.readers)
             while len(met) > 1:
                 first = min(met, key=place.__getitem__)
                 met = met - {first} | ({first.host} if first.host is not None else set())
             (step.host,) = met
         for step in self.steps[:-1]:
-            assert step.host is not None
-            step.host.guests = (*step.host.guests, step)
-            step.between = tuple(s for s in self.steps if s in _between(step, readers))
+            between = _between(step)
+            step.between = tuple(s for s in self.steps if s in between)
 
     # ---- What boxes cover --------------------------------------------------------------------------------
 
     def cover(self) -> None:
-        readers = self.readers()
         for step in reversed(self.steps[:-1]):
             for dim in step.dims:
-                self.moves[step, dim], ways = self.taken(step, dim, readers[step])
-                for slot in step.slots:
-                    box = _box(step, dim, slot.slot)
+                self.moves[step, dim], ways = self.taken(step, dim)
+                for slot in SLOTS[1:]:
+                    box = step.box(dim, slot)
                     box.reads = (self.all_of(box),) if ways is None else tuple(_reads(box, ways))
 
-    def taken(self, step: Step, dim: str, readers: Sequence[Step]) -> tuple[Move, Taken | None]:
+    def taken(self, step: Step, dim: str) -> tuple[Move, Taken | None]:
         """How the positions of a dimension move with the host, and what each reader takes of it.
 
         None where all of it is needed: for a range, for the exit, and where no part of it would do.
@@ -163,7 +136,7 @@ class _Builder:
             return STILL, None
         found: Taken = []
         canonical: Move | None = None
-        for reader in readers:
+        for reader in step.readers:
             for taken in self.ways(step, dim, reader):
                 if taken is None:
                     return STILL, None
@@ -177,11 +150,11 @@ class _Builder:
         assert canonical is not None
         return canonical, found
 
-    def relative(self, step: Step, dim: str, host: Step | None) -> Move:
+    def relative(self, step: Step | None, dim: str, host: Step | None) -> Move:
         """How a dimension moves with that of a step that encloses it."""
-        if step is host:
+        if step is None or step is host:
             return along(dim)
-        return composed(self.moves[step, dim], lambda d: self.relative(_host(step), d, host))
+        return composed(self.moves[step, dim], lambda d: self.relative(step.host, d, host))
 
     def ways(self, step: Step, dim: str, reader: Step) -> Iterator[Way | None]:
         """How a reader's positions follow from its own dimensions; None for what does not."""
@@ -190,11 +163,9 @@ class _Builder:
         elif reader.before is step:
             yield Way(((dim, 1),), 0, 0) if dim in reader.variables else None
         else:
-            stage = step.stage
-            assert stage is not None
-            at = stage.variables.index(dim)
+            at = step.stage.variables.index(dim)
             for read in reads(reader.definition):
-                if read.source == stage.name:
+                if read.source == step.stage.name:
                     yield way(linear(read.point[at]))
 
 
@@ -212,23 +183,20 @@ def _reads(box: Box, ways: Taken) -> Iterator[Read]:
         least = min(each.least for each in same)
         more = max(each.most for each in same) - least
         taken = tuple(
-            Term(f"{name}.{dim}", _box(reader, dim, box.slot), max(n, 0), max(-n, 0)) for dim, n in terms
+            Term(f"{name}.{dim}", reader.box(dim, box.slot), max(n, 0), max(-n, 0)) for dim, n in terms
         )
         yield Read(name, taken, least, divisor, more)
 
 
-def _box(step: Step, dim: str, slot: str) -> Box:
-    return next(b for s in step.slots if s.slot == slot for b in s.boxes if b.dim == dim)
-
-
-def _between(step: Step, readers: Mapping[Step, Sequence[Step]]) -> set[Step]:
+def _between(step: Step) -> set[Step]:
+    """All that is on paths to its host."""
     found: set[Step] = set()
-    pending = list(readers[step])
+    pending = list(step.readers)
     while pending:
         each = pending.pop()
         if each is not step.host and each not in found:
             found.add(each)
-            pending += readers[each]
+            pending += each.readers
     return found
 
 
@@ -240,8 +208,3 @@ def _sizes(extent: int) -> tuple[int, ...]:
     """Powers of two, and one and a half times as much, below the extent."""
     powers = [size for n in range(41) for size in (1 << n, 3 << n)]
     return (*sorted(size for size in powers if size < extent), FULL)
-
-
-def _host(step: Step) -> Step:
-    assert step.host is not None
-    return step.host

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.pipeline.affine import Extreme, Linear, Opaque, Quotient, Remainder, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
@@ -237,17 +237,14 @@ def _rounded(given: Interval, dtype: DType) -> Interval:
 
 def _held(value: float, dtype: DType) -> bool:
     with np.errstate(over="ignore"):
-        return bool(_FORMATS[dtype](value) == value)
+        return bool(NUMPY_TYPE[dtype](value) == value)
 
 
 def _widened(given: Interval, dtype: DType) -> Interval:
     """With room for two roundings at either end, and for functions that are not exact."""
-    format_ = _FORMATS[dtype]
+    format_ = NUMPY_TYPE[dtype]
     with np.errstate(over="ignore"):
         low, high = format_(given.low), format_(given.high)
         for _ in range(2):
             low, high = np.nextafter(low, format_(-np.inf)), np.nextafter(high, format_(np.inf))
     return Interval(float(low), float(high))
-
-
-_FORMATS: Mapping[DType, type[Any]] = {DType.F16: np.float16, DType.F32: np.float32, DType.F64: np.float64}

@@ -6,7 +6,7 @@ In: the path of a kernel file, and sizes from the command line. Out: a frozen `P
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -92,12 +92,13 @@ class _Loader(SizeReader):
         self.report.problems += mistakes
         self.stop()
         by_name = {stage.name: stage for stage in stages}
-        boxes = {name: self.output(name, by_name.get(name)) for name in entry.outputs}
+        defined = dict.fromkeys(definition.target.name.name for definition in definitions)
+        boxes = {name: self.output(name, by_name.get(name), defined) for name in entry.outputs}
         self.stop()
         outputs = {name: box for name, box in boxes.items() if box is not None}
         needed, problems = infer(stages, tuple(inputs.values()), outputs)
         for problem in problems:
-            self.unbounded(problem, places)
+            self.unbounded(problem, places, inputs)
         self.stop()
         algorithm = Algorithm(
             entry.kernel,
@@ -154,12 +155,12 @@ class _Loader(SizeReader):
             self.report.error(error.code, str(error), self.document.value("params", name, "value"))
             return Parameter(name, dtype, 0)
 
-    def output(self, name: str, stage: Stage | None) -> Box | None:
-        """None with an error reported."""
+    def output(self, name: str, stage: Stage | None, defined: Collection[str]) -> Box | None:
+        """None with an error reported; `defined`: the stages that have lines of their own."""
         given = self.entry.outputs[name]
         span = self.document.key("outputs", name)
         if stage is None:
-            self.report.error("KF021", f"no stage is called `{name}`", span, closest(name, self.defined()))
+            self.report.error("KF021", f"no stage is called `{name}`", span, closest(name, defined))
             return None
         if set(given) != set(stage.variables):
             message = (
@@ -169,9 +170,6 @@ class _Loader(SizeReader):
             return None
         extents = [self.part(name, variable) for variable in stage.variables]
         return None if None in extents else tuple(e for e in extents if e is not None)
-
-    def defined(self) -> list[str]:
-        return [d.target.name.name for d in parse_stages(self.document.text("stages"))]
 
     def part(self, name: str, variable: str) -> Extent | None:
         """The points of one variable: `n`, or `low:high`."""
@@ -205,12 +203,12 @@ class _Loader(SizeReader):
             return None
         return count
 
-    def unbounded(self, problem: Problem, places: Places) -> None:
+    def unbounded(self, problem: Problem, places: Places, inputs: Mapping[str, Input]) -> None:
         read = problem.read
         span = places.read((problem.stage, problem.update), read)
         if isinstance(problem, Outside):
             low, high = problem.region.low, problem.region.high
-            last = self.inputs_extent(read.source, problem.position) - 1
+            last = inputs[read.source].extents[problem.position] - 1
             message = (
                 f"dimension {problem.position + 1} of `{read.source}` is read from {low} to {high}, and goes "
                 f"from 0 to {last}"
@@ -224,10 +222,6 @@ class _Loader(SizeReader):
         )
         hint = "hold the position between two numbers: `clamp(position, low, high)`"
         self.report.error("KF067", message, span, hint)
-
-    def inputs_extent(self, name: str, position: int) -> int:
-        extents = self.entry.inputs[name].extents or []
-        return self.extent(extents[position], "inputs", name, "extents", position) or 1
 
 
 def _part(text: PlacedText, start: int, end: int) -> PlacedText:

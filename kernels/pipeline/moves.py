@@ -8,13 +8,16 @@ host holds what both need but all of it; or alike but for roundings, by so many 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from spacedsl.kernels.pipeline.affine import Extreme, Linear, Quotient, Remainder
 from spacedsl.kernels.pipeline.algorithm import Variable
+
+Hold = tuple[tuple[str, int], ...]
+"""The `min` and `max` with numbers that positions are held by, from the outside inwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,7 @@ class Way:
     least: int
     most: int
     divisor: int = 1
-    holds: tuple[tuple[str, int], ...] = ()
-    """The `min` and `max` with numbers that the positions are held by, from the outside inwards."""
+    holds: Hold = ()
 
 
 def way(form: Linear) -> Way | None:
@@ -97,7 +99,7 @@ class Move:
     shape: Shape
     speeds: Mapping[str, Fraction]
     lag: tuple[Fraction, Fraction]
-    holds: tuple[tuple[tuple[str, int], ...], ...] = ()
+    holds: tuple[Hold, ...] = ()
     """Of all ways, what holds them: where that holds, they do not move."""
 
     def is_alike(self, other: Move) -> bool:
@@ -121,37 +123,37 @@ def along(dim: str) -> Move:
 
 def moved(taken: Way, of_reader: Callable[[str], Move]) -> Move:
     """Of what a reader takes in some way, from the moves of its dimensions."""
-    inner = [(of_reader(dim), number) for dim, number in taken.terms]
-    speeds: dict[str, Fraction] = {}
-    low = high = Fraction(0)
-    for move, number in inner:
-        for dim, speed in move.speeds.items():
-            speeds[dim] = speeds.get(dim, Fraction(0)) + speed * number / taken.divisor
-        ends = [lag * number / taken.divisor for lag in move.lag]
-        low, high = low + min(ends), high + max(ends)
-    high += Fraction(taken.divisor - 1, taken.divisor)
-    terms = tuple((move.shape, number) for move, number in inner)
-    if taken.divisor == 1 and len(terms) == 1 and terms[0][1] == 1:
-        shape = terms[0][0]
-    else:
-        shape = Sum(terms, taken.divisor)
-    holds = [hold for move, _ in inner for hold in move.holds]
-    held = (*holds, taken.holds) if taken.holds else tuple(holds)
-    return Move(shape, {dim: speed for dim, speed in speeds.items() if speed}, (low, high), held)
+    found = _sum([(of_reader(dim), number) for dim, number in taken.terms], taken.divisor)
+    return replace(found, holds=(*found.holds, taken.holds)) if taken.holds else found
 
 
 def composed(move: Move, of_host: Callable[[str], Move]) -> Move:
     """Of a move within a host, and of the host within what encloses it."""
-    return _composed(move.shape, of_host, move.holds)
+    found = _within(move.shape, of_host)
+    return replace(found, holds=(*found.holds, *move.holds))
 
 
-def _composed(
-    shape: Shape, of_host: Callable[[str], Move], holds: tuple[tuple[tuple[str, int], ...], ...] = ()
-) -> Move:
+def _within(shape: Shape, of_host: Callable[[str], Move]) -> Move:
     if isinstance(shape, Of):
-        found = of_host(shape.dim)
-    else:
-        inner = {str(at): _composed(each, of_host) for at, (each, _) in enumerate(shape.terms)}
-        numbers = tuple((str(at), number) for at, (_, number) in enumerate(shape.terms))
-        found = moved(Way(numbers, 0, 0, shape.divisor), inner.__getitem__)
-    return Move(found.shape, found.speeds, found.lag, (*found.holds, *holds))
+        return of_host(shape.dim)
+    return _sum([(_within(each, of_host), number) for each, number in shape.terms], shape.divisor)
+
+
+def _sum(terms: Sequence[tuple[Move, int]], divisor: int) -> Move:
+    """Of moves times numbers, divided and rounded down."""
+    speeds: dict[str, Fraction] = {}
+    low = high = Fraction(0)
+    for move, number in terms:
+        for dim, speed in move.speeds.items():
+            speeds[dim] = speeds.get(dim, Fraction(0)) + speed * number / divisor
+        ends = [lag * number / divisor for lag in move.lag]
+        low, high = low + min(ends), high + max(ends)
+    high += Fraction(divisor - 1, divisor)
+    shapes = tuple((move.shape, number) for move, number in terms)
+    is_alone = divisor == 1 and len(shapes) == 1 and shapes[0][1] == 1
+    return Move(
+        shapes[0][0] if is_alone else Sum(shapes, divisor),
+        {dim: speed for dim, speed in speeds.items() if speed},
+        (low, high),
+        tuple(hold for move, _ in terms for hold in move.holds),
+    )

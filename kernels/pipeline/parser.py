@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from lark import Lark, Token, Transformer, Tree, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
-from spacedsl.kernels.line_parser import DEEPEST, depth
+from spacedsl.kernels.line_errors import unexpected
+from spacedsl.kernels.line_parser import check_depth
 from spacedsl.kernels.located_yaml import PlacedText
 from spacedsl.kernels.pipeline.syntax import (
     Call,
@@ -51,10 +52,7 @@ def parse_stages(text: PlacedText) -> tuple[Definition, ...]:
         raise DiagnosticError([_syntax_error(error, text)]) from None
     for definition in tree.children:
         assert isinstance(definition, Tree)
-        if depth(definition) > DEEPEST:
-            message = f"more than {DEEPEST} operations inside each other are not supported"
-            span = text.span(definition.meta.start_pos, definition.meta.end_pos)
-            raise DiagnosticError([Diagnostic("KF008", message, span)])
+        check_depth(definition, text.span(definition.meta.start_pos, definition.meta.end_pos))
     return cast("tuple[Definition, ...]", _Builder(text).transform(tree))
 
 
@@ -70,24 +68,9 @@ _WORDS = {
 
 
 def _syntax_error(error: UnexpectedInput, text: PlacedText) -> Diagnostic:
-    """KF020 at what was not expected."""
-    whole = text.text
-    if isinstance(error, UnexpectedCharacters):
-        at = error.pos_in_stream or 0
-        return Diagnostic(
-            "KF020", f"unexpected character {whole[at]!r}", text.span(at, at + 1), _repair(whole, at)
-        )
-    assert isinstance(error, UnexpectedToken)
-    expected = [_WORDS[t] for t in sorted(error.accepts or error.expected) if t in _WORDS]
-    hint = f"expected {' or '.join(expected)}" if expected else None
-    if error.token.type == "$END":
-        end = len(whole.rstrip())
-        is_any = bool(re.sub(r"#.*", "", whole).strip())
-        message = "the stages end too early" if is_any else "there is no stage"
-        return Diagnostic("KF020", message, text.span(max(0, end - 1), max(1, end)), hint)
-    start = error.token.start_pos or 0
-    span = text.span(start, error.token.end_pos or start + 1)
-    return Diagnostic("KF020", f"unexpected `{error.token}`", span, _repair(whole, start) or hint)
+    is_any = bool(re.sub(r"#.*", "", text.text).strip())
+    at_end = "the stages end too early" if is_any else "there is no stage"
+    return unexpected(error, text, _WORDS, _repair, at_end)
 
 
 def _repair(text: str, at: int) -> str | None:

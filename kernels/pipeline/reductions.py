@@ -1,6 +1,7 @@
-"""Reductions as stages: the value that each begins with, and the update that takes in one more.
+"""Reductions: as stages (the value that each begins with, the update that takes in one more), and as updates.
 
-In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update.
+In: an operator, the type of what is reduced, its ranges; or an update. Out: expressions of the stage and of its
+update; or whether it reduces in any order.
 """
 
 from __future__ import annotations
@@ -16,10 +17,27 @@ from spacedsl.kernels.pipeline.algorithm import (
     Range,
     Read,
     Select,
+    Stage,
+    Update,
     Variable,
+    reads,
 )
 from spacedsl.kernels.pipeline.syntax import Reducer
 from spacedsl.kernels.pipeline.typing import TypeMismatchError
+
+ASSOCIATIVE = ("+", "*", "min", "max", "&", "|", "^")
+"""Operators whose operands may be combined in any order."""
+
+
+def is_associative(stage: Stage, update: Update) -> bool:
+    """Whether the points of its ranges may come in any order: each only combines values with the old ones."""
+    own = [read for read in reads(update) if read.source == stage.name]
+    for element, value in enumerate(update.values):
+        old = Read(stage.name, update.point, value.dtype, element)
+        if not (isinstance(value, Binary) and value.operator in ASSOCIATIVE and value.left == old):
+            return False
+        own.remove(old)
+    return not own
 
 
 def identity(operator: Reducer, dtype: DType, ranges: tuple[Range, ...]) -> tuple[Expression, ...]:

@@ -37,8 +37,8 @@ from spacedsl.kernels.pipeline.algorithm import (
     Undefined,
     Update,
     Variable,
-    reads,
 )
+from spacedsl.kernels.pipeline.reductions import is_associative
 
 Array = NDArray[Any]
 
@@ -255,11 +255,9 @@ def _gathered(stage: Stage, update: Update) -> Binary | None:
     if len(update.values) != 1:
         return None
     value = update.values[0]
-    if not isinstance(value, Binary) or value.operator not in _GATHERING:
-        return None
-    old = Read(stage.name, update.point, value.dtype)
-    of_itself = [read for read in reads(update) if read.source == stage.name]
-    return value if value.left == old and of_itself == [old] else None
+    if isinstance(value, Binary) and value.operator in _GATHERING and is_associative(stage, update):
+        return value
+    return None
 
 
 def _cast(dtype: DType, given: DType, value: Any) -> Any:

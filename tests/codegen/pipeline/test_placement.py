@@ -22,7 +22,7 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, value
-from tests.kernels.pipeline.scheduled import outputs_of, stage_of
+from tests.kernels.pipeline.scheduled import outputs_of
 from tests.kernels.pipeline.test_space import graphs
 
 LIBRARY = Path(__file__).parents[3] / "kernels" / "library" / "pipelines"
@@ -37,31 +37,32 @@ class Placed:
         self.file = file
         self.decisions = CandidateDecisions(candidate)
         self.sites = Sites(file.backbone.steps, self.decisions)
+        self.last = {step.stage.name: step for step in self.sites.steps}
         self.inputs = inputs
         self.scalars = {p.name: p.value for p in file.algorithm.parameters}
         self.stored: dict[str, Elements] = {}
 
     def run(self) -> dict[str, Elements]:
         steps = self.file.backbone.steps
-        nests = place(schedule(steps, self.decisions), steps, self.decisions, self.file.boxes)
+        nests = place(schedule(steps, self.decisions), steps, self.decisions)
         with np.errstate(all="ignore"):
             self.nests(nests, {})
         return outputs_of(self.file.algorithm, self.stored)
 
     def nests(self, nests: Sequence[PlacedNest], at: Mapping[str, int]) -> None:
         for nest in nests:
-            step, name = nest.step, stage_of(nest.step).name
+            step, name = nest.step, nest.step.stage.name
             site = self.sites.of[step]
             is_first = step.before is None or self.sites.of[step.before] != site
-            if is_first and self.sites.of[self.sites.last[name]] == site:
+            if is_first and self.sites.of[self.last[name]] == site:
                 self.stored[name] = {}
             self.level(nest, 0, at)
 
     def level(self, nest: PlacedNest, number: int, at: Mapping[str, int]) -> None:
         if number == len(nest.levels):
             region = {dim: self.range(nest.body, dim, at) for dim in nest.step.dims}
-            into = self.stored[stage_of(nest.step).name]
-            compute(stage_of(nest.step), nest.step.update, region, into, self.scalars, self.read)
+            into = self.stored[nest.step.stage.name]
+            compute(nest.step.stage, nest.step.update, region, into, self.scalars, self.read)
             return
         self.loops(nest, number, 0, at)
 
@@ -95,8 +96,8 @@ class Placed:
     def read(self, source: str, where: Point, element: int) -> Any:
         if source in self.inputs:
             return self.inputs[source](where)
-        stage = stage_of(self.sites.last[source])
-        if self.sites.of[self.sites.last[source]] == "INLINE":
+        stage = self.last[source].stage
+        if self.sites.of[self.last[source]] == "INLINE":
             at = dict(zip(stage.variables, where, strict=True))
             return value(stage.values[element], at, self.scalars, self.read)
         assert where in self.stored.get(source, {}), f"{source}{where} has not been computed"
@@ -145,9 +146,7 @@ def test_steps_are_placed_by_name() -> None:
     )
     decisions = CandidateDecisions(candidate)
     steps = file.backbone.steps
-    (outermost, *_) = [
-        n for n in place(schedule(steps, decisions), steps, decisions, file.boxes) if n.step.name == "d"
-    ]
+    (outermost, *_) = [n for n in place(schedule(steps, decisions), steps, decisions) if n.step.name == "d"]
     first = outermost.levels[0]
     assert [loop.variable for loop in first.loops] == ["d.x.TASK"]
     assert [let.name for let in first.lets][:3] == ["d.x.last.TASK", "c.x.first.TASK", "c.x.last.TASK"]

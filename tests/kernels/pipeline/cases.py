@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
-from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.backbone import Kernel, Step
+from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import load_space
+from spacedsl.search.orderings import branches_of, select_ordering
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Point, held
 
@@ -30,6 +31,7 @@ PIPELINES = {
         "a(x) = image(x, 0); b(x) = a(x - 1) + a(x + 1); c(x) = b(x - 1) * b(x + 1); d(x) = c(x) + c(x + 2)",
         "{d: {x: 13}}",
     ),
+    "a stage called exit": ("exit(x) = image(x, 0); b(x) = exit(x) + exit(x + 1)", "{b: {x: 7}}"),
     "a fork": (
         "a(x) = image(x, 0); b(x) = a(x - 2); c(x) = a(x + 3) * 2; d(x) = b(x) + c(x)", "{d: {x: 11}}"
     ),
@@ -112,25 +114,6 @@ def instance(kernel: Kernel) -> Instance:
     return instantiate(rules(), kernel, None, Engine.NATIVE)
 
 
-def stagewise(here: Instance) -> Callable[[Candidate], tuple[Variable, Sequence[int]] | None]:
-    """From the output on: the site of a step, then its tiles; value by value."""
-
-    def place(variable: Variable) -> int:
-        each: Any = variable.objects[0]
-        return (each if isinstance(each, Step) else each.step).from_output
-
-    order = sorted(here.variables, key=lambda v: (place(v), v.choice))
-
-    def branches(candidate: Candidate) -> tuple[Variable, Sequence[int]] | None:
-        variable = next((v for v in order if candidate.is_open(v)), None)
-        if variable is None:
-            return None
-        mask = candidate.mask(variable)
-        return variable, [1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-
-    return branches
-
-
 def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
     """Small numbers, everywhere."""
 
@@ -146,7 +129,8 @@ def drawn(file: PipelineFile, count: int, seed: int, counts: DescentCounts) -> I
     here = instance(file.backbone)
     root = here.root()
     assert root is not None
-    branches, generator = stagewise(here), np.random.default_rng(seed)
+    branches = branches_of(select_ordering(here, rules().space, None))
+    generator = np.random.default_rng(seed)
     for _ in range(count):
         candidate = random_descent(here, root, branches, generator, counts)
         if candidate is not None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.kernels.pipeline.algorithm import Algorithm, Stage, reads
+from spacedsl.kernels.pipeline.algorithm import Algorithm, reads
 from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Kernel, Step
 from spacedsl.kernels.pipeline.bounds import range_values, values_known
@@ -44,8 +44,8 @@ class Scheduled:
         self.scalars = {p.name: p.value for p in kernel.algorithm.parameters}
         self.known = values_known(kernel.algorithm.stages, kernel.algorithm.inputs)
         self.sites = {step: str(candidate.value("site", step)) for step in kernel.steps}
-        self.steps = [step for step in kernel.steps if step.stage is not None]
-        self.final = {stage_of(step).name: step for step in self.steps}
+        self.steps = [step for step in kernel.steps if not step.is_exit]
+        self.final = {step.stage.name: step for step in self.steps}
         self.stored: dict[str, Elements] = {}
         self.around: tuple[str, ...] = ()
         """The steps whose iterations are under way, outermost first."""
@@ -73,7 +73,7 @@ class Scheduled:
                 self.step(step, slot, regions[step])
 
     def step(self, step: Step, slot: str, region: Ranges) -> None:
-        name = stage_of(step).name
+        name = step.stage.name
         is_first = step.before is None or self.sites[step.before] != slot
         if is_first and self.sites[self.final[name]] == slot:
             self.stored[name] = {}
@@ -87,10 +87,10 @@ class Scheduled:
         if slot == SLOTS[-1]:
             ordered = {d: region[d] for d in step.dims}
             compute(
-                stage_of(step),
+                step.stage,
                 step.update,
                 ordered,
-                self.stored[stage_of(step).name],
+                self.stored[step.stage.name],
                 self.scalars,
                 self.read,
             )
@@ -103,7 +103,7 @@ class Scheduled:
     def tiles(self, step: Step, slot: str, region: Ranges) -> Iterator[Ranges]:
         parts = []
         for dim in reversed(step.dims):
-            box = next(b for b in step.boxes if b.dim == dim and b.slot == slot)
+            box = step.box(dim, slot)
             size = int(self.candidate.value("tile", box))
             low, high = region[dim]
             size = high - low + 1 if size == FULL else size
@@ -115,7 +115,7 @@ class Scheduled:
     def held(self, step: Step, dim: str, slot: str, size: int) -> None:
         """Within what the space says of the box."""
         if slot != "ROOT":
-            box = next(b for b in step.boxes if b.dim == dim and b.slot == slot)
+            box = step.box(dim, slot)
             low, high = self.candidate.instance.quantity(self.candidate.vector, "extent", box)
             if low != high or size > high:
                 raise WrongScheduleError(f"{box} has {size} points, of {low} to {high}")
@@ -130,14 +130,14 @@ class Scheduled:
     def owner(self, step: Step, slot: str) -> Step | None:
         """The step that has the loops of a slot that it shares; None for what is outside of all."""
         host = step.host
-        while host is not None and host.stage is not None and self.shares(host, slot):
+        while host is not None and not host.is_exit and self.shares(host, slot):
             host = host.host
-        return None if host is None or host.stage is None else host
+        return None if host is None or host.is_exit else host
 
     # ---- Regions -----------------------------------------------------------------------------------------
 
     def all_of(self, step: Step) -> Ranges:
-        stage = stage_of(step)
+        stage = step.stage
         box = {v: (e.low, e.high) for v, e in zip(stage.variables, self.boxes[stage.name], strict=True)}
         if step.update is None:
             return box
@@ -148,7 +148,7 @@ class Scheduled:
 
     def needed(self, step: Step, regions: Mapping[Step, Ranges]) -> Ranges:
         """The hull of what those take that read it, where they are just now."""
-        stage, whole = stage_of(step), self.all_of(step)
+        stage, whole = step.stage, self.all_of(step)
         found: dict[str, Interval] = {}
         for reader, region in regions.items():
             is_next = reader.before is step
@@ -173,17 +173,12 @@ class Scheduled:
             return self.inputs[source](where)
         step = self.final[source]
         if self.sites[step] == "INLINE":
-            stage = stage_of(step)
+            stage = step.stage
             at = dict(zip(stage.variables, where, strict=True))
             return value(stage.values[element], at, self.scalars, self.read)
         if where not in self.stored.get(source, {}):
             raise WrongScheduleError(f"{source}{where} is read, and has not been computed")
         return self.stored[source][where][element]
-
-
-def stage_of(step: Step) -> Stage:
-    assert step.stage is not None
-    return step.stage
 
 
 def outputs_of(algorithm: Algorithm, found: Mapping[str, Elements]) -> dict[str, Elements]:
