@@ -1,7 +1,7 @@
-"""Reductions: as stages (the value that each begins with, the update that takes in one more), and as updates.
+"""Reductions as stages: the value that each begins with, and the update that takes in one more.
 
-In: an operator, the type of what is reduced, its ranges; or an update. Out: expressions of the stage and of its
-update; or whether it reduces in any order.
+In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update. And
+of any update, whether it reduces, so that its points may come in any order.
 """
 
 from __future__ import annotations
