@@ -16,7 +16,6 @@ from spacedsl.codegen.addresses import Lanes, Place, copies, element, tensor_ste
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.partials import Partials, accumulator, combination
 from spacedsl.codegen.program import (
-    CONVERSIONS,
     Add,
     Apply,
     Assign,
@@ -45,6 +44,7 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
     Type,
+    is_conversion,
     type_of,
 )
 from spacedsl.codegen.registers import Registers
@@ -270,7 +270,7 @@ def _converted(value: Expression, dtype: DType) -> Expression:
     found = type_of(value).dtype
     if found is dtype:
         return value
-    if (found, dtype) not in CONVERSIONS:
+    if not is_conversion(found, dtype):
         value = Convert(value, DType.F32)
     return Convert(value, dtype)
 

@@ -17,14 +17,19 @@ from spacedsl.codegen.program import (
     Assign,
     AtomicAdd,
     Bits,
+    Bitwise,
     Blend,
     Branch,
     Broadcast,
+    Call,
+    Compare,
     Convert,
     CopyAhead,
     Div,
     Expression,
     FirstLane,
+    FloorDiv,
+    FloorMod,
     Fma,
     Grid,
     Lane,
@@ -37,6 +42,7 @@ from spacedsl.codegen.program import (
     Mul,
     Multiply,
     Neg,
+    Not,
     Pack,
     ParallelLoop,
     ParameterValue,
@@ -44,10 +50,14 @@ from spacedsl.codegen.program import (
     PartialStore,
     Program,
     Register,
+    Select,
     Shuffle,
     Statement,
     Store,
     Sub,
+    Sweep,
+    Take,
+    When,
     Where,
 )
 from spacedsl.kernels.linalg.tensors import Tensor
@@ -80,11 +90,13 @@ def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     match statement:
         case Loop(_, _, body) | Ahead(_, _, body) | Where(_, body):
             return (body,)
+        case Sweep():
+            return (statement.body,)
         case Grid():
             return (statement.body,)
         case ParallelLoop():
             return (statement.first, statement.body)
-        case Branch(_, _, body, otherwise):
+        case Branch(_, _, body, otherwise) | When(_, body, otherwise):
             return (body, otherwise)
         case _:
             return ()
@@ -105,9 +117,9 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (value,)
         case Shuffle(value) | Bits(value):
             return (value,)
-        case Pack(values):
+        case Pack(values) | Call(_, values):
             return values
-        case Neg(value) | Apply(_, value):
+        case Neg(value) | Apply(_, value) | Not(value):
             return (value,)
         case Fma(a, b, c):
             return (a, b, c)
@@ -115,6 +127,10 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (value, other)
         case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
             return (a, b)
+        case FloorDiv(a, b) | FloorMod(a, b) | Bitwise(_, a, b) | Compare(_, a, b):
+            return (a, b)
+        case Select(condition, yes, no):
+            return (condition, yes, no)
         case _:
             return ()
 
@@ -154,7 +170,7 @@ def used_parameters(body: Sequence[Statement]) -> set[str]:
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     """All expressions in these statements and inside them, parts before wholes."""
     for statement in statements(body):
-        if isinstance(statement, Assign | Store | PartialStore | AtomicAdd):
+        if isinstance(statement, Assign | Store | PartialStore | AtomicAdd | Take):
             yield from subexpressions(statement.value)
         elif isinstance(statement, CopyAhead):
             yield statement.source
@@ -177,11 +193,11 @@ def with_blocks(
 ) -> Statement:
     """The statement with each block of it changed."""
     match statement:
-        case Branch(_, _, body, otherwise):
+        case Branch(_, _, body, otherwise) | When(_, body, otherwise):
             return replace(statement, body=change(body), otherwise=change(otherwise))
         case ParallelLoop(body=body, first=first):
             return replace(statement, body=change(body), first=change(first))
-        case Loop() | Ahead() | Where() | Grid():
+        case Loop() | Sweep() | Ahead() | Where() | Grid():
             return replace(statement, body=change(statement.body))
     return statement
 
@@ -194,6 +210,8 @@ def map_loads(
         return change(expression)
     if isinstance(expression, Pack):
         return Pack(tuple(map_loads(value, change) for value in expression.values))
+    if isinstance(expression, Call):
+        return replace(expression, operands=tuple(map_loads(value, change) for value in expression.operands))
     parts: dict[str, Any] = {
         field.name: map_loads(part, change)
         for field in fields(expression)

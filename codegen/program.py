@@ -4,7 +4,8 @@ In: built by `lower.py`, or by hand in tests. Out: taken apart by `parts.py`, ch
 by `c_printer.py`. Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
-    Statement  = Loop(variable, extent, body)
+    Statement  = Loop(variable, extent, body) | Sweep(variable, first, last, step, body)
+               | Let(variable, position) | Take(variable, value, low, high) | When(least, body, otherwise)
                | ParallelLoop(variable, extent, body, combined, private, first)
                | Grid(name, blocks, threads, coordinates, shared, body) | Barrier | Where(spans, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
@@ -19,8 +20,13 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Lane(value, number) | Pack(values) | Shuffle(value, distance, threads)
                | Bits(value) | LoadMatrix(tensor, index, dtype, is_transposed)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
-    Index      = constant + sum(loop variable * stride) + sum(Share), in elements
+               | FloorDiv | FloorMod | Bitwise(operator, left, right) | Not(operand)
+               | Compare(comparator, left, right) | Select(condition, yes, no) | Call(function, operands)
+               | Counted(position, type)
+    Index      = constant + sum(variable * stride) + sum(Share) + sum(atom * stride), in elements
     Share      = (of a loop variable + ahead) % modulus / divisor * stride, in elements
+    Position   = constant + sum(atom * number), where an atom is a variable, or a quotient, a remainder or an
+                 extreme of positions
     Type       = dtype, lanes
 
 A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
@@ -30,6 +36,9 @@ and what they end with is combined with the register outside, in an order of its
 streamed goes around the caches. Vectors are `lanes` neighbours in memory, of which partial accesses touch
 the first `count` and no other. A prefetch changes nothing but the time that later loads take.
 `scratch` is memory that belongs to the program and keeps its values between calls.
+
+Positions are whole numbers that never overflow. Variables stand for them: those of loops, and those of `Let`
+and `Take`, which belong to the rest of their block.
 
 A program for a GPU consists of grids, one after the other. Each of its blocks has `shared` arrays of its own
 and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
@@ -44,10 +53,14 @@ in the registers of all threads of a warp (`cuda/fragments.py`), which load and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
 from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
+from spacedsl.kernels.pipeline.affine import Atom
+from spacedsl.kernels.pipeline.affine import Linear as Position
+from spacedsl.kernels.pipeline.algorithm import Comparator, Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +89,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`constant` + the sum of each loop variable times its stride + what `shares` add, in elements."""
+    """`constant` + the sum of each variable times its stride + what `shares` and `atoms` add, in elements."""
 
     constant: int
     terms: tuple[tuple[str, int], ...] = ()
     shares: tuple[tuple[str, Share], ...] = ()
+    atoms: tuple[tuple[Atom, int], ...] = ()
+    """Parts of a position that are no variables, each with its stride."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +160,22 @@ class LaneReduction:
     combine: Combine
 
 
-CONVERSIONS = frozenset({
-    (DType.BF16, DType.F32), (DType.F16, DType.F32), (DType.F32, DType.F64),
-    (DType.F32, DType.BF16), (DType.F32, DType.F16), (DType.F64, DType.F32),
-})  # fmt: skip
-"""From a type to a type. One of 16 bits comes from f32 alone."""
-
-
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """The numbers of `value` in another type, each the nearest one, to even where there are two."""
+    """The numbers of `value` in another type, each the nearest one, to even where there are two.
+
+    Floats of 16 bits come from f32 alone, and become f32 alone. As an integer, a float loses what is behind
+    its point; what is too narrow keeps the last bits, of 64 where it was a float. What is 0 is false.
+    """
 
     value: Expression
     dtype: DType
+
+
+def is_conversion(given: DType, dtype: DType) -> bool:
+    """Whether there is one from a type to another."""
+    without = [other for one, other in ((given, dtype), (dtype, given)) if not one.has_arithmetic]
+    return given is not dtype and all(other is DType.F32 for other in without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +264,78 @@ class Apply:
     operand: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """The quotient of integers, rounded to minus infinity; 0 where the divisor is 0."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class FloorMod:
+    """What is left of `left` then, with the sign of `right`; 0 where that is 0."""
+
+    left: Expression
+    right: Expression
+
+
+BitOperator = Literal["&", "|", "^", "<<", ">>"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bitwise:
+    """Of the bits of integers, or of truth values, which are not shifted.
+
+    A shift by fewer than 0 bits, or by as many as there are, leaves 0; to the right, -1 of what is negative.
+    """
+
+    operator: BitOperator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """All bits of an integer turned over; of a truth value, the other one."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A truth value. Those of truth values themselves are `==` and `!=`."""
+
+    comparator: Comparator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`yes` in the lanes in which the condition holds, `no` in the others; all three are evaluated."""
+
+    condition: Expression
+    yes: Expression
+    no: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of one or two floats, as the C library has it."""
+
+    function: Function
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A position as an integer, of which the last bits are kept; each lane of a vector has one more."""
+
+    position: Position
+    type: Type
+
+
 WARP = 32
 """Threads of a block that see each other's registers, those with neighbouring numbers."""
 
@@ -285,7 +375,8 @@ class LoadMatrix:
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
     Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
-    | Lane | Pack | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary | Neg | Apply
+    | Lane | Pack | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary | Neg | Apply | FloorDiv | FloorMod
+    | Bitwise | Not | Compare | Select | Call | Counted
 )  # fmt: skip
 
 
@@ -358,6 +449,44 @@ class Loop:
     variable: str
     extent: int
     body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """`variable` goes from `first` by `step` as long as it is at most `last`: maybe not at all."""
+
+    variable: str
+    first: Position
+    last: Position
+    step: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """The variable stands for a position."""
+
+    variable: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The variable stands for what an integer is, held between `low` and `high`."""
+
+    variable: str
+    value: Expression
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """`body` where none of these is negative, `otherwise` where one is."""
+
+    least: tuple[Position, ...]
+    body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +593,7 @@ class Where:
 
 Statement = (
     Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | AtomicAdd
-    | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply
+    | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take | When
 )  # fmt: skip
 
 
@@ -482,7 +611,7 @@ class Program:
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
     match expression:
-        case Register() | Load() | PartialLoad() | Number() | ParameterValue():
+        case Register() | Load() | PartialLoad() | Number() | ParameterValue() | Counted():
             return expression.type
         case Broadcast(value, lanes) | FirstLane(value, lanes):
             return Type(type_of(value).dtype, lanes)
@@ -498,5 +627,11 @@ def type_of(expression: Expression) -> Type:
             return Type(dtype, type_of(value).lanes)
         case Add(value) | Sub(value) | Mul(value) | Div(value) | Max(value) | Min(value):
             return type_of(value)
-        case Fma(value) | Blend(value) | Neg(value) | Apply(_, value) | Shuffle(value):
+        case Fma(value) | Blend(value) | Neg(value) | Apply(_, value) | Shuffle(value) | Not(value):
             return type_of(value)
+        case FloorDiv(value) | FloorMod(value) | Bitwise(_, value) | Select(_, value):
+            return type_of(value)
+        case Call(_, values):
+            return type_of(values[0])
+        case Compare(_, value):
+            return Type(DType.BOOL, type_of(value).lanes)

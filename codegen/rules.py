@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spacedsl.codegen.program import (
-    CONVERSIONS,
     WARP,
     Add,
     Apply,
@@ -37,6 +36,7 @@ from spacedsl.codegen.program import (
     Span,
     Sub,
     Type,
+    is_conversion,
 )
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
@@ -57,7 +57,7 @@ def type_fault(expression: Expression, types: Sequence[Type]) -> str | None:
             return part_fault(kind, count)
         case Number(_, kind):
             return "a number is a scalar" if kind.lanes != 1 else None
-        case Convert(_, dtype) if (types[0].dtype, dtype) not in CONVERSIONS:
+        case Convert(_, dtype) if not is_conversion(types[0].dtype, dtype):
             return f"there is no conversion from {types[0].dtype.label} to {dtype.label}"
         case Apply(function) if function not in FUNCTIONS or (
             types[0].dtype is DType.I32 and function is not Op.ABS
