@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spacedsl.codegen.c_functions import arithmetic_type, c_number
+from spacedsl.codegen.c_positions import print_position
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
@@ -31,6 +32,7 @@ from spacedsl.codegen.program import (
     Number,
     ParameterValue,
     PartialLoad,
+    Position,
     Register,
     Sub,
     Type,
@@ -135,6 +137,8 @@ def distance(index: Index) -> str:
         quotient = f" / {share.divisor}" if share.divisor > 1 else ""
         at = f"({c_name(variable)} + {share.ahead})" if share.ahead else c_name(variable)
         terms.append(f"{at} % {share.modulus}{quotient} * {share.stride}")
+    if index.atoms:
+        terms.append(print_position(Position(0, index.atoms)))
     if index.constant or not terms:
         terms.append(str(index.constant))
     return " + ".join(terms)

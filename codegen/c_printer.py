@@ -24,6 +24,7 @@ from spacedsl.codegen.c_expressions import (
 )
 from spacedsl.codegen.c_functions import c_number, functions, vector_type
 from spacedsl.codegen.c_interface import banner, pointer, prototype
+from spacedsl.codegen.c_positions import position_functions, print_position
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import (
     expressions,
@@ -38,6 +39,7 @@ from spacedsl.codegen.program import (
     Ahead,
     Assign,
     Branch,
+    Let,
     Loop,
     ParallelLoop,
     Partial,
@@ -46,7 +48,10 @@ from spacedsl.codegen.program import (
     Program,
     Statement,
     Store,
+    Sweep,
+    Take,
     Type,
+    When,
     type_of,
 )
 from spacedsl.kernels.linalg.operations import Combine, neutral
@@ -73,6 +78,8 @@ def print_c(program: Program, threads: int) -> str:
         parts.append(_INLINED)
     parts += [vector_type(t) for t in features.vectors]
     parts += functions(features.functions)
+    if called := position_functions(program.body):
+        parts.append(called)
     if _streams(program.body):
         parts.append(_FENCE)
     if any(isinstance(s, Prefetch) for s in statements(program.body)):
@@ -316,36 +323,60 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                 declare = "" if register.name in visible else f"{c_type(register.type)} "
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
-            case Store(tensor, index, value, True):
-                place = address(tensor, index, type_of(value))
-                lines.append(f"{margin}{type_of(value)}_stream({place}, {print_expression(value)});")
-            case Store(tensor, index, value):
-                lines.append(
-                    f"{margin}{element(tensor, index, type_of(value), 'store')} = {print_expression(value)};"
-                )
-            case PartialStore(tensor, index, value, count):
-                place, kind = address(tensor, index, type_of(value)), type_of(value)
-                lines.append(f"{margin}{kind}_store_first({place}, {print_expression(value)}, {count});")
+            case Store() | PartialStore():
+                lines.append(f"{margin}{_stored(statement)};")
             case Prefetch(tensor, index, is_near):
                 call = f"pool_prefetch{'' if is_near else '_far'}"
                 lines.append(f"{margin}{call}({c_name(tensor)}, {sizes[tensor]} * ({distance(index)}));")
-            case Branch(variable, limit, inner, otherwise):
-                lines.append(f"{margin}if ({c_name(variable)} < {limit}) {{")
-                lines += _block(program, inner, dict(visible), depth + 1)
-                if otherwise:
-                    lines.append(f"{margin}}} else {{")
-                    lines += _block(program, otherwise, dict(visible), depth + 1)
-                lines.append(f"{margin}}}")
-            case Ahead(variable, limit, inner):
-                v, is_shared = c_name(variable), variable in {p.variable for p in _parallel_loops(program)}
-                lines.append(f"{margin}if ({f'{v} + 1 < end && ' * is_shared}{v} + 1 < {limit}) {{")
-                lines += _block(program, inner, dict(visible), depth + 1)
-                lines.append(f"{margin}}}")
-            case Loop(variable, extent, inner):
-                v = c_name(variable)
-                lines.append(f"{margin}for (int64_t {v} = 0; {v} < {extent}; ++{v}) {{")
-                lines += _block(program, inner, dict(visible), depth + 1)
-                lines.append(f"{margin}}}")
+            case Let(variable, position):
+                lines.append(f"{margin}int64_t {c_name(variable)} = {print_position(position)};")
+            case Take(variable, value, low, high):
+                given = f"({type_of(value).dtype.c_name})({print_expression(value)})"
+                held = f"position_max(position_min({given}, {high}), {low})"
+                lines.append(f"{margin}int64_t {c_name(variable)} = {held};")
             case ParallelLoop():
                 lines += _run_chunks(program, statement, margin)
+            case _:
+                for head, inner in _parts(program, statement):
+                    lines.append(f"{margin}{head} {{")
+                    lines += _block(program, inner, dict(visible), depth + 1)
+                lines.append(f"{margin}}}")
     return lines
+
+
+def _stored(statement: Store | PartialStore) -> str:
+    value = print_expression(statement.value)
+    kind = type_of(statement.value)
+    match statement:
+        case PartialStore(tensor, index, _, count):
+            return f"{kind}_store_first({address(tensor, index, kind)}, {value}, {count})"
+        case Store(tensor, index, _, True):
+            return f"{kind}_stream({address(tensor, index, kind)}, {value})"
+        case Store(tensor, index):
+            return f"{element(tensor, index, kind, 'store')} = {value}"
+
+
+def _parts(program: Program, statement: Statement) -> Iterator[tuple[str, tuple[Statement, ...]]]:
+    """The blocks of a statement, each behind what says when it is done."""
+    match statement:
+        case Loop(variable, extent, body):
+            v = c_name(variable)
+            yield f"for (int64_t {v} = 0; {v} < {extent}; ++{v})", body
+        case Sweep(variable, first, last, step, body):
+            v = c_name(variable)
+            turn = f"++{v}" if step == 1 else f"{v} += {step}"
+            begin, end = print_position(first), print_position(last)
+            yield f"for (int64_t {v} = {begin}; {v} <= {end}; {turn})", body
+        case Ahead(variable, limit, body):
+            v, is_shared = c_name(variable), variable in {p.variable for p in _parallel_loops(program)}
+            yield f"if ({f'{v} + 1 < end && ' * is_shared}{v} + 1 < {limit})", body
+        case Branch(variable, limit, body, otherwise):
+            yield f"if ({c_name(variable)} < {limit})", body
+            if otherwise:
+                yield "} else", otherwise
+        case When(least, body, otherwise):
+            yield f"if ({' && '.join(f'{print_position(position)} >= 0' for position in least)})", body
+            if otherwise:
+                yield "} else", otherwise
+        case _:
+            raise AssertionError(f"{type(statement).__name__} is no statement of a program for CPUs")

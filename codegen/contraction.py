@@ -11,30 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.parts import map_loads, operands, shared_loops
+from spacedsl.codegen.parts import map_loads, operands, shared_loops, with_blocks
 from spacedsl.codegen.program import (
     Ahead,
     Assign,
-    AtomicAdd,
-    Barrier,
     Branch,
-    CommitCopies,
-    CopyAhead,
     Expression,
-    Grid,
     Index,
     Load,
     Loop,
-    Multiply,
     ParallelLoop,
     PartialLoad,
     PartialStore,
-    Prefetch,
     Program,
     Statement,
     Store,
-    WaitForCopies,
-    Where,
     type_of,
 )
 from spacedsl.kernels.linalg.tensors import Tensor
@@ -149,8 +140,6 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
 
     def changed(statement: Statement) -> Statement:
         match statement:
-            case Loop():
-                return replace(statement, body=_without(statement.body, tensor, variables))
             case ParallelLoop():
                 loops = shared_loops(statement)
                 own = (tensor,) if any(loop.variable in variables for loop in loops) else ()
@@ -159,19 +148,12 @@ def _without(body: Sequence[Statement], tensor: Tensor, variables: frozenset[str
                     inner = (replace(loop, body=inner),)
                 first = _without(statement.first, tensor, variables)
                 return replace(statement, body=inner, private=(*statement.private, *own), first=first)
-            case Ahead():
-                return replace(statement, body=_without(statement.body, tensor, variables))
-            case Branch(variable, limit, inner, otherwise):
-                blocks = (_without(block, tensor, variables) for block in (inner, otherwise))
-                return Branch(variable, limit, *blocks)
             case Assign():
                 return replace(statement, value=map_loads(statement.value, load))
-            case Prefetch() | Grid() | Barrier() | Where() | CopyAhead() | CommitCopies() | WaitForCopies():
-                return statement
-            case Multiply() | AtomicAdd():
-                return statement
             case Store() | PartialStore():
                 index = moved(statement.index) if statement.tensor == tensor.name else statement.index
                 return replace(statement, index=index, value=map_loads(statement.value, load))
+            case _:
+                return with_blocks(statement, lambda block: _without(block, tensor, variables))
 
     return tuple(changed(statement) for statement in body)

@@ -37,6 +37,7 @@ _WORDS = frozenset(_RESERVED.split())
 _FAMILIES = (
     _PREFIX,
     "pool_",
+    "position_",
     "f32",
     "f64",
     "i32",

@@ -25,6 +25,7 @@ from spacedsl.codegen.program import (
     Compare,
     Convert,
     CopyAhead,
+    Counted,
     Div,
     Expression,
     FirstLane,
@@ -34,6 +35,7 @@ from spacedsl.codegen.program import (
     Grid,
     Lane,
     LaneReduction,
+    Let,
     Load,
     LoadMatrix,
     Loop,
@@ -48,6 +50,8 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    Position,
+    Prefetch,
     Program,
     Register,
     Select,
@@ -176,6 +180,26 @@ def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
             yield statement.source
         elif isinstance(statement, Multiply):
             yield from (*statement.a, *statement.b, *statement.result)
+
+
+def positions(body: Sequence[Statement]) -> Iterator[Position]:
+    """All positions in these statements and inside them; of an index, one for its atoms."""
+    for statement in statements(body):
+        match statement:
+            case Let(_, position):
+                yield position
+            case Sweep(_, first, last):
+                yield from (first, last)
+            case When(least):
+                yield from least
+            case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index) | Prefetch(_, index):
+                yield Position(0, index.atoms)
+    for expression in expressions(body):
+        match expression:
+            case Counted(position):
+                yield position
+            case Load(_, index) | PartialLoad(_, index):
+                yield Position(0, index.atoms)
 
 
 def assigned(statement: Statement) -> tuple[Register, ...]:

@@ -58,8 +58,7 @@ from typing import Literal
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
 from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
-from spacedsl.kernels.pipeline.affine import Atom
-from spacedsl.kernels.pipeline.affine import Linear as Position
+from spacedsl.kernels.pipeline.affine import Atom, Linear
 from spacedsl.kernels.pipeline.algorithm import Comparator, Function
 
 
@@ -72,6 +71,10 @@ class Type:
 
     def __str__(self) -> str:
         return self.dtype.label if self.lanes == 1 else f"{self.dtype.label}x{self.lanes}"
+
+
+Position = Linear
+"""Of variables of a program, whose atoms are never opaque."""
 
 
 @dataclass(frozen=True, slots=True)

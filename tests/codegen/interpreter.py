@@ -27,6 +27,7 @@ from spacedsl.codegen.program import (
     Index,
     Lane,
     LaneReduction,
+    Let,
     Load,
     LoadMatrix,
     Loop,
@@ -40,6 +41,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    Position,
     Prefetch,
     Program,
     Register,
@@ -47,9 +49,14 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Sub,
+    Sweep,
+    Take,
+    When,
 )
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
+from spacedsl.kernels.pipeline.affine import Atom, Extreme, Opaque, Quotient, Remainder
+from spacedsl.kernels.pipeline.algorithm import Variable
 
 _NEUTRAL = {Combine.SUM: 0, Combine.PROD: 1, Combine.MAX: -(2**31), Combine.MIN: 2**31 - 1}
 """Of integers; no test has smaller or larger values."""
@@ -86,7 +93,26 @@ def element(index: Index, loops: Mapping[str, int]) -> int:
     """Which one of a flat buffer it is where loops stand so; a line that is asked for may lie outside."""
     terms = sum(loops[v] * stride for v, stride in index.terms)
     shares = sum((loops[v] + s.ahead) % s.modulus // s.divisor * s.stride for v, s in index.shares)
-    return index.constant + terms + shares
+    return index.constant + terms + shares + position(Position(0, index.atoms), loops)
+
+
+def position(node: Position, variables: Mapping[str, int]) -> int:
+    return node.constant + sum(_atom(atom, variables) * number for atom, number in node.terms)
+
+
+def _atom(atom: Atom, variables: Mapping[str, int]) -> int:
+    match atom:
+        case Variable(name):
+            return variables[name]
+        case Quotient(dividend, divisor):
+            return position(dividend, variables) // divisor
+        case Remainder(dividend, divisor):
+            return position(dividend, variables) % divisor
+        case Extreme(operator, left, right):
+            ends = position(left, variables), position(right, variables)
+            return min(ends) if operator == "min" else max(ends)
+        case Opaque():
+            raise AssertionError("no part of a program")
 
 
 def _accessed(index: Index, loops: Mapping[str, int]) -> int:
@@ -147,6 +173,17 @@ class _Interpreter:
                     self.ends[variable] = extent
                     for i in range(extent):
                         self.block(inner, {**loops, variable: i}, registers)
+                case Sweep(variable, low, high, step, inner):
+                    for i in range(position(low, loops), position(high, loops) + 1, step):
+                        self.block(inner, {**loops, variable: i}, registers)
+                case Let(variable, where):
+                    loops = {**loops, variable: position(where, loops)}
+                case Take(variable, value, least, greatest):
+                    (given,) = self.value(value, loops, registers)
+                    loops = {**loops, variable: max(least, min(greatest, int(given)))}
+                case When(positions, inner, otherwise):
+                    holds = all(position(p, loops) >= 0 for p in positions)
+                    self.block(inner if holds else otherwise, loops, registers)
                 case ParallelLoop(variable, extent, inner, combined, private, first):
                     # Any order will do: the last iteration first shows a dependence between iterations.
                     for chunk in reversed(_chunks(extent, 2 if first else extent)):
