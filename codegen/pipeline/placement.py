@@ -1,37 +1,47 @@
-"""Where the boxes of a schedule begin and end: loops and integer variables around each body.
+"""Where the boxes of a schedule begin and end: loops and variables around each body.
 
-In: the nests of a schedule, and what is needed of each stage. Out: the same nests with, at each level,
-variables for the first and the last point of its box along each dimension, as expressions of loops around it.
-What is computed is just what is needed, once for each box: the last tile of a row is as long as what is left,
-and a box has at most as many points as the space says. Positions are expressions of i32 over variables.
+In: the nests of a schedule, and what is needed of each stage. Out: the same nests with, at each level, the
+first and the last point of each box along each dimension, as positions over loops around it. What is computed
+is just what is needed, once for each box: the last tile of a row is as long as what is left, and a box has at
+most as many points as the space says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import Literal
 
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, Sites
-from spacedsl.kernels.pipeline.affine import Atom, Extreme, Linear, Opaque, Quotient, Remainder, linear
-from spacedsl.kernels.pipeline.algorithm import (
-    Constant,
-    Expression,
-    Variable,
-    reads,
+from spacedsl.codegen.program import Let
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.kernels.pipeline.affine import (
+    Atom,
+    Extreme,
+    Linear,
+    Opaque,
+    Quotient,
+    Remainder,
+    extreme,
+    linear,
+    quotient,
+    variable,
 )
+from spacedsl.kernels.pipeline.algorithm import Variable, reads
 from spacedsl.kernels.pipeline.backbone import Box, SlotName, Step
-from spacedsl.kernels.pipeline.typing import Operand, binary, typed
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """The points from `first` to `last`, both of which belong to it."""
 
-    first: Expression
-    last: Expression
+    first: Linear
+    last: Linear
     most: int
     """Points that there are at most."""
+    is_full: bool
+    """Whether there are always so many."""
 
 
 Spans = Mapping[str, Span]
@@ -43,20 +53,11 @@ Needed = Mapping[Step, Spans]
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
-    """A variable with a value."""
-
-    name: str
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True)
 class PlacedLoop:
     """`variable` goes from the first point of a box to its last one, by the size of a tile."""
 
     variable: str
-    first: Expression
-    last: Expression
+    around: Span
     step: int
 
 
@@ -64,10 +65,11 @@ class PlacedLoop:
 class PlacedLevel:
     """Loops, outermost first; then, in each iteration, variables; then guests."""
 
+    slot: SlotName
     loops: tuple[PlacedLoop, ...]
     lets: tuple[Let, ...]
-    spans: Spans
-    """Of the box that an iteration computes."""
+    needed: Needed
+    """In an iteration: of the step itself, and of all that are computed inside of it."""
     guests: tuple[PlacedNest, ...]
 
 
@@ -81,73 +83,117 @@ class PlacedNest:
     @property
     def body(self) -> Spans:
         """What is computed without loops of a level."""
-        return self.levels[-1].spans if self.levels else self.spans
+        return self.levels[-1].needed[self.step] if self.levels else self.spans
 
 
-def place(nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions) -> tuple[PlacedNest, ...]:
-    """`nests` are the schedule of the steps by these decisions."""
-    placer = _Placer(Sites(steps, decisions), decisions)
+@dataclass(frozen=True, slots=True)
+class Placement:
+    needed: Needed
+    """Of all steps, by the whole program."""
+    nests: tuple[PlacedNest, ...]
+
+
+def place(
+    nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions, fresh: Callable[[str], str]
+) -> Placement:
+    """`nests` are the schedule of the steps by these decisions; `fresh` gives names to variables."""
+    placer = _Placer(Sites(steps, decisions), decisions, fresh)
     whole = {step: {box.dim: placer.whole(box) for box in step.slots[0].boxes} for step in placer.sites.steps}
-    return tuple(placer.nest(nest, whole) for nest in nests)
+    return Placement(whole, tuple(placer.nest(nest, whole, Ranges()) for nest in nests))
 
 
+@dataclass(slots=True)
+class _Names:
+    """The variables of a level, and what is known of them."""
+
+    ranges: Ranges
+    lets: list[Let] = field(default_factory=list)
+
+    def named(self, wanted: str, position: Linear, fresh: Callable[[str], str]) -> Linear:
+        """The position, by a name where it is more than a variable and a number."""
+        if not position.terms or (
+            [*position.terms] == [(position.terms[0][0], 1)] and isinstance(position.terms[0][0], Variable)
+        ):
+            return position
+        let = Let(fresh(wanted), position)
+        self.lets.append(let)
+        self.ranges = self.ranges.with_position(let.variable, position)
+        return variable(let.variable)
+
+
+@dataclass(frozen=True, slots=True)
 class _Placer:
-    def __init__(self, sites: Sites, decisions: Decisions) -> None:
-        self.sites = sites
-        self.decisions = decisions
+    sites: Sites
+    decisions: Decisions
+    fresh: Callable[[str], str]
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
-    def nest(self, nest: Nest, around: Needed) -> PlacedNest:
+    def nest(self, nest: Nest, around: Needed, ranges: Ranges) -> PlacedNest:
         """`around`: what is needed of all steps in an iteration of the loops around it."""
         spans = around[nest.step]
         levels: list[PlacedLevel] = []
         for level in nest.levels:
-            placed, around = self.level(nest.step, level, around)
+            placed, ranges = self.level(nest.step, level, around, ranges)
             levels.append(placed)
+            around = placed.needed
         return PlacedNest(nest.step, spans, tuple(levels))
 
-    def level(self, step: Step, level: Level, around: Needed) -> tuple[PlacedLevel, Needed]:
-        """The level, and what is needed of all steps in an iteration of it."""
+    def level(self, step: Step, level: Level, around: Needed, ranges: Ranges) -> tuple[PlacedLevel, Ranges]:
+        """The level, and what is known of the variables in an iteration of it."""
         loops = []
         inner = dict(around[step])
         for loop in level.loops:
-            variable, outer = f"{step}.{loop.dim}.{level.slot}", inner[loop.dim]
-            loops.append(PlacedLoop(variable, outer.first, outer.last, loop.size))
-            last = binary("min", binary("+", Variable(variable), loop.size - 1), outer.last)
-            inner[loop.dim] = Span(Variable(variable), typed(last), loop.size)
-        lets, spans = _named(inner, step, level.slot)
-        needed = self.needed(step, level.slot, spans, lets)
-        guests = tuple(self.nest(guest, needed) for guest in level.guests)
-        return PlacedLevel(tuple(loops), tuple(lets), spans, guests), needed
+            outer, name = inner[loop.dim], self.fresh(f"{step.stage.name}_{loop.dim}")
+            loops.append(PlacedLoop(name, outer, loop.size))
+            ranges = ranges.with_loop(name, outer.first, outer.last)
+            is_full = outer.is_full and outer.most % loop.size == 0
+            last = variable(name) + Linear(loop.size - 1)
+            inner[loop.dim] = Span(
+                variable(name), last if is_full else extreme("min", last, outer.last), loop.size, is_full
+            )
+        names = _Names(ranges)
+        needed = self.needed(step, level.slot, inner, names)
+        guests = tuple(self.nest(guest, needed, names.ranges) for guest in level.guests)
+        return PlacedLevel(level.slot, tuple(loops), tuple(names.lets), needed, guests), names.ranges
 
     # ---- What is needed ----------------------------------------------------------------------------------
 
-    def needed(self, owner: Step, slot: SlotName, spans: Spans, lets: list[Let]) -> Needed:
+    def needed(self, owner: Step, slot: SlotName, spans: Spans, names: _Names) -> Needed:
         """Of all steps that share a slot, in an iteration of the loops that its owner has there.
 
         Their ends become variables, so that each is computed once.
         """
-        found: dict[Step, Spans] = {owner: spans}
+        found: dict[Step, Spans] = {owner: self.named(owner, spans, names)}
         for step in reversed(self.sites.steps):
             if not self.sites.shares(step, slot) or self.sites.owner(step, slot) is not owner:
                 continue
             readers = {reader: found[reader] for reader in step.readers if reader in found}
             # What is inlined elsewhere alone is not needed here.
             if readers:
-                spans = {dim: self.span(step, dim, slot, readers) for dim in step.dims}
-                more, found[step] = _named(spans, step, slot)
-                lets += more
+                spans = {dim: self.span(step, dim, slot, readers, names.ranges) for dim in step.dims}
+                found[step] = self.named(step, spans, names)
         return found
 
-    def span(self, step: Step, dim: str, slot: SlotName, readers: Needed) -> Span:
+    def named(self, step: Step, spans: Spans, names: _Names) -> Spans:
+        found = {}
+        for dim, span in spans.items():
+            name = f"{step.stage.name}_{dim}"
+            first = names.named(f"{name}_first", span.first, self.fresh)
+            last = first + Linear(span.most - 1)
+            if not span.is_full:
+                last = names.named(f"{name}_last", span.last, self.fresh)
+            found[dim] = Span(first, last, span.most, span.is_full)
+        return found
+
+    def span(self, step: Step, dim: str, slot: SlotName, readers: Needed, ranges: Ranges) -> Span:
         """The hull of what all take that read it."""
         box = step.box(dim, slot)
         if not any(read.terms for read in box.reads):
             return self.whole(box)
         stage = step.stage
-        firsts: list[Operand] = []
-        lasts: list[Operand] = []
+        firsts: list[Linear] = []
+        lasts: list[Linear] = []
         for reader, spans in readers.items():
             if reader.before is step:
                 firsts.append(spans[dim].first)
@@ -158,59 +204,73 @@ class _Placer:
             firsts += [_end(form, spans, is_last=False) for form in forms]
             lasts += [_end(form, spans, is_last=True) for form in forms]
         whole = self.whole(step.box(dim, "ROOT"))
-        first = binary("max", _extreme("min", firsts), whole.first)
-        last = binary("min", _extreme("max", lasts), whole.last)
-        return Span(typed(first), typed(last), self.decisions.extent(box))
+        first = _outermost("min", [_plainer(first, ranges) for first in firsts])
+        last = _outermost("max", [_plainer(last, ranges) for last in lasts])
+        if not _is_at_least(first, whole.first, ranges):
+            first = extreme("max", first, whole.first)
+        if not _is_at_least(whole.last, last, ranges):
+            last = extreme("min", last, whole.last)
+        most = self.decisions.extent(box)
+        is_full = _is_at_least(last + first * -1, Linear(most - 1), ranges)
+        return Span(first, last, most, is_full)
 
     def whole(self, box: Box) -> Span:
         """Of a box that covers the same wherever it is."""
         first = min(read.least for read in box.reads)
         last = max(read.least + read.more for read in box.reads)
-        return Span(typed(first), typed(last), self.decisions.extent(box))
+        most = self.decisions.extent(box)
+        return Span(Linear(first), Linear(last), most, last - first + 1 == most)
 
 
-def _named(spans: Spans, step: Step, slot: str) -> tuple[list[Let], Spans]:
-    """The same with variables for their ends, where these are neither numbers nor variables already."""
-    lets: list[Let] = []
-
-    def name(end: Expression, which: str) -> Expression:
-        if isinstance(end, Constant | Variable):
-            return end
-        lets.append(Let(f"{step}.{which}.{slot}", end))
-        return Variable(lets[-1].name)
-
-    named = {
-        dim: Span(name(span.first, f"{dim}.first"), name(span.last, f"{dim}.last"), span.most)
-        for dim, span in spans.items()
-    }
-    return lets, named
+def _is_at_least(position: Linear, other: Linear, ranges: Ranges) -> bool:
+    least = ranges.least(position + other * -1)
+    return least is not None and least >= 0
 
 
-def _extreme(operator: str, operands: Sequence[Operand]) -> Operand:
-    return reduce(lambda a, b: binary(operator, a, b), dict.fromkeys(operands))
+def _outermost(operator: Literal["min", "max"], positions: Iterable[Linear]) -> Linear:
+    """The least or the greatest of them; of those that differ by a number, one is left."""
+    constants: dict[tuple[tuple[Atom, int], ...], int] = {}
+    for position in positions:
+        known = constants.get(position.terms, position.constant)
+        constants[position.terms] = (min if operator == "min" else max)(known, position.constant)
+    forms = [Linear(constant, terms) for terms, constant in constants.items()]
+    return reduce(lambda a, b: extreme(operator, a, b), forms)
 
 
-def _end(form: Linear, spans: Spans, *, is_last: bool) -> Operand:
+def _plainer(position: Linear, ranges: Ranges) -> Linear:
+    """The same without minima and maxima of which it is known which one it is."""
+    found = Linear(position.constant)
+    for atom, number in position.terms:
+        part = Linear(0, ((atom, 1),))
+        if isinstance(atom, Extreme):
+            left, right = _plainer(atom.left, ranges), _plainer(atom.right, ranges)
+            part = extreme(atom.operator, left, right)
+            if _is_at_least(left, right, ranges):
+                part = left if atom.operator == "max" else right
+            elif _is_at_least(right, left, ranges):
+                part = right if atom.operator == "max" else left
+        found += part * number
+    return found
+
+
+def _end(form: Linear, spans: Spans, *, is_last: bool) -> Linear:
     """The greatest value of a position in these spans, or the least one."""
-    total: Operand = form.constant
+    total = Linear(form.constant)
     for atom, number in form.terms:
-        end = _atom(atom, spans, is_last is (number > 0))
-        part = end if abs(number) == 1 else binary("*", abs(number), end)
-        total = part if total == 0 and number > 0 else binary("+" if number > 0 else "-", total, part)
+        total += _atom(atom, spans, is_last is (number > 0)) * number
     return total
 
 
-def _atom(atom: Atom, spans: Spans, is_last: bool) -> Operand:
+def _atom(atom: Atom, spans: Spans, is_last: bool) -> Linear:
     """The same of one part. All of them rise with what they are made of."""
     match atom:
         case Variable(name):
             return spans[name].last if is_last else spans[name].first
         case Quotient(dividend, divisor):
-            return binary("/", _end(dividend, spans, is_last=is_last), divisor)
+            return quotient(_end(dividend, spans, is_last=is_last), divisor)
         case Remainder(_, divisor):
-            return divisor - 1 if is_last else 0
+            return Linear(divisor - 1 if is_last else 0)
         case Extreme(operator, left, right):
-            ends = (_end(left, spans, is_last=is_last), _end(right, spans, is_last=is_last))
-            return binary(operator, *ends)
+            return extreme(operator, _end(left, spans, is_last=is_last), _end(right, spans, is_last=is_last))
         case Opaque():
             raise AssertionError("of what no box is smaller than all of it")

@@ -7,7 +7,7 @@ What values they have is for `intervals.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,19 +78,16 @@ def linear(node: Expression) -> Linear:
                 return a * b.constant
             return b * a.constant if not a.terms else _of(Opaque(node))
         case Binary("/", left, Constant(value=int(divisor))) if divisor > 0:
-            return _quotient(linear(left), divisor)
+            return quotient(linear(left), divisor)
         case Binary("%", left, Constant(value=int(divisor))) if divisor > 0:
-            return _remainder(linear(left), divisor)
+            return remainder(linear(left), divisor)
         case Binary("min" | "max" as operator, left, right) if node.dtype is DType.I32:
-            a, b = linear(left), linear(right)
-            if not (a.terms or b.terms):
-                return Linear((min if operator == "min" else max)(a.constant, b.constant))
-            return _of(Extreme(operator, a, b))
+            return extreme(operator, linear(left), linear(right))
         case _:
             return _of(Opaque(node))
 
 
-def _quotient(dividend: Linear, divisor: int) -> Linear:
+def quotient(dividend: Linear, divisor: int) -> Linear:
     """Multiples of the divisor come out of it."""
     if divisor == 1:
         return dividend
@@ -101,12 +98,23 @@ def _quotient(dividend: Linear, divisor: int) -> Linear:
     return whole if not rest.terms else whole + _of(Quotient(rest, divisor))
 
 
-def _remainder(dividend: Linear, divisor: int) -> Linear:
+def remainder(dividend: Linear, divisor: int) -> Linear:
     """Multiples of the divisor do not count."""
     if divisor == 1:
         return Linear(0)
     rest = _form(dividend.constant % divisor, ((a, n) for a, n in dividend.terms if n % divisor))
     return rest if not rest.terms else _of(Remainder(rest, divisor))
+
+
+def extreme(operator: Literal["min", "max"], left: Linear, right: Linear) -> Linear:
+    """Of two forms that differ by a constant, one of them."""
+    if left.terms == right.terms:
+        return Linear((min if operator == "min" else max)(left.constant, right.constant), left.terms)
+    return _of(Extreme(operator, left, right))
+
+
+def variable(name: str) -> Linear:
+    return _of(Variable(name))
 
 
 def _of(atom: Atom) -> Linear:
@@ -118,3 +126,25 @@ def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
     for atom, number in terms:
         numbers[atom] = numbers.get(atom, 0) + number
     return Linear(constant, tuple((atom, n) for atom, n in numbers.items() if n))
+
+
+def substituted(form: Linear, positions: Mapping[str, Linear]) -> Linear:
+    """The form with positions in place of variables."""
+    total = Linear(form.constant)
+    for atom, number in form.terms:
+        total += _substituted(atom, positions) * number
+    return total
+
+
+def _substituted(atom: Atom, positions: Mapping[str, Linear]) -> Linear:
+    match atom:
+        case Variable(name):
+            return positions.get(name, _of(atom))
+        case Quotient(dividend, divisor):
+            return quotient(substituted(dividend, positions), divisor)
+        case Remainder(dividend, divisor):
+            return remainder(substituted(dividend, positions), divisor)
+        case Extreme(operator, left, right):
+            return extreme(operator, substituted(left, positions), substituted(right, positions))
+        case Opaque():
+            return _of(atom)

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.pipeline.placement import Let, PlacedNest, Spans, place
+from spacedsl.codegen.pipeline.placement import PlacedNest, Spans, place
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, Sites, schedule
+from spacedsl.codegen.program import Let
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.located_yaml import parse_document
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
+from spacedsl.kernels.unique_names import UniqueNames
+from tests.codegen.interpreter import position
 from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, value
@@ -44,9 +47,9 @@ class Placed:
 
     def run(self) -> dict[str, Elements]:
         steps = self.file.backbone.steps
-        nests = place(schedule(steps, self.decisions), steps, self.decisions)
+        placed = place(schedule(steps, self.decisions), steps, self.decisions, UniqueNames().fresh)
         with np.errstate(all="ignore"):
-            self.nests(nests, {})
+            self.nests(placed.nests, {})
         return outputs_of(self.file.algorithm, self.stored)
 
     def nests(self, nests: Sequence[PlacedNest], at: Mapping[str, int]) -> None:
@@ -71,26 +74,28 @@ class Placed:
         level = nest.levels[number]
         if inner < len(level.loops):
             loop = level.loops[inner]
-            first, last = (value(end, at, {}, self.read) for end in (loop.first, loop.last))
+            first, last = (position(end, at) for end in (loop.around.first, loop.around.last))
             for start in range(first, last + 1, loop.step):
                 self.loops(nest, number, inner + 1, {**at, loop.variable: start})
             return
         here = self.given(level.lets, at)
-        for dim, span in level.spans.items():
-            self.range(level.spans, dim, here)
-            assert span.most >= 1
+        for spans in level.needed.values():
+            for dim in spans:
+                self.range(spans, dim, here)
         self.nests(level.guests, here)
         self.level(nest, number + 1, here)
 
     def given(self, lets: Sequence[Let], at: Mapping[str, int]) -> Mapping[str, int]:
         found = dict(at)
         for let in lets:
-            found[let.name] = value(let.value, found, {}, self.read)
+            found[let.variable] = position(let.position, found)
         return found
 
     def range(self, spans: Spans, dim: str, at: Mapping[str, int]) -> tuple[int, int]:
-        low, high = (value(end, at, {}, self.read) for end in (spans[dim].first, spans[dim].last))
-        assert low <= high < low + spans[dim].most, f"{high - low + 1} points, at most {spans[dim].most}"
+        span = spans[dim]
+        low, high = (position(end, at) for end in (span.first, span.last))
+        assert low <= high < low + span.most, f"{high - low + 1} points, at most {span.most}"
+        assert not span.is_full or high == low + span.most - 1
         return low, high
 
     def read(self, source: str, where: Point, element: int) -> Any:
@@ -146,12 +151,13 @@ def test_steps_are_placed_by_name() -> None:
     )
     decisions = CandidateDecisions(candidate)
     steps = file.backbone.steps
-    (outermost, *_) = [n for n in place(schedule(steps, decisions), steps, decisions) if n.step.name == "d"]
+    placed = place(schedule(steps, decisions), steps, decisions, UniqueNames().fresh)
+    (outermost, *_) = [n for n in placed.nests if n.step.name == "d"]
     first = outermost.levels[0]
-    assert [loop.variable for loop in first.loops] == ["d.x.TASK"]
-    assert [let.name for let in first.lets][:3] == ["d.x.last.TASK", "c.x.first.TASK", "c.x.last.TASK"]
+    assert [loop.variable for loop in first.loops] == ["d_x"]
+    assert [let.variable for let in first.lets] == ["d_x_last"]
     guest = next(g for g in first.guests if g.step.name == "c")
-    assert guest.spans["x"].most == first.spans["x"].most + 2
+    assert guest.spans["x"].most == first.needed[outermost.step]["x"].most + 2
 
 
 def _step(file: PipelineFile, name: str) -> Step:
