@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.kernels.formats import NUMPY_TYPE, numbers
-from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.reference import view
+from spacedsl.kernels.tensors import Tensor
 
 ALIGNMENT_BYTES = 64
 _HUGE_PAGE_BYTES = 2 << 20

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Sequence
 
 from spacedsl.codegen.names import c_name, entry_name
-from spacedsl.kernels.linalg.tensors import Parameter, Tensor
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 
 def prototype(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:

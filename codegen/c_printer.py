@@ -55,7 +55,7 @@ from spacedsl.codegen.program import (
     type_of,
 )
 from spacedsl.kernels.linalg.operations import Combine, neutral
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 _SCRATCH = Path(__file__).parent / "runtime" / "scratch.h"
 _POOL = Path(__file__).parent / "runtime" / "pool.h"

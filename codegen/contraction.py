@@ -28,7 +28,7 @@ from spacedsl.codegen.program import (
     Store,
     type_of,
 )
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 
 def contract(program: Program) -> Program:

@@ -53,7 +53,7 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Operand, Value
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op, neutral
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)

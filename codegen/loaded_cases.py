@@ -14,7 +14,7 @@ from spacedsl.codegen.buffers import TensorBuffer
 from spacedsl.codegen.cases import make_cases
 from spacedsl.kernels.inputs import Array
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.temporaries import Temporary, temporaries
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
-from spacedsl.kernels.linalg.tensors import Scratch, Tensor
+from spacedsl.kernels.tensors import Scratch, Tensor
 from spacedsl.kernels.unique_names import UniqueNames
 
 

@@ -23,7 +23,7 @@ from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE, elements
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 Array = NDArray[Any]
 

@@ -64,7 +64,7 @@ from spacedsl.codegen.program import (
     When,
     Where,
 )
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 
 def index_bits(program: Program) -> int:

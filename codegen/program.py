@@ -57,9 +57,9 @@ from typing import Literal
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
-from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
 from spacedsl.kernels.pipeline.affine import Atom, Linear
 from spacedsl.kernels.pipeline.algorithm import Comparator, Function
+from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 
 
 @dataclass(frozen=True, slots=True)

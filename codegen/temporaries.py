@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from spacedsl.codegen.implementation import Implementation, LoweringError
 from spacedsl.codegen.nest import Fused, present
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction, Kernel
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 LEAST_ROW_BYTES = 64
 """Of rows between which there may be gaps: they make an array larger by a quarter at most."""

@@ -65,7 +65,7 @@ from spacedsl.codegen.rules import (
 )
 from spacedsl.codegen.threads import are_apart
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
 """Of a block, on any GPU."""

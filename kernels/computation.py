@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from spacedsl.diagnostics import Span
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
-from spacedsl.kernels.linalg.tensors import Parameter, Tensor
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 
 @dataclass(frozen=True, slots=True)

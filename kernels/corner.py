@@ -15,8 +15,8 @@ from spacedsl.kernels.computation import Computation, Padding
 from spacedsl.kernels.expression import Read, walk
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.build import build
-from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
+from spacedsl.kernels.tensors import Tensor
 
 Extents = Mapping[str, int]
 """Of indices."""

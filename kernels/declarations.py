@@ -12,10 +12,10 @@ from spacedsl.diagnostics import Diagnostic, counted
 from spacedsl.kernels.computation import Declarations
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import REDUCERS
-from spacedsl.kernels.linalg.tensors import Parameter, Tensor, dense_strides
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import KernelEntry, TensorEntry
 from spacedsl.kernels.sizes import MOST_ELEMENTS, SizeReader
+from spacedsl.kernels.tensors import Parameter, Tensor, dense_strides
 
 RESERVED = REDUCERS
 """Names that mean something else in the language of `compute:`."""

@@ -21,9 +21,9 @@ from spacedsl.kernels.expression import INTEGER_FUNCTIONS, Binary, Call, Constan
 from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.kernels.linalg.tensors import Parameter, Tensor
 from spacedsl.kernels.magnitude import largest_partial
 from spacedsl.kernels.reference import greatest_magnitude, view
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 Array = NDArray[Any]
 Draw = Callable[[int], Array]

@@ -23,7 +23,7 @@ from spacedsl.kernels.expression import (
     walk,
 )
 from spacedsl.kernels.formats import is_held
-from spacedsl.kernels.linalg.tensors import Parameter, Tensor
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 Mistake = tuple[str, str, Span]
 """Code, message, place."""

@@ -35,7 +35,7 @@ from spacedsl.kernels.expression import (
 )
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 Array = NDArray[Any]
 

@@ -27,9 +27,9 @@ from spacedsl.kernels.expression import (
     affine,
     walk,
 )
-from spacedsl.kernels.linalg.tensors import Tensor, dense_strides
 from spacedsl.kernels.line_errors import TRIANGULAR_CALLS, triangular
 from spacedsl.kernels.line_types import Known
+from spacedsl.kernels.tensors import Tensor, dense_strides
 from spacedsl.kernels.validation import closest
 from spacedsl.language.report import Report
 

@@ -18,8 +18,8 @@ from spacedsl.codegen.build import BuildError, build_library
 from spacedsl.codegen.names import entry_name
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.sizes import SizeOverrideError
+from spacedsl.kernels.tensors import Tensor
 
 _SEED = "seed-"
 """Begins the name of the folder in which an exploration keeps its run."""

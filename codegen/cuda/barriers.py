@@ -21,7 +21,7 @@ from spacedsl.codegen.program import (
     Statement,
     Where,
 )
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 Access = tuple[str, bool]
 """Of an array, and whether it is written."""

@@ -43,7 +43,7 @@ from spacedsl.codegen.program import (
     Where,
     type_of,
 )
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 _TYPES = """\
 #ifdef __CUDACC_RTC__

@@ -29,7 +29,7 @@ from spacedsl.codegen.registers import Registers
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 Variable = Callable[[int, int], str]
 """What counts a thread's number / stride % extent."""

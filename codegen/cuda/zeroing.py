@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from spacedsl.codegen.program import Branch, Coordinate, Grid, Index, Number, Statement, Store, Type, Where
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 THREADS = 256
 """Of a block, at most."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
-from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
+from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 from spacedsl.language.host import Addition, callback, exposed
 
 

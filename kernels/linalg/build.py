@@ -49,8 +49,8 @@ from spacedsl.kernels.linalg.locality import relate_nests
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.partial_sums import relate_sums
 from spacedsl.kernels.linalg.temporaries import add_reloads
-from spacedsl.kernels.linalg.tensors import Parameter, Scratch, Tensor
 from spacedsl.kernels.linalg.tiling import Tiling
+from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 from spacedsl.kernels.unique_names import UniqueNames
 
 Made = Number | ParameterValue | Instruction

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spacedsl.kernels.linalg.backbone import Instruction
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 
 def relate_nests(instructions: Sequence[Instruction]) -> None:

@@ -11,6 +11,9 @@ import math
 
 from spacedsl.kernels.dtypes import DType
 
+ELEMENT_TYPES = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
+"""Of what instructions read and write."""
+
 
 class Op(enum.Enum):
     """What an instruction does with its operands, in order. FMA is a * b + c."""

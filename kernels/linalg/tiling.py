@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spacedsl.kernels.computation import Computation
 from spacedsl.kernels.expression import Read, Reduction, walk
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 LARGEST_INNER = 16
 """Of an innermost level that is inferred: the elements of a wide vector, or copies of an unrolled body."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from spacedsl.kernels.linalg.backbone import Access, Dimension, Instruction, Kernel, LogicalDim, Value
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 LINE_BYTES = 64
 

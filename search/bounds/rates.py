@@ -14,7 +14,7 @@ from typing import Literal
 from spacedsl.kernels.device import CpuDevice, MemoryLevel, Mixture
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Instruction, Value
-from spacedsl.kernels.linalg.tensors import ELEMENT_TYPES
+from spacedsl.kernels.linalg.operations import ELEMENT_TYPES
 from spacedsl.search.bounds.arithmetic import UNITS, Unit
 
 Use = Unit | Literal["load", "store"]

@@ -25,8 +25,8 @@ from spacedsl.codegen.differences import first_difference
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.tensors import Tensor
 from spacedsl.kernels.reference import view
+from spacedsl.kernels.tensors import Tensor
 
 TWIN_STACK = ("-DTWIN_STACK_BYTES=(256<<10)",)
 """Unoptimised code keeps every register of a thread on its stack."""

@@ -21,7 +21,7 @@ from spacedsl.codegen.program import (
     Where,
 )
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 F32 = Type(DType.F32)
 TILE = Tensor("tile", DType.F32, (64,), (1,), is_output=True)

@@ -42,7 +42,7 @@ from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.unique_names import UniqueNames
 from spacedsl.search.bounds.domains import linalg_kernel
 from tests.codegen.grids import compiled, on_tensor_cores, orders, random_from, space_of, twins

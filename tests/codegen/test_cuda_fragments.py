@@ -42,7 +42,7 @@ from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Axis
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 from tests.codegen.golden import FOLDER, read
 from tests.codegen.grids import compiled, device, on_tensor_cores, random_from, twin
 from tests.codegen.kernels import parse

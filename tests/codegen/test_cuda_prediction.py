@@ -21,7 +21,7 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 H100 = load_gpu(DEVICES / "h100.yaml")
 F32 = Type(DType.F32)

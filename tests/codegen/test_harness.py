@@ -13,7 +13,7 @@ from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.harness import harness_library
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements, numbers
-from spacedsl.kernels.linalg.tensors import ELEMENT_TYPES
+from spacedsl.kernels.linalg.operations import ELEMENT_TYPES
 from tests.codegen.kernels import matmul
 
 

@@ -39,7 +39,7 @@ from spacedsl.codegen.remainder import divide
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.kernels.linalg.tensors import ELEMENT_TYPES
+from spacedsl.kernels.linalg.operations import ELEMENT_TYPES
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import lowered

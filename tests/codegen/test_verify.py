@@ -38,7 +38,7 @@ from spacedsl.codegen.program import (
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 from tests.codegen.kernels import axpy, matmul
 from tests.codegen.listings import AXPY_VECTOR, MATMUL_TILED
 from tests.codegen.scripts import script

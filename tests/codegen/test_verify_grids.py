@@ -21,7 +21,7 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 F32, F32X4 = Type(DType.F32), Type(DType.F32, 4)
 BLOCKS = (Coordinate("i0", True, 4, 8), Coordinate("j0", True, 1, 4), Coordinate("j1", False, 1, 16))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spacedsl.codegen.cases import Case
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 
 
 def needed(kernel: KernelFile, tensor: Tensor) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Access, Instruction, LogicalDim, Value
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 from spacedsl.search.bounds.certain import (
     LINE_BYTES,
     distinct_elements,

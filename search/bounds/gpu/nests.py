@@ -18,7 +18,7 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.backbone import Access, Accumulator, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor
 from spacedsl.language.host import HostExpression
 from spacedsl.language.space import Counter, Use, Visibility
 from spacedsl.search.bounds.arithmetic import operations

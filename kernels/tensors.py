@@ -1,7 +1,7 @@
 """What a kernel computes with: arrays and scalar arguments.
 
 In: built from kernel files, and for memory of an implementation's own. Out: frozen records of what lies
-where; strides count elements, `nbytes` bytes. What is done with the elements is for `operations.py`.
+where; strides count elements, `nbytes` bytes. What is done with the elements is for others.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.dtypes import DType
-
-ELEMENT_TYPES = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
-"""Of linear algebra."""
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
