@@ -9,7 +9,7 @@ beyond for others. Where nothing bounds a position there is no answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -20,7 +20,11 @@ from spacedsl.kernels.pipeline.affine import (
     Opaque,
     Quotient,
     Remainder,
+    extreme,
+    quotient,
+    remainder,
     substituted,
+    variable,
 )
 from spacedsl.kernels.pipeline.algorithm import Variable
 
@@ -63,20 +67,25 @@ class Ranges:
         return Ranges(self.loops, {**self.positions, variable: self.plain(position)})
 
     def where(self, least: Linear) -> Ranges:
-        """With the condition that a position is not negative."""
+        """With the condition that a position is not negative, and what follows for the loops around."""
         loops = dict(self.loops)
-        for form in _parts(self.plain(least)):
+        order = {name: number for number, name in enumerate(loops)}
+        pending = list(_parts(self.plain(least)))
+        while pending:
+            form = pending.pop()
             variables = [atom.name for atom, _ in form.terms if isinstance(atom, Variable)]
             if len(variables) < len(form.terms) or not variables:
                 continue
-            latest = max(variables, key=list(loops).index)
-            number = Fraction(next(n for atom, n in form.terms if atom == Variable(latest)))
-            rest = {atom: -n / number for atom, n in form.terms if atom != Variable(latest)}
-            bound, loop = (rest, -form.constant / number), loops[latest]
+            latest = max(variables, key=order.__getitem__)
+            number = next(n for atom, n in form.terms if atom == Variable(latest))
+            rest = {atom: Fraction(-n, number) for atom, n in form.terms if atom != Variable(latest)}
+            bound, loop = (rest, Fraction(-form.constant, number)), loops[latest]
             if number > 0:
                 loops[latest] = _Loop(loop.first, loop.last, (*loop.least, bound), loop.most)
             else:
                 loops[latest] = _Loop(loop.first, loop.last, loop.least, (*loop.most, bound))
+            end = loop.last if number > 0 else loop.first
+            pending += _parts(substituted(form, {latest: end}))
         return Ranges(loops, self.positions)
 
     def plain(self, position: Linear) -> Linear:
@@ -93,6 +102,36 @@ class Ranges:
     def least(self, position: Linear) -> int | None:
         found = self.greatest(position * -1)
         return None if found is None else -found
+
+    def is_apart(self, position: Linear, name: str, more: int) -> bool:
+        """Whether it is another one, and so are `more` behind it, in each iteration of a loop."""
+        plain = self.plain(position)
+        for step in set(self._steps(plain, name)):
+            moved = plain + variable(name) * -step
+            low, high = self.least(moved), self.greatest(moved)
+            if low is not None and high is not None and high - low + more < abs(step):
+                return True
+        return False
+
+    def _steps(self, form: Linear, name: str) -> Iterator[int]:
+        """How far an iteration of a loop may lead, where loops inside of it are where they begin."""
+        for atom, number in form.terms:
+            if isinstance(atom, Extreme):
+                for end in (atom.left, atom.right):
+                    yield from self._steps(form + Linear(0, ((atom, -number),)) + end * number, name)
+                return
+        names = [atom.name for atom, _ in form.terms if isinstance(atom, Variable)]
+        inside = list(self.loops)[list(self.loops).index(name) + 1 :]
+        latest = next((n for n in reversed(inside) if n in names), None)
+        if latest is not None:
+            yield from self._steps(substituted(form, {latest: self.loops[latest].first}), name)
+        else:
+            yield next((number for atom, number in form.terms if atom == Variable(name)), 0)
+
+    def is_natural(self, position: Linear) -> bool:
+        """Whether it is known never to be negative."""
+        least = self.least(position)
+        return least is not None and least >= 0
 
 
 @dataclass(slots=True)
@@ -170,3 +209,36 @@ def _parts(form: Linear) -> Iterator[Linear]:
                     yield from _parts(form + end * number + Linear(0, ((atom, -number),)))
             return
     yield form
+
+
+def simplified(position: Linear, is_natural: Callable[[Linear], bool]) -> Linear:
+    """The same without minima, maxima, quotients and remainders of which it is known which part they are.
+
+    `is_natural`: whether a position is known never to be negative.
+    """
+    found = Linear(position.constant)
+    for atom, number in position.terms:
+        found += _simplified(atom, is_natural) * number
+    return found
+
+
+def _simplified(atom: Atom, is_natural: Callable[[Linear], bool]) -> Linear:
+    match atom:
+        case Extreme(operator):
+            left, right = simplified(atom.left, is_natural), simplified(atom.right, is_natural)
+            if left.terms != right.terms:
+                if is_natural(left + right * -1):
+                    return left if operator == "max" else right
+                if is_natural(right + left * -1):
+                    return right if operator == "max" else left
+            return extreme(operator, left, right)
+        case Quotient(dividend, divisor):
+            inner = simplified(dividend, is_natural)
+            is_less = is_natural(inner) and is_natural(inner * -1 + Linear(divisor - 1))
+            return Linear(0) if is_less else quotient(inner, divisor)
+        case Remainder(dividend, divisor):
+            inner = simplified(dividend, is_natural)
+            is_less = is_natural(inner) and is_natural(inner * -1 + Linear(divisor - 1))
+            return inner if is_less else remainder(inner, divisor)
+        case Variable() | Opaque():
+            return Linear(0, ((atom, 1),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.parts import (
@@ -32,9 +32,11 @@ from spacedsl.codegen.program import (
     CommitCopies,
     Coordinate,
     CopyAhead,
+    Counted,
     Expression,
     Grid,
     Index,
+    Let,
     Load,
     LoadMatrix,
     Loop,
@@ -44,6 +46,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    Position,
     Prefetch,
     Program,
     Register,
@@ -51,11 +54,15 @@ from spacedsl.codegen.program import (
     Span,
     Statement,
     Store,
+    Sweep,
+    Take,
     Type,
     WaitForCopies,
+    When,
     Where,
     type_of,
 )
+from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.rules import (
     addition_fault,
     part_fault,
@@ -65,6 +72,8 @@ from spacedsl.codegen.rules import (
 )
 from spacedsl.codegen.threads import are_apart
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
+from spacedsl.kernels.pipeline.affine import Opaque, atoms
+from spacedsl.kernels.pipeline.algorithm import Variable
 from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -93,7 +102,7 @@ def verify(program: Program) -> Program:
     for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
         counts = checker.added if tensor.name in checker.added else checker.writes
         written = counts[tensor.name]
-        if tensor.is_output and written < tensor.elements:
+        if tensor.is_output and written < tensor.elements and tensor.name not in checker.uncounted:
             raise VerificationError(
                 f"output {tensor.name} has {tensor.elements} elements, but only {written} are written"
             )
@@ -126,6 +135,8 @@ class _Scope:
     """The variables of parallel loops around it."""
     private: Mapping[str, Tensor] = field(default_factory=dict)
     """Arrays that each thread has of its own, or each block."""
+    ranges: Ranges = field(default_factory=Ranges)
+    """Of all loops, and of other variables of positions."""
     threads: Mapping[str, Coordinate] = field(default_factory=dict)
     """Coordinates of the threads of a grid, which are loops, too."""
     blocks: tuple[str, ...] = ()
@@ -141,11 +152,16 @@ class _Scope:
 
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
         loops = {**self.loops, loop.variable: range(loop.extent)}
+        ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))
         if isinstance(loop, ParallelLoop):
             registers = {p.register.name: p.register.type for p in loop.combined}
             own = {**self.private, **{t.name: t for t in loop.private}}
-            return _Scope(loops, registers, (*self.parallel, loop.variable), own)
-        return replace(self, loops=loops, registers=dict(self.registers))
+            return _Scope(loops, registers, (*self.parallel, loop.variable), own, ranges)
+        return replace(self, loops=loops, registers=dict(self.registers), ranges=ranges)
+
+    def with_ranges(self, ranges: Ranges) -> _Scope:
+        """Where something is known of positions."""
+        return replace(self, registers=dict(self.registers), ranges=ranges)
 
     def where(self, variable: str, iterations: range) -> _Scope:
         """Some of the iterations of a loop around this place."""
@@ -170,13 +186,47 @@ class _Checker:
         self.writes = Counter[str]()
         self.zeros = Counter[str]()
         """Of these, those of 0."""
+        self.uncounted: set[str] = set()
+        """What is stored to at positions that are not counted."""
         self.added = Counter[str]()
         """Elements that grids add to."""
         self.index_bits = index_bits(program)
 
     def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
         for statement in body:
-            self.statement(statement, scope)
+            if isinstance(statement, Let | Take):
+                scope = self.declared(statement, scope)
+            else:
+                self.statement(statement, scope)
+
+    def declared(self, statement: Let | Take, scope: _Scope) -> _Scope:
+        """With a variable for the rest of its block, which sees the same registers."""
+        name = statement.variable
+        self.unused(name, scope)
+        if isinstance(statement, Let):
+            self.position(statement.position, scope)
+            return replace(scope, ranges=scope.ranges.with_position(name, statement.position))
+        kind = self.expression(statement.value, scope)
+        if kind.lanes > 1 or not kind.dtype.is_integer or statement.low > statement.high:
+            raise VerificationError(f"{kind} from {statement.low} to {statement.high} is no position")
+        ends = Position(statement.low), Position(statement.high)
+        return replace(scope, ranges=scope.ranges.with_loop(name, *ends))
+
+    def unused(self, name: str, scope: _Scope) -> None:
+        """A name for a variable, which nothing else has here."""
+        if not name.isidentifier() or not name.isascii():
+            raise VerificationError(f"{name!r} is not an identifier")
+        taken = (*self.tensors, *self.parameters, *scope.private, *scope.registers)
+        if name in taken or name in scope.ranges:
+            raise VerificationError(f"variable {name} has the name of something else")
+
+    def position(self, position: Position, scope: _Scope) -> None:
+        """It is of variables that are visible."""
+        for atom in atoms(position):
+            if isinstance(atom, Variable) and atom.name not in scope.ranges:
+                raise VerificationError(f"a position uses {atom.name}, which is not known here")
+            if isinstance(atom, Opaque):
+                raise VerificationError("a position is made of values")
 
     def statement(self, statement: Statement, scope: _Scope) -> None:
         match statement:
@@ -205,6 +255,21 @@ class _Checker:
             case Where(spans, body):
                 _refuse(spans_fault(spans))
                 self.block(body, scope.within(spans))
+            case Sweep(variable, first, last, step, body):
+                self.unused(variable, scope)
+                self.position(first, scope)
+                self.position(last, scope)
+                if step < 1:
+                    raise VerificationError(f"sweep {variable} goes on by {step}")
+                some = scope.ranges.where(last + first * -1)
+                self.block(body, scope.with_ranges(some.with_loop(variable, first, last)))
+            case When(least, body, otherwise):
+                ranges = scope.ranges
+                for position in least:
+                    self.position(position, scope)
+                    ranges = ranges.where(position)
+                self.block(body, scope.with_ranges(ranges))
+                self.block(otherwise, scope.with_ranges(scope.ranges))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
                 if not around.start < limit < around.stop:
@@ -291,6 +356,11 @@ class _Checker:
         tensor = self.access(name, index, self.expression(value, scope), lanes, scope)
         if not tensor.is_output:
             raise VerificationError(f"{name} is not an output, but it is stored to")
+        if not self.is_counted(index, scope):
+            self.uncounted.add(name)
+            if name not in scope.private:
+                self.parted(tensor, index, lanes, scope)
+            return
         strides = dict(index.terms)
         for variable in scope.parallel if name not in scope.private else ():
             if strides.get(variable, 0) == 0 and len(scope.loops[variable]) > 1:
@@ -305,6 +375,25 @@ class _Checker:
             raise VerificationError(f"{name} is stored to after it was added to")
         self.writes[name] += written
         self.zeros[name] += written if isinstance(value, Number) and value.value == 0 else 0
+
+    def is_counted(self, index: Index, scope: _Scope) -> bool:
+        """Whether it is of loops alone, all of which have so many iterations."""
+        return (
+            not index.atoms
+            and all(v in scope.loops for v, _ in index.terms)
+            and (len(scope.ranges.loops) == len(scope.loops) and not scope.ranges.positions)
+        )
+
+    def parted(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
+        """Iterations of parallel loops store to parts of their own, along some dimension."""
+        for variable in scope.parallel:
+            if len(scope.loops[variable]) > 1 and not any(
+                scope.ranges.is_apart(part, variable, lanes[-1] if stride == 1 else 0)
+                for stride, part in _dimensions(tensor, index)
+            ):
+                raise VerificationError(
+                    f"iterations of parallel loop {variable} may store to the same {tensor.name}"
+                )
 
     def addition(self, name: str, index: Index, kind: Type, scope: _Scope) -> None:
         """Threads of a block, which may have the same sum, do not add to the same element."""
@@ -372,6 +461,10 @@ class _Checker:
                     raise VerificationError(f"there is no parameter {name} of type {kind}")
             case LoadMatrix():
                 self.matrix(expression, scope)
+            case Counted(position, kind):
+                self.position(position, scope)
+                if not kind.dtype.is_integer:
+                    raise VerificationError(f"a position is counted as {kind}")
             case Shuffle():
                 if not scope.threads or scope.spans:
                     raise VerificationError("a shuffle that not all threads of a warp come to")
@@ -379,7 +472,7 @@ class _Checker:
 
     def load(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> None:
         tensor = self.access(name, index, kind, lanes, scope)
-        if tensor.is_output and not self.writes[name]:
+        if tensor.is_output and not self.writes[name] and name not in self.uncounted:
             raise VerificationError(f"output {name} is read before it is written")
 
     def access(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> Tensor:
@@ -391,6 +484,9 @@ class _Checker:
             raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
         if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):
             raise VerificationError(f"a vector has 2, 4, 8, .. lanes, not {kind.lanes}")
+        if index.atoms or any(variable not in scope.loops for variable, _ in index.terms):
+            self.placed(tensor, index, lanes, scope)
+            return tensor
         low = high = index.constant
         for variable, stride in index.terms:
             if variable not in scope.loops:
@@ -415,6 +511,19 @@ class _Checker:
             )
         return tensor
 
+    def placed(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
+        """An index that is a position is within the tensor, wherever it may be."""
+        position = _position(index)
+        if index.shares:
+            raise VerificationError(f"an index of {tensor.name} is a position, and has shares")
+        self.position(position, scope)
+        ends = scope.ranges.least(position), scope.ranges.greatest(position)
+        if None in ends or ends[0] < 0 or ends[1] + lanes[-1] >= tensor.span:  # type: ignore[operator]
+            low, high = ("nobody knows where" if end is None else str(end) for end in ends)
+            raise VerificationError(
+                f"{tensor.name} has elements 0 to {tensor.span - 1}, and is accessed from {low} to {high}"
+            )
+
     def representable(self, name: str, low: int, high: int, scope: _Scope) -> None:
         """A sum on the way to an index of a grid, from its first term on, is a number of its integers.
 
@@ -425,3 +534,18 @@ class _Checker:
             raise VerificationError(
                 f"an index of {name} comes to {high if high >= limit else low}, beyond {self.index_bits} bits"
             )
+
+
+def _position(index: Index) -> Position:
+    terms = tuple((Variable(name), stride) for name, stride in index.terms)
+    return Position(index.constant, (*terms, *index.atoms))
+
+
+def _dimensions(tensor: Tensor, index: Index) -> Iterator[tuple[int, Position]]:
+    """What leads along each dimension of a tensor, with its stride: multiples of it, and of no larger one."""
+    terms = _position(index).terms
+    for stride in sorted(set(tensor.strides), reverse=True):
+        part = tuple((atom, number) for atom, number in terms if abs(number) >= stride)
+        terms = tuple(term for term in terms if term not in part)
+        if part and all(number % stride == 0 for _, number in part):
+            yield stride, Position(0, tuple((atom, number // stride) for atom, number in part))

@@ -15,7 +15,7 @@ from typing import Literal
 
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, Sites
 from spacedsl.codegen.program import Let
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.ranges import Ranges, simplified
 from spacedsl.kernels.pipeline.affine import (
     Atom,
     Extreme,
@@ -54,11 +54,14 @@ Needed = Mapping[Step, Spans]
 
 @dataclass(frozen=True, slots=True)
 class PlacedLoop:
-    """`variable` goes from the first point of a box to its last one, by the size of a tile."""
+    """`variable` goes from `first` by the size of a tile, as long as it is at most `last`."""
 
     variable: str
-    around: Span
+    first: Linear
+    last: Linear
     step: int
+    trips: int
+    """At most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +148,14 @@ class _Placer:
         inner = dict(around[step])
         for loop in level.loops:
             outer, name = inner[loop.dim], self.fresh(f"{step.stage.name}_{loop.dim}")
-            loops.append(PlacedLoop(name, outer, loop.size))
-            ranges = ranges.with_loop(name, outer.first, outer.last)
             is_full = outer.is_full and outer.most % loop.size == 0
+            final = outer.last + Linear(1 - loop.size) if is_full else outer.last
+            loops.append(PlacedLoop(name, outer.first, final, loop.size, -(-outer.most // loop.size)))
+            ranges = ranges.with_loop(name, outer.first, final)
             last = variable(name) + Linear(loop.size - 1)
-            inner[loop.dim] = Span(
-                variable(name), last if is_full else extreme("min", last, outer.last), loop.size, is_full
-            )
+            if not is_full:
+                last = extreme("min", last, outer.last)
+            inner[loop.dim] = Span(variable(name), last, loop.size, is_full)
         names = _Names(ranges)
         needed = self.needed(step, level.slot, inner, names)
         guests = tuple(self.nest(guest, needed, names.ranges) for guest in level.guests)
@@ -204,14 +208,14 @@ class _Placer:
             firsts += [_end(form, spans, is_last=False) for form in forms]
             lasts += [_end(form, spans, is_last=True) for form in forms]
         whole = self.whole(step.box(dim, "ROOT"))
-        first = _outermost("min", [_plainer(first, ranges) for first in firsts])
-        last = _outermost("max", [_plainer(last, ranges) for last in lasts])
-        if not _is_at_least(first, whole.first, ranges):
+        first = _outermost("min", [simplified(first, ranges.is_natural) for first in firsts])
+        last = _outermost("max", [simplified(last, ranges.is_natural) for last in lasts])
+        if not ranges.is_natural(first + whole.first * -1):
             first = extreme("max", first, whole.first)
-        if not _is_at_least(whole.last, last, ranges):
+        if not ranges.is_natural(whole.last + last * -1):
             last = extreme("min", last, whole.last)
         most = self.decisions.extent(box)
-        is_full = _is_at_least(last + first * -1, Linear(most - 1), ranges)
+        is_full = ranges.is_natural(last + first * -1 + Linear(1 - most))
         return Span(first, last, most, is_full)
 
     def whole(self, box: Box) -> Span:
@@ -222,11 +226,6 @@ class _Placer:
         return Span(Linear(first), Linear(last), most, last - first + 1 == most)
 
 
-def _is_at_least(position: Linear, other: Linear, ranges: Ranges) -> bool:
-    least = ranges.least(position + other * -1)
-    return least is not None and least >= 0
-
-
 def _outermost(operator: Literal["min", "max"], positions: Iterable[Linear]) -> Linear:
     """The least or the greatest of them; of those that differ by a number, one is left."""
     constants: dict[tuple[tuple[Atom, int], ...], int] = {}
@@ -235,22 +234,6 @@ def _outermost(operator: Literal["min", "max"], positions: Iterable[Linear]) -> 
         constants[position.terms] = (min if operator == "min" else max)(known, position.constant)
     forms = [Linear(constant, terms) for terms, constant in constants.items()]
     return reduce(lambda a, b: extreme(operator, a, b), forms)
-
-
-def _plainer(position: Linear, ranges: Ranges) -> Linear:
-    """The same without minima and maxima of which it is known which one it is."""
-    found = Linear(position.constant)
-    for atom, number in position.terms:
-        part = Linear(0, ((atom, 1),))
-        if isinstance(atom, Extreme):
-            left, right = _plainer(atom.left, ranges), _plainer(atom.right, ranges)
-            part = extreme(atom.operator, left, right)
-            if _is_at_least(left, right, ranges):
-                part = left if atom.operator == "max" else right
-            elif _is_at_least(right, left, ranges):
-                part = right if atom.operator == "max" else left
-        found += part * number
-    return found
 
 
 def _end(form: Linear, spans: Spans, *, is_last: bool) -> Linear:

@@ -7,7 +7,7 @@ What values they have is for `intervals.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -130,21 +130,37 @@ def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
 
 def substituted(form: Linear, positions: Mapping[str, Linear]) -> Linear:
     """The form with positions in place of variables."""
+    return replaced(form, {Variable(name): position for name, position in positions.items()})
+
+
+def replaced(form: Linear, positions: Mapping[Atom, Linear]) -> Linear:
+    """The form with positions in place of atoms, wherever these are."""
     total = Linear(form.constant)
     for atom, number in form.terms:
-        total += _substituted(atom, positions) * number
+        total += _replaced(atom, positions) * number
     return total
 
 
-def _substituted(atom: Atom, positions: Mapping[str, Linear]) -> Linear:
+def _replaced(atom: Atom, positions: Mapping[Atom, Linear]) -> Linear:
+    if atom in positions:
+        return positions[atom]
     match atom:
-        case Variable(name):
-            return positions.get(name, _of(atom))
         case Quotient(dividend, divisor):
-            return quotient(substituted(dividend, positions), divisor)
+            return quotient(replaced(dividend, positions), divisor)
         case Remainder(dividend, divisor):
-            return remainder(substituted(dividend, positions), divisor)
+            return remainder(replaced(dividend, positions), divisor)
         case Extreme(operator, left, right):
-            return extreme(operator, substituted(left, positions), substituted(right, positions))
-        case Opaque():
+            return extreme(operator, replaced(left, positions), replaced(right, positions))
+        case Variable() | Opaque():
             return _of(atom)
+
+
+def atoms(form: Linear) -> Iterator[Atom]:
+    """All of them, wherever they are."""
+    for atom, _ in form.terms:
+        yield atom
+        match atom:
+            case Quotient(dividend) | Remainder(dividend):
+                yield from atoms(dividend)
+            case Extreme(_, left, right):
+                yield from (*atoms(left), *atoms(right))

@@ -20,6 +20,7 @@ from spacedsl.codegen.program import (
     Branch,
     Broadcast,
     Convert,
+    Counted,
     Div,
     Expression,
     FirstLane,
@@ -253,5 +254,7 @@ class _Interpreter:
                 return [x / y for x, y in zip(value(a), value(b), strict=True)]
             case Neg(a):
                 return [-x for x in value(a)]
+            case Counted(where, kind):
+                return [position(where, loops) + lane for lane in range(kind.lanes)]
             case Shuffle() | Bits() | LoadMatrix():
                 raise AssertionError("the twin runs what threads do together")

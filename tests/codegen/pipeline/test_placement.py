@@ -74,7 +74,7 @@ class Placed:
         level = nest.levels[number]
         if inner < len(level.loops):
             loop = level.loops[inner]
-            first, last = (position(end, at) for end in (loop.around.first, loop.around.last))
+            first, last = (position(end, at) for end in (loop.first, loop.last))
             for start in range(first, last + 1, loop.step):
                 self.loops(nest, number, inner + 1, {**at, loop.variable: start})
             return

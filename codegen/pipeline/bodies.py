@@ -1,0 +1,434 @@
+"""What a step computes of its box without loops of a level: rows, vectors along them, and what is left over.
+
+In: a step, the spans of its box, the arrays that there are. Out: statements. Neighbours along the innermost
+dimension are computed as vectors, where reads of them lie beside each other away from the edges of images.
+Where a box is small and all of it is there, its points are unrolled, and share what they read; sums over
+ranges are kept in registers. Which box it is has been decided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+from spacedsl.codegen.pipeline.interior import conditions, usable
+from spacedsl.codegen.pipeline.placement import Span, Spans
+from spacedsl.codegen.pipeline.values import Array, Block, Lanes, Point, Value, Values, condition
+from spacedsl.codegen.program import (
+    Assign,
+    Broadcast,
+    Let,
+    Register,
+    Select,
+    Statement,
+    Sweep,
+    Type,
+    When,
+    type_of,
+)
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import Linear, extreme, linear, quotient, substituted, variable
+from spacedsl.kernels.pipeline.algorithm import (
+    Compare,
+    Expression,
+    Read,
+    Stage,
+    Update,
+    Variable,
+    expressions,
+    operands,
+    reads,
+)
+from spacedsl.kernels.pipeline.backbone import Step
+
+MOST_UNROLLED = 32
+"""Copies of a point, or of a vector, that are written out."""
+
+Ahead = tuple[Linear, ...]
+"""Positions that are not negative where something holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What bodies are made in."""
+
+    arrays: Mapping[str, Array]
+    inlined: Mapping[str, Stage]
+    fresh: Callable[[str], str]
+    vector_bytes: int
+
+
+def body(step: Step, spans: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
+    return _Body(step, spans, setting).statements(ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    step: Step
+    spans: Spans
+    setting: Setting
+
+    @property
+    def stage(self) -> Stage:
+        return self.step.stage
+
+    @property
+    def array(self) -> Array:
+        return self.setting.arrays[self.stage.name]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The dimensions that are not along vectors, outermost first."""
+        kept = [v for v in self.stage.variables if v in self.step.variables]
+        return tuple(v for v in reversed(kept) if v != self.along)
+
+    @property
+    def along(self) -> str | None:
+        """The dimension along which neighbours lie beside each other, where the step goes along it."""
+        first = self.stage.variables[:1]
+        return first[0] if first and first[0] in self.step.variables else None
+
+    @property
+    def update(self) -> Update | None:
+        return None if self.step.update is None else self.stage.updates[self.step.update]
+
+    @property
+    def is_accumulated(self) -> bool:
+        """Whether each point goes on with what it is itself, and with no other of the stage."""
+        point = tuple(Variable(v) for v in self.stage.variables)
+        own = [r for r in reads(self.step.definition) if r.source == self.stage.name]
+        update = self.update
+        return update is not None and update.point == point and all(r.point == point for r in own)
+
+    # ---- Loops -------------------------------------------------------------------------------------------
+
+    def statements(self, ranges: Ranges) -> tuple[Statement, ...]:
+        if self.along is None:
+            return self.over(self.rows, {}, ranges, lambda point, inner: self.cells([point], None, inner))
+        lanes = self.lanes(self.spans[self.along].most)
+        rolled = self.over(
+            self.rows, {}, ranges, lambda point, inner: self.row(self.along or "", lanes, point, inner)
+        )
+        unrolled = self.unrolled(self.along, lanes, ranges)
+        if unrolled is None:
+            return rolled
+        known, holds, statements = unrolled
+        return (*known, When(holds, statements, rolled)) if holds else (*known, *statements)
+
+    def over(
+        self,
+        dims: Sequence[str],
+        point: Point,
+        ranges: Ranges,
+        inner: Callable[[Point, Ranges], tuple[Statement, ...]],
+    ) -> tuple[Statement, ...]:
+        """A loop for each dimension, the first one outermost."""
+        if not dims:
+            return inner(point, ranges)
+        dim, *others = dims
+        span = self.spans[dim]
+        if span.most == 1:
+            return self.over(others, {**point, dim: span.first}, ranges, inner)
+        name = self.setting.fresh(f"{self.stage.name}_{dim}")
+        within = ranges.with_loop(name, span.first, span.last)
+        statements = self.over(others, {**point, dim: variable(name)}, within, inner)
+        return (Sweep(name, span.first, span.last, 1, statements),)
+
+    def row(self, dim: str, lanes: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
+        """Vectors in the middle, where lanes read neighbours; single points beside it."""
+        span = self.spans[dim]
+
+        def cells(name: str, lanes: int, ranges: Ranges) -> tuple[Statement, ...]:
+            return self.cells(
+                [{**point, dim: variable(name)}], Lanes(name, lanes) if lanes > 1 else None, ranges
+            )
+
+        def single(first: Linear, last: Linear, ranges: Ranges) -> Sweep:
+            name = self.setting.fresh(f"{self.stage.name}_{dim}")
+            return Sweep(name, first, last, 1, cells(name, 1, ranges.with_loop(name, first, last)))
+
+        if lanes == 1:
+            return (single(span.first, span.last, ranges),)
+        middle = _Middle.of(span, dim, self.edges(dim, point, ranges), self.setting.fresh)
+        ranges = reduce(lambda r, let: r.with_position(let.variable, let.position), middle.lets, ranges)
+        first, last = middle.first, middle.last
+        name = self.setting.fresh(f"{self.stage.name}_{dim}")
+        end = last + Linear(1 - lanes)
+        vectors = cells(name, lanes, ranges.with_loop(name, first, end))
+        found: list[Statement] = [*middle.lets]
+        if middle.has_before:
+            found.append(single(span.first, extreme("min", first + Linear(-1), span.last), ranges))
+        found.append(Sweep(name, first, end, lanes, vectors))
+        found += self.left_over(middle, lanes, ranges, cells, single)
+        if middle.has_behind:
+            found.append(single(extreme("max", last + Linear(1), first), span.last, ranges))
+        return tuple(found)
+
+    def left_over(
+        self,
+        middle: _Middle,
+        lanes: int,
+        ranges: Ranges,
+        cells: Callable[[str, int, Ranges], tuple[Statement, ...]],
+        single: Callable[[Linear, Linear, Ranges], Sweep],
+    ) -> Iterator[Statement]:
+        """What vectors leave of a row: the last one again, shifted, or, of an update, single points."""
+        first, last = middle.first, middle.last
+        if middle.is_whole and middle.most % lanes == 0:
+            return
+        start = first + extreme("max", quotient(last + first * -1 + Linear(1), lanes), Linear(0)) * lanes
+        alone = single(start, last, ranges)
+        if self.update is not None:
+            yield alone
+            return
+        is_long = last + first * -1 + Linear(1 - lanes)
+        within = ranges.where(is_long)
+        name = self.setting.fresh("last")
+        place = last + Linear(1 - lanes)
+        shifted = (Let(name, place), *cells(name, lanes, within.with_position(name, place)))
+        yield When((is_long, last + start * -1), shifted, () if ranges.is_natural(is_long) else (alone,))
+
+    def unrolled(
+        self, dim: str, lanes: int, ranges: Ranges
+    ) -> tuple[tuple[Statement, ...], Ahead, tuple[Statement, ...]] | None:
+        """All points of a full box away from edges: variables, what has to hold for it, and statements."""
+        span = self.spans[dim]
+        copies = math.prod(self.spans[row].most for row in self.rows) * span.most // lanes
+        if span.most % lanes or not 1 < copies <= MOST_UNROLLED:
+            return None
+        name = self.setting.fresh(f"{self.stage.name}_{dim}")
+        place = Let(name, span.first)
+        ranges = ranges.with_position(name, span.first)
+        points = []
+        for at in product(*(range(self.spans[row].most) for row in self.rows), range(0, span.most, lanes)):
+            rows = {r: self.spans[r].first + Linear(n) for r, n in zip(self.rows, at[:-1], strict=True)}
+            points.append({**rows, dim: variable(name) + Linear(at[-1])})
+        holds = [
+            s.last + s.first * -1 + Linear(1 - s.most)
+            for s in (self.spans[row] for row in (*self.rows, dim))
+            if not s.is_full
+        ]
+        for point in points:
+            for edge in self.conditions(dim, point, ranges, name):
+                ends = (edge, substituted(edge, {name: variable(name) + Linear(lanes - 1)}))
+                holds += [end for end in ends if not ranges.is_natural(end)]
+        holds = _strictest(holds)
+        within = reduce(lambda r, h: r.where(h), holds, ranges)
+        given = Lanes(name, lanes) if lanes > 1 else None
+        return (place,), tuple(holds), self.cells(points, given, within)
+
+    # ---- Edges -------------------------------------------------------------------------------------------
+
+    def edges(self, dim: str, point: Point, ranges: Ranges) -> list[Linear]:
+        """The conditions of the middle of a row, as positions of the stage."""
+        name = "along"
+        here = {**point, dim: variable(name)}
+        span = self.spans[dim]
+        within = ranges.with_loop(name, span.first, span.last)
+        return [c for c in self.conditions(dim, here, within, name) if not within.is_natural(c)]
+
+    def conditions(self, dim: str, point: Point, ranges: Ranges, name: str) -> list[Linear]:
+        """Those that leave most of all points along a row."""
+        whole = self.step.box(dim, "ROOT").reads
+        first = min(r.least for r in whole)
+        last = max(r.least + r.more for r in whole)
+        found = []
+        for each in dict.fromkeys(self.all_conditions(point, name)):
+            number = next(n for atom, n in each.terms if atom == Variable(name))
+            rest = each + variable(name) * -number
+            low, high = ranges.least(rest), ranges.greatest(rest)
+            if low is None or high is None:
+                continue
+            lost = -(low // number) - first if number > 0 else last - low // -number
+            if 4 * lost <= last - first + 1:
+                found.append(each)
+        return found
+
+    def all_conditions(self, point: Point, name: str) -> Iterator[Linear]:
+        seen: set[tuple[str, tuple[Linear, ...]]] = set()
+
+        def within(node: Expression, at: Point) -> Iterator[Linear]:
+            if isinstance(node, Compare) and node.left.dtype is DType.I32 and node.operator in _ORDERS:
+                sides = [substituted(linear(side), at) for side in (node.left, node.right)]
+                holds = condition(node.operator, *sides)
+                if [atom for atom, _ in holds.terms if atom == Variable(name)]:
+                    yield from usable(holds, name)
+            if isinstance(node, Read):
+                positions = tuple(substituted(linear(p), at) for p in node.point)
+                for position in positions:
+                    yield from conditions(position, name)
+                stage = self.setting.inlined.get(node.source)
+                if stage is not None and (node.source, positions) not in seen:
+                    seen.add((node.source, positions))
+                    there = dict(zip(stage.variables, positions, strict=True))
+                    for value in stage.values:
+                        yield from within(value, there)
+            for part in operands(node):
+                yield from within(part, at)
+
+        for node in expressions(self.step.definition):
+            yield from within(node, {**{v: variable(v) for v in self.spans}, **point})
+
+    # ---- Points ------------------------------------------------------------------------------------------
+
+    def lanes(self, most: int) -> int:
+        """So many that vectors of the widest values are as wide as those of the machine."""
+        widest = max(_widths(self.step.definition, self.setting.inlined))
+        lanes = max(1, min(self.setting.vector_bytes // widest, most))
+        return 1 << lanes.bit_length() - 1
+
+    def cells(self, points: Sequence[Point], lanes: Lanes | None, ranges: Ranges) -> tuple[Statement, ...]:
+        """These points, and of each the lanes beside it."""
+        block = Block(ranges)
+        update = self.update
+        if update is None:
+            values = self.values(lanes, frozenset())
+            for point in points:
+                made = [values.value(v, point, block) for v in self.stage.values]
+                where = [point[v] for v in self.stage.variables]
+                values.store(self.array, where, made, block)
+            return tuple(block.statements)
+        if self.is_accumulated:
+            self.accumulate(update, points, lanes, block)
+        else:
+            self.ranges(update, points, block, lambda given, inner: self.turn(update, given, lanes, inner))
+        return tuple(block.statements)
+
+    def values(self, lanes: Lanes | None, written: frozenset[str]) -> Values:
+        setting = self.setting
+        return Values(setting.arrays, setting.inlined, setting.fresh, lanes, written)
+
+    def ranges(
+        self,
+        update: Update,
+        points: Sequence[Point],
+        block: Block,
+        inner: Callable[[Sequence[Point], Block], None],
+    ) -> None:
+        """Loops over the ranges of an update, the first one innermost, around its points."""
+        dims = [r.name for r in reversed(update.ranges)]
+
+        def loops(at: Point, ranges: Ranges) -> tuple[Statement, ...]:
+            within = block.inner(ranges)
+            inner([{**point, **at} for point in points], within)
+            return tuple(within.statements)
+
+        block.statements += self.over(dims, {}, block.ranges, loops)
+
+    def accumulate(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
+        """Points whose values are in registers while the ranges are gone through."""
+        values = self.values(lanes, frozenset({self.stage.name}))
+        own: list[tuple[Register, ...]] = []
+        names = [Variable(v) for v in self.stage.variables]
+        for point in points:
+            registers = []
+            for element, dtype in enumerate(self.stage.dtypes):
+                given = values.value(Read(self.stage.name, tuple(names), dtype, element), point, block)
+                register = Register(self.setting.fresh("sum"), type_of(given))
+                block.statements.append(Assign(register, given))
+                registers.append(register)
+            own.append(tuple(registers))
+
+        def turn(given: Sequence[Point], inner: Block) -> None:
+            for point, sums in zip(given, own, strict=True):
+                values.own = {self.stage.name: sums}
+                made = [values.value(v, point, inner) for v in update.values]
+                if update.condition is not None:
+                    holds = values.value(update.condition, point, inner)
+                    made = [Select(*values.alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
+                made = [_as(m, r.type) for m, r in zip(made, sums, strict=True)]
+                if len(made) > 1:
+                    made = [values.kept(m, inner) for m in made]
+                inner.statements += [Assign(r, m) for r, m in zip(sums, made, strict=True)]
+
+        self.ranges(update, points, block, turn)
+        values.own = {}
+        for point, sums in zip(points, own, strict=True):
+            values.store(self.array, [point[v] for v in self.stage.variables], sums, block)
+
+    def turn(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
+        """One point of the ranges."""
+        values = self.values(lanes, frozenset({self.stage.name}))
+        for point in points:
+            made: list[Value] = [values.kept(values.value(v, point, block), block) for v in update.values]
+            where = [values.position(at, point, block) for at in update.point]
+            if update.condition is not None:
+                holds = values.value(update.condition, point, block)
+                before = [
+                    values.value(Read(self.stage.name, update.point, dtype, element), point, block)
+                    for element, dtype in enumerate(self.stage.dtypes)
+                ]
+                made = [Select(*values.alike(holds, *pair)) for pair in zip(made, before, strict=True)]
+            values.store(self.array, where, made, block)
+
+
+_ORDERS = ("<", "<=", ">", ">=")
+
+
+def _as(value: Value, kind: Type) -> Value:
+    return value if type_of(value) == kind else Broadcast(value, kind.lanes)
+
+
+def _strictest(forms: Sequence[Linear]) -> list[Linear]:
+    """Of those that differ by a number, the least one."""
+    found: dict[object, Linear] = {}
+    for form in forms:
+        known = found.get(form.terms, form)
+        found[form.terms] = known if known.constant <= form.constant else form
+    return list(found.values())
+
+
+def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
+    """Of all values that are computed, in bytes; positions of reads are not among them."""
+    pending = [*definition.values]
+    seen: set[str] = set()
+    while pending:
+        node = pending.pop()
+        yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
+        if not isinstance(node, Read):
+            pending += operands(node)
+        elif node.source in inlined and node.source not in seen:
+            seen.add(node.source)
+            pending += inlined[node.source].values
+
+
+@dataclass(frozen=True, slots=True)
+class _Middle:
+    """Of a row, the part without edges."""
+
+    lets: tuple[Let, ...]
+    first: Linear
+    last: Linear
+    most: int
+    has_before: bool
+    has_behind: bool
+    is_whole: bool
+    """Whether it is all of a row that is always as long as it can be."""
+
+    @classmethod
+    def of(cls, span: Span, dim: str, edges: Sequence[Linear], fresh: Callable[[str], str]) -> _Middle:
+        """`edges`: conditions on where a point is along the row, whose variable is `along`."""
+        lets: list[Let] = []
+        firsts, lasts = [span.first], [span.last]
+        for edge in edges:
+            number = next(n for atom, n in edge.terms if atom == Variable("along"))
+            rest = edge + variable("along") * -number
+            if number > 0:
+                firsts.append(quotient(rest, number) * -1)
+            else:
+                lasts.append(quotient(rest, -number))
+        first, last = span.first, span.last
+        if len(firsts) > 1:
+            position = reduce(lambda a, b: extreme("max", a, b), firsts)
+            lets.append(Let(fresh(f"{dim}_from"), position))
+            first = variable(lets[-1].variable)
+        if len(lasts) > 1:
+            position = reduce(lambda a, b: extreme("min", a, b), lasts)
+            lets.append(Let(fresh(f"{dim}_to"), position))
+            last = variable(lets[-1].variable)
+        is_whole = span.is_full and not lets
+        return cls(tuple(lets), first, last, span.most, len(firsts) > 1, len(lasts) > 1, is_whole)

@@ -1,0 +1,439 @@
+"""Values of a pipeline's expressions at points, in program trees: loads, arithmetic, and what is inlined.
+
+In: an expression of an algorithm, a point as positions of a program, the arrays in which stages and inputs
+lie. Out: an expression of a program, and statements for what is used more than once. Where there are lanes, a
+point is that of lane 0, and each further lane is one position on along a variable. What is stored where, and
+which loops there are, is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from spacedsl.codegen import program
+from spacedsl.codegen.implementation import LoweringError
+from spacedsl.codegen.program import (
+    Assign,
+    BitOperator,
+    Bitwise,
+    Broadcast,
+    Call,
+    Convert,
+    Counted,
+    FloorDiv,
+    FloorMod,
+    Index,
+    Lane,
+    Load,
+    Neg,
+    Not,
+    Number,
+    Pack,
+    ParameterValue,
+    Register,
+    Statement,
+    Store,
+    Take,
+    Type,
+    is_conversion,
+    type_of,
+)
+from spacedsl.codegen.ranges import Ranges, simplified
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.linalg.operations import Op
+from spacedsl.kernels.pipeline.affine import (
+    Atom,
+    Extreme,
+    Linear,
+    Opaque,
+    Quotient,
+    Remainder,
+    atoms,
+    linear,
+    replaced,
+    substituted,
+    variable,
+)
+from spacedsl.kernels.pipeline.algorithm import (
+    Apply,
+    Binary,
+    Cast,
+    Compare,
+    Constant,
+    Expression,
+    Read,
+    Scalar,
+    Select,
+    Stage,
+    Unary,
+    Undefined,
+    Variable,
+)
+
+Point = Mapping[str, Linear]
+"""By variable of a definition."""
+
+Value = program.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Where the values of a stage, or of an input, lie."""
+
+    tensors: tuple[str, ...]
+    """One for each value."""
+    origin: tuple[Linear, ...]
+    """The point of the first element, the innermost dimension first."""
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def index(self, positions: Sequence[Linear]) -> Linear:
+        """Of the element at a point."""
+        total = Linear(0)
+        for position, first, stride in zip(positions, self.origin, self.strides, strict=True):
+            total += (position + first * -1) * stride
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    variable: str
+    """Along which each lane is one position further."""
+    count: int
+
+
+@dataclass(slots=True)
+class Block:
+    """Statements that are being made, and what they have found out already."""
+
+    ranges: Ranges
+    statements: list[Statement] = field(default_factory=list)
+    found: dict[object, Value] = field(default_factory=dict)
+    """Registers, by what they hold."""
+    forms: dict[Linear, Linear] = field(default_factory=dict)
+    """Positions, as simple as they can be said."""
+
+    def inner(self, ranges: Ranges) -> Block:
+        """For statements inside of these."""
+        return Block(ranges, [], dict(self.found))
+
+
+_ARITHMETIC: Mapping[str, type[program.Binary]] = {
+    "+": program.Add, "-": program.Sub, "*": program.Mul, "min": program.Min, "max": program.Max
+}  # fmt: skip
+_FUNCTIONS = {op.value: op for op in (Op.EXP, Op.LOG, Op.SQRT, Op.TANH, Op.ABS)}
+_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+@dataclass(slots=True)
+class Values:
+    arrays: Mapping[str, Array]
+    inlined: Mapping[str, Stage]
+    fresh: Callable[[str], str]
+    lanes: Lanes | None
+    written: frozenset[str]
+    """Stages that statements around write to, so that what is read of them may change."""
+    own: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    """The values of a stage at the point that is computed, where they are in registers."""
+    numbers: dict[str, Value] = field(default_factory=dict)
+    """Variables of positions that stand for integers that are computed: they may differ between lanes."""
+
+    # ---- Expressions -------------------------------------------------------------------------------------
+
+    def value(self, node: Expression, point: Point, block: Block) -> Value:
+        def of(part: Expression) -> Value:
+            return self.value(part, point, block)
+
+        match node:
+            case Constant(number, dtype):
+                return _number(number, dtype)
+            case Undefined(dtype):
+                return _number(0, dtype)
+            case Variable(name):
+                return self.integer(point[name], block)
+            case Scalar(name, dtype):
+                return ParameterValue(name, Type(dtype))
+            case Read():
+                return self.read(node, point, block)
+            case Unary("-", operand):
+                return self.computed(node.dtype, Neg, of(operand))
+            case Unary(_, operand):
+                return Not(of(operand))
+            case Binary():
+                return self.binary(node, of(node.left), of(node.right))
+            case Compare(comparator, left, right):
+                if (known := self.decided(node, point, block)) is not None:
+                    return _number(known, DType.BOOL)
+                return program.Compare(comparator, *self.alike(_single(of(left)), _single(of(right))))
+            case Select(condition, yes, no):
+                chosen = of(condition)
+                if isinstance(chosen, Number):
+                    return of(yes if chosen.value else no)
+                return program.Select(*self.alike(chosen, of(yes), of(no)))
+            case Cast(dtype, operand):
+                return _converted(of(operand), dtype)
+            case Apply(function, arguments, dtype):
+                given = [_single(of(argument)) for argument in arguments]
+                if function in _FUNCTIONS:
+                    return _converted(program.Apply(_FUNCTIONS[function], given[0]), dtype)
+                return _converted(Call(function, self.alike(*given)), dtype)
+
+    def binary(self, node: Binary, left: Value, right: Value) -> Value:
+        operator, dtype = node.operator, node.dtype
+        if operator in ("&&", "||"):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, Number):
+                    return other if bool(one.value) is (operator == "&&") else one
+            return Bitwise("&" if operator == "&&" else "|", *self.alike(left, right))
+        if operator in get_args(BitOperator):
+            return Bitwise(operator, *self.alike(left, right))  # type: ignore[arg-type]
+        if operator in _ARITHMETIC:
+            return self.computed(dtype, _ARITHMETIC[operator], left, right)
+        if dtype.is_float and operator == "/":
+            return self.computed(dtype, program.Div, left, right)
+        if dtype.is_float:
+            raise LoweringError(f"there is no code for `%` of {dtype.label}")
+        return self.computed(dtype, FloorDiv if operator == "/" else FloorMod, left, right)
+
+    def computed(self, dtype: DType, operation: Callable[..., Value], *operands: Value) -> Value:
+        """Of floats of 16 bits, by way of f32: both roundings together are one to the nearest."""
+        return _converted(operation(*self.alike(*(_single(o) for o in operands))), dtype)
+
+    def alike(self, *values: Value) -> tuple[Value, ...]:
+        """All with as many lanes as one of them has."""
+        lanes = max(type_of(v).lanes for v in values)
+        return tuple(Broadcast(v, lanes) if type_of(v).lanes < lanes else v for v in values)
+
+    def decided(self, node: Compare, point: Point, block: Block) -> bool | None:
+        """Whether it is known to hold at all lanes, or at none."""
+        if node.left.dtype is not DType.I32 or node.operator not in _OPPOSITE:
+            return None
+        forms = [linear(side) for side in (node.left, node.right)]
+        if any(isinstance(atom, Opaque) for form in forms for atom in atoms(form)):
+            return None
+        left, right = (substituted(form, point) for form in forms)
+        if any(name in self.numbers for form in (left, right) for name in _names(form)):
+            return None
+        for comparator, holds in ((node.operator, True), (_OPPOSITE[node.operator], False)):
+            if self.is_natural(condition(comparator, left, right), block):
+                return holds
+        return None
+
+    # ---- Positions ---------------------------------------------------------------------------------------
+
+    def position(self, node: Expression, point: Point, block: Block) -> Linear:
+        """Where an expression of i32 leads; what has to be computed for it is a number of its own."""
+        form = linear(node)
+        computed: dict[Atom, Linear] = {}
+        for atom in atoms(form):
+            if isinstance(atom, Opaque):
+                computed[atom] = self.numbered(self.value(atom.expression, point, block), block)
+        if computed:
+            form = replaced(form, computed)
+        return self.simple(substituted(form, point), block)
+
+    def numbered(self, value: Value, block: Block) -> Linear:
+        name = self.fresh("position")
+        self.numbers[name] = self.kept(value, block)
+        return variable(name)
+
+    def kept(self, value: Value, block: Block) -> Value:
+        """In a register."""
+        if isinstance(value, Register | Number | ParameterValue):
+            return value
+        register = Register(self.fresh("v"), type_of(value))
+        block.statements.append(Assign(register, value))
+        return register
+
+    def simple(self, form: Linear, block: Block) -> Linear:
+        if form not in block.forms:
+            block.forms[form] = simplified(form, lambda position: self.is_natural(position, block))
+        return block.forms[form]
+
+    def is_natural(self, position: Linear, block: Block) -> bool:
+        """Whether it is known never to be negative, in no lane."""
+        if self.lanes is None:
+            return block.ranges.is_natural(position)
+        further = variable(self.lanes.variable) + variable(_LANE)
+        ranges = block.ranges.with_loop(_LANE, Linear(0), Linear(self.lanes.count - 1))
+        return ranges.is_natural(substituted(position, {self.lanes.variable: further}))
+
+    def integer(self, form: Linear, block: Block) -> Value:
+        """A position as an i32."""
+        form = self.simple(form, block)
+        if not any(self.varies(atom) for atom, _ in form.terms):
+            return Counted(form, Type(DType.I32))
+        lanes = self.lanes
+        moving = [(atom, number) for atom, number in form.terms if self.varies(atom)]
+        if lanes is not None and moving == [(Variable(lanes.variable), 1)]:
+            return Counted(form, Type(DType.I32, lanes.count))
+        rest = tuple((atom, number) for atom, number in form.terms if not self.varies(atom))
+        total: Value = Counted(Linear(form.constant, rest), Type(DType.I32))
+        for atom, number in moving:
+            part = self.computed(DType.I32, program.Mul, self.part(atom, block), _number(number, DType.I32))
+            total = self.computed(DType.I32, program.Add, total, part)
+        return total
+
+    def part(self, atom: Atom, block: Block) -> Value:
+        match atom:
+            case Variable(name) if name in self.numbers:
+                return self.numbers[name]
+            case Variable(name):
+                assert self.lanes is not None
+                return Counted(variable(name), Type(DType.I32, self.lanes.count))
+            case Quotient(dividend, divisor) | Remainder(dividend, divisor):
+                operation = FloorDiv if isinstance(atom, Quotient) else FloorMod
+                inner = self.integer(dividend, block)
+                return self.computed(DType.I32, operation, inner, _number(divisor, DType.I32))
+            case Extreme(operator, left, right):
+                ends = self.integer(left, block), self.integer(right, block)
+                return self.computed(DType.I32, _ARITHMETIC[operator], *ends)
+            case Opaque():
+                raise AssertionError("has become a number")
+
+    def varies(self, atom: Atom) -> bool:
+        """Whether it is no position of the program: it is computed, or not the same for all lanes."""
+        names = _names(Linear(0, ((atom, 1),)))
+        return any(name in self.numbers or self.is_lane(name) for name in names)
+
+    def is_lane(self, name: str) -> bool:
+        return self.lanes is not None and name == self.lanes.variable
+
+    # ---- Memory ------------------------------------------------------------------------------------------
+
+    def read(self, node: Read, point: Point, block: Block) -> Value:
+        if node.source in self.own:
+            return self.own[node.source][node.element]
+        positions = tuple(self.position(at, point, block) for at in node.point)
+        key = (node.source, node.element, positions)
+        if key in block.found:
+            return block.found[key]
+        stage = self.inlined.get(node.source)
+        if stage is None:
+            found = self.load(node, positions, block)
+        else:
+            there = dict(zip(stage.variables, positions, strict=True))
+            found = self.value(stage.values[node.element], there, block)
+        found = self.kept(found, block)
+        if node.source not in self.written:
+            block.found[key] = found
+        return found
+
+    def load(self, node: Read, positions: Sequence[Linear], block: Block) -> Value:
+        array = self.arrays[node.source]
+        tensor, scalar = array.tensors[node.element], Type(node.dtype)
+        places = self.places(array, positions, block)
+        if isinstance(places, Index):
+            lanes = self.lanes if self.moves(array, positions) else None
+            return Load(tensor, places, Type(node.dtype, 1 if lanes is None else lanes.count))
+        return Pack(tuple(Load(tensor, place, scalar) for place in places))
+
+    def store(self, array: Array, positions: Sequence[Linear], values: Sequence[Value], block: Block) -> None:
+        places = self.places(array, positions, block)
+        for tensor, value in zip(array.tensors, values, strict=True):
+            if isinstance(places, Index):
+                is_spread = self.moves(array, positions) and type_of(value).lanes == 1 and self.lanes
+                stored = Broadcast(value, self.lanes.count) if is_spread and self.lanes else value
+                block.statements.append(Store(tensor, places, stored))
+                continue
+            for number, place in enumerate(places):
+                lane = value if type_of(value).lanes == 1 else Lane(self.kept(value, block), number)
+                block.statements.append(Store(tensor, place, lane))
+
+    def moves(self, array: Array, positions: Sequence[Linear]) -> bool:
+        """Whether lanes lead to different elements."""
+        return any(self.is_lane(name) for name in _names(array.index(positions)))
+
+    def places(self, array: Array, positions: Sequence[Linear], block: Block) -> Index | tuple[Index, ...]:
+        """One where all lanes lead to the same element, or to neighbours; else one for each lane."""
+        known: list[Linear | Value] = []
+        for dimension, at in enumerate(positions):
+            if not any(name in self.numbers for name in _names(at)):
+                known.append(at)
+                continue
+            number = self.kept(self.integer(at, block), block)
+            is_wide = type_of(number).lanes > 1
+            known.append(number if is_wide else self.taken(number, array, dimension, block))
+        fixed = [at for at in known if isinstance(at, Linear)]
+        if len(fixed) == len(known):
+            form = array.index(fixed)
+            moving = [(atom, number) for atom, number in form.terms if self.varies(atom)]
+            if not moving or (self.lanes is not None and moving == [(Variable(self.lanes.variable), 1)]):
+                return index(self.simple(form, block))
+        assert self.lanes is not None
+        return tuple(
+            index(array.index([self.of_lane(at, lane, array, d, block) for d, at in enumerate(known)]))
+            for lane in range(self.lanes.count)
+        )
+
+    def of_lane(self, at: Linear | Value, lane: int, array: Array, dimension: int, block: Block) -> Linear:
+        """The position of one lane."""
+        assert self.lanes is not None
+        if isinstance(at, Linear):
+            return substituted(at, {self.lanes.variable: variable(self.lanes.variable) + Linear(lane)})
+        return self.taken(Lane(at, lane), array, dimension, block)
+
+    def taken(self, number: Value, array: Array, dimension: int, block: Block) -> Linear:
+        """An integer as a position, held within the array."""
+        first = array.origin[dimension]
+        if first.terms:
+            raise LoweringError("a box that moves is read where a value says")
+        last = first.constant + array.extents[dimension] - 1
+        key = ("taken", number, first.constant, last)
+        if key not in block.found:
+            name = self.fresh("at")
+            block.statements.append(Take(name, number, first.constant, last))
+            block.found[key] = Counted(variable(name), Type(DType.I32))
+        found = block.found[key]
+        assert isinstance(found, Counted)
+        return found.position
+
+
+_LANE = "number of a lane"
+"""No name of a program."""
+
+
+def condition(comparator: str, left: Linear, right: Linear) -> Linear:
+    """What is not negative where a comparison holds."""
+    match comparator:
+        case "<":
+            return right + left * -1 + Linear(-1)
+        case "<=":
+            return right + left * -1
+        case ">":
+            return left + right * -1 + Linear(-1)
+        case _:
+            return left + right * -1
+
+
+def _names(form: Linear) -> Iterator[str]:
+    return (atom.name for atom in atoms(form) if isinstance(atom, Variable))
+
+
+def index(form: Linear) -> Index:
+    variables = tuple((atom.name, number) for atom, number in form.terms if isinstance(atom, Variable))
+    others = tuple((atom, number) for atom, number in form.terms if not isinstance(atom, Variable))
+    return Index(form.constant, variables, atoms=others)
+
+
+def _number(value: float, dtype: DType) -> Value:
+    if dtype is DType.F16:
+        return Convert(Number(value, Type(DType.F32)), dtype)
+    return Number(value, Type(dtype))
+
+
+def _single(value: Value) -> Value:
+    """In a type with arithmetic."""
+    return value if type_of(value).dtype.has_arithmetic else Convert(value, DType.F32)
+
+
+def _converted(value: Value, dtype: DType) -> Value:
+    """In another type; what is between others and 16 bits goes through f32."""
+    found = type_of(value).dtype
+    if found is dtype:
+        return value
+    if not is_conversion(found, dtype):
+        value = Convert(value, DType.F32)
+    return Convert(value, dtype)

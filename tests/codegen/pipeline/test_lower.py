@@ -1,0 +1,59 @@
+"""Programs of random schedules: interpreted, and as C, they compute what the algorithm says."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from spacedsl.codegen.pipeline.lower import lower
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
+from spacedsl.codegen.program import Program
+from spacedsl.codegen.verify import verify
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.pipeline.algorithm import Box
+from spacedsl.kernels.pipeline.arguments import held, value_names
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from tests.codegen.interpreter import interpret
+from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.pointwise import Elements, elements
+from tests.kernels.pipeline.scheduled import outputs_of
+
+
+def lowered(file: PipelineFile, candidate: Candidate, vector_bytes: int = 16) -> Program:
+    return verify(lower(file.backbone, file.boxes, CandidateDecisions(candidate), vector_bytes))
+
+
+def points(box: Box) -> list[tuple[int, ...]]:
+    """In the order of an array, the innermost dimension first in each."""
+    return [p[::-1] for p in itertools.product(*(range(e.low, e.high + 1) for e in reversed(box)))]
+
+
+def found(file: PipelineFile, program: Program) -> dict[str, Elements]:
+    """What the program leaves in its outputs."""
+    inputs, boxes = inputs_of(file), held(file.algorithm, file.boxes)
+    memory: dict[str, list[Any]] = {t.name: [None] * t.span for t in program.tensors}
+    memory |= {s.tensor.name: [None] * s.tensor.span for s in program.scratch}
+    memory |= {name: [inputs[name](p) for p in points(boxes[name])] for name in inputs if name in boxes}
+    interpret(program, memory, {p.name: p.value for p in file.algorithm.parameters})
+    return {
+        name: {
+            point: tuple(memory[array][n] for array in value_names(file.algorithm.stage(name)))
+            for n, point in enumerate(points(box))
+        }
+        for name, box in file.algorithm.outputs.items()
+    }
+
+
+def try_programs(file: PipelineFile, count: int, seed: int) -> None:
+    expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs_of(file)))
+    for candidate in drawn(file, count, seed, DescentCounts()):
+        program = lowered(file, candidate)
+        assert found(file, program) == expected, candidate.decisions()
+
+
+@pytest.mark.parametrize("case", PIPELINES)
+def test_programs_compute_what_algorithms_say(case: str) -> None:
+    try_programs(named(case), 20, 4)
