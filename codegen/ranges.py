@@ -20,6 +20,7 @@ from spacedsl.kernels.pipeline.affine import (
     Opaque,
     Quotient,
     Remainder,
+    atoms,
     extreme,
     quotient,
     remainder,
@@ -28,21 +29,24 @@ from spacedsl.kernels.pipeline.affine import (
 )
 from spacedsl.kernels.pipeline.algorithm import Variable
 
-MOST_CASES = 20_000
-"""Of one position: with more of them it counts as unbounded."""
+MOST_STEPS = 2_000
+"""On the way to one answer; where there are more of them, there is none."""
+
+MOST_TRIED = 100
+"""Of them, where any answer will do."""
 
 _Sum = Mapping[Atom, Fraction]
 """Atoms, each times a number."""
 
+_Key = tuple[tuple[Atom, Fraction], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """From some position to another, and where conditions hold, also to these."""
+    """From some position to another."""
 
     first: Linear
     last: Linear
-    least: tuple[tuple[_Sum, Fraction], ...] = ()
-    most: tuple[tuple[_Sum, Fraction], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,51 +56,38 @@ class Ranges:
     loops: Mapping[str, _Loop] = field(default_factory=dict)
     positions: Mapping[str, Linear] = field(default_factory=dict)
     """In terms of loops alone."""
-    _known: dict[tuple[tuple[Atom, Fraction], ...], Fraction | None] = field(
+    known: dict[_Key, tuple[Fraction | None, Fraction | None]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    """Of sums, what they have been shown to be at most, and what could not be shown."""
 
     def __contains__(self, variable: str) -> bool:
         return variable in self.loops or variable in self.positions
 
     def with_loop(self, variable: str, first: Linear, last: Linear) -> Ranges:
+        """A variable that is at one of these positions, or between them."""
         loop = _Loop(self.plain(first), self.plain(last))
+        if loop.first == loop.last:
+            return self.with_position(variable, first)
         return Ranges({**self.loops, variable: loop}, self.positions)
 
     def with_position(self, variable: str, position: Linear) -> Ranges:
-        return Ranges(self.loops, {**self.positions, variable: self.plain(position)})
-
-    def where(self, least: Linear) -> Ranges:
-        """With the condition that a position is not negative, and what follows for the loops around."""
-        loops = dict(self.loops)
-        order = {name: number for number, name in enumerate(loops)}
-        pending = list(_parts(self.plain(least)))
-        while pending:
-            form = pending.pop()
-            variables = [atom.name for atom, _ in form.terms if isinstance(atom, Variable)]
-            if len(variables) < len(form.terms) or not variables:
-                continue
-            latest = max(variables, key=order.__getitem__)
-            number = next(n for atom, n in form.terms if atom == Variable(latest))
-            rest = {atom: Fraction(-n, number) for atom, n in form.terms if atom != Variable(latest)}
-            bound, loop = (rest, Fraction(-form.constant, number)), loops[latest]
-            if number > 0:
-                loops[latest] = _Loop(loop.first, loop.last, (*loop.least, bound), loop.most)
-            else:
-                loops[latest] = _Loop(loop.first, loop.last, loop.least, (*loop.most, bound))
-            end = loop.last if number > 0 else loop.first
-            pending += _parts(substituted(form, {latest: end}))
-        return Ranges(loops, self.positions)
+        return Ranges(self.loops, {**self.positions, variable: self.plain(position)}, self.known)
 
     def plain(self, position: Linear) -> Linear:
         """The same in terms of loops alone."""
         return substituted(position, self.positions)
 
-    def greatest(self, position: Linear) -> int | None:
-        """None where nothing bounds it."""
+    def is_natural(self, position: Linear) -> bool:
+        """Whether it is known never to be negative."""
         plain = self.plain(position)
-        terms = {atom: Fraction(number) for atom, number in plain.terms}
-        found = _Search(self, self._known).greatest(terms)
+        terms = {atom: Fraction(-number) for atom, number in plain.terms}
+        return _Search(self).is_at_most(terms, Fraction(plain.constant))
+
+    def greatest(self, position: Linear) -> int | None:
+        """What it is known to be at most, without much ado; None where nothing bounds it."""
+        plain = self.plain(position)
+        found = _Search(self).greatest({atom: Fraction(number) for atom, number in plain.terms})
         return None if found is None else math.floor(found + plain.constant)
 
     def least(self, position: Linear) -> int | None:
@@ -106,91 +97,161 @@ class Ranges:
     def is_apart(self, position: Linear, name: str, more: int) -> bool:
         """Whether it is another one, and so are `more` behind it, in each iteration of a loop."""
         plain = self.plain(position)
-        for step in set(self._steps(plain, name)):
-            moved = plain + variable(name) * -step
-            low, high = self.least(moved), self.greatest(moved)
-            if low is not None and high is not None and high - low + more < abs(step):
+        for step, first in set(self._steps(plain, name)):
+            moved = plain + variable(name) * -step + Linear(-first)
+            if self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more)):
                 return True
         return False
 
-    def _steps(self, form: Linear, name: str) -> Iterator[int]:
-        """How far an iteration of a loop may lead, where loops inside of it are where they begin."""
+    def _steps(self, form: Linear, name: str) -> Iterator[tuple[int, int]]:
+        """How far an iteration of a loop may lead, and from where, other loops being where they begin."""
         for atom, number in form.terms:
             if isinstance(atom, Extreme):
                 for end in (atom.left, atom.right):
-                    yield from self._steps(form + Linear(0, ((atom, -number),)) + end * number, name)
+                    yield from self._steps(form + _of(atom) * -number + end * number, name)
                 return
-        names = [atom.name for atom, _ in form.terms if isinstance(atom, Variable)]
-        inside = list(self.loops)[list(self.loops).index(name) + 1 :]
-        latest = next((n for n in reversed(inside) if n in names), None)
+        names = {atom.name for atom, _ in form.terms if isinstance(atom, Variable)} - {name}
+        latest = next((n for n in reversed(tuple(self.loops)) if n in names), None)
         if latest is not None:
             yield from self._steps(substituted(form, {latest: self.loops[latest].first}), name)
         else:
-            yield next((number for atom, number in form.terms if atom == Variable(name)), 0)
+            yield next((n for atom, n in form.terms if atom == Variable(name)), 0), form.constant
 
-    def is_natural(self, position: Linear) -> bool:
-        """Whether it is known never to be negative."""
-        least = self.least(position)
-        return least is not None and least >= 0
+
+_Way = list[tuple[_Sum, Fraction]]
+"""Sums, each with a number that is added: what is asked is at most the greatest of them."""
 
 
 @dataclass(slots=True)
 class _Search:
+    """For one answer."""
+
     ranges: Ranges
-    known: dict[tuple[tuple[Atom, Fraction], ...], Fraction | None]
-    cases: int = 0
+    steps: int = 0
+
+    def is_at_most(self, terms: _Sum, goal: Fraction) -> bool:
+        """Whether some way shows it."""
+        key = tuple(terms.items())
+        shown, failed = self.ranges.known.get(key, (None, None))
+        if shown is not None and shown <= goal:
+            return True
+        if failed is not None and failed >= goal:
+            return False
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            return False
+        found = (
+            any(all(self.is_at_most(part, goal - more) for part, more in way) for way in self.ways(terms))
+            if terms
+            else goal >= 0
+        )
+        self.ranges.known[key] = (goal, failed) if found else (shown, goal)
+        return found
 
     def greatest(self, terms: _Sum) -> Fraction | None:
-        key = tuple(terms.items())
-        if key not in self.known:
-            self.cases += 1
-            if self.cases > MOST_CASES:
+        """The least number that some way leads to, of those that are tried."""
+        self.steps += 1
+        if self.steps > MOST_TRIED:
+            return None
+        best: Fraction | None = None
+        for way in self.ways(terms):
+            ends = [(self.greatest(part), more) for part, more in way]
+            known = [end + more for end, more in ends if end is not None]
+            if len(known) == len(ends):
+                best = _least(best, max(known, default=Fraction(0)))
+        return best
+
+    def ways(self, terms: _Sum) -> Iterator[_Way]:
+        """The last variable is replaced by what it is at most, where all parts rise with it. Of other parts,
+        minima and maxima become cases; else a quotient is replaced by what it is at most.
+        """
+        if not terms:
+            yield []
+            return
+        loops = self.ranges.loops
+        names = {atom.name for part in terms for atom in atoms(_of(part)) if isinstance(atom, Variable)}
+        if not names <= loops.keys():
+            return
+        latest = next((name for name in reversed(tuple(loops)) if name in names), None)
+        if latest is not None and (way := self.without(terms, latest)) is not None:
+            yield way
+            return
+        chosen = next((atom for atom in terms if isinstance(atom, Extreme)), None)
+        if chosen is not None:
+            ends = [_with(terms, chosen, end) for end in (chosen.left, chosen.right)]
+            if (chosen.operator == "min") is (terms[chosen] > 0):
+                yield from ([end] for end in ends)
+            else:
+                yield ends
+            return
+        for atom in terms:
+            if isinstance(atom, Quotient | Remainder):
+                yield from self.whole(terms, atom)
+                return
+
+    def whole(self, terms: _Sum, atom: Quotient | Remainder) -> Iterator[_Way]:
+        """With what a quotient, or a remainder, is at most, or at least, in its place."""
+        is_last = terms[atom] > 0
+        if isinstance(atom, Remainder):
+            yield [_with(terms, atom, Linear(atom.divisor - 1 if is_last else 0))]
+            return
+        part = atom.dividend if is_last else atom.dividend + Linear(1 - atom.divisor)
+        yield [_with(terms, atom, part, Fraction(1, atom.divisor))]
+        sign = 1 if is_last else -1
+        end = _Search(self.ranges).greatest({a: Fraction(n * sign) for a, n in atom.dividend.terms})
+        if end is not None:
+            dividend = math.floor(end + atom.dividend.constant * sign) * sign
+            yield [_with(terms, atom, Linear(dividend // atom.divisor))]
+
+    def without(self, terms: _Sum, name: str) -> _Way | None:
+        """With an end of a loop in place of its variable, where the sum only rises with it, or only falls."""
+        signs: set[int] = set()
+        for part, number in terms.items():
+            sign = _sign(part, name)
+            if sign is None:
                 return None
-            self.known[key] = self._greatest(terms)
-        return self.known[key]
+            signs.add(sign if number > 0 else -sign)
+        if len(signs - {0}) != 1:
+            return None
+        loop, rises = self.ranges.loops[name], 1 in signs
+        end = {name: loop.last if rises else loop.first}
+        total: _Sum = {}
+        constant = Fraction(0)
+        for part, number in terms.items():
+            form = substituted(_of(part), end)
+            constant += form.constant * number
+            total = _sum(total, {a: Fraction(n) for a, n in form.terms}, number)
+        return [(total, constant)]
 
-    def _greatest(self, terms: _Sum) -> Fraction | None:
-        """By cases of minima and maxima, then without quotients, then without variables, latest first."""
-        for atom, number in terms.items():
-            if isinstance(atom, Extreme):
-                ends = [self.with_part(terms, atom, end) for end in (atom.left, atom.right)]
-                if (atom.operator == "max") is (number > 0):
-                    return None if None in ends else max(e for e in ends if e is not None)
-                return min((e for e in ends if e is not None), default=None)
-        for atom, number in terms.items():
-            match atom:
-                case Quotient(dividend, divisor):
-                    part = Linear(dividend.constant + (0 if number > 0 else 1 - divisor), dividend.terms)
-                    return self.with_part(terms, atom, part, Fraction(1, divisor))
-                case Remainder(_, divisor):
-                    return self.with_part(terms, atom, Linear(divisor - 1 if number > 0 else 0))
-                case Opaque() | Extreme():
-                    return None
-        names = {atom.name for atom in terms if isinstance(atom, Variable)}
-        for name in reversed(tuple(self.ranges.loops)):
-            if name in names:
-                return self.without(terms, name)
-        return None if names else Fraction(0)
 
-    def without(self, terms: _Sum, name: str) -> Fraction | None:
-        """With each of the ends of a loop in place of its variable, the best of them."""
-        number, loop = terms[Variable(name)], self.ranges.loops[name]
-        end, bounds = (loop.last, loop.most) if number > 0 else (loop.first, loop.least)
-        found = [self.with_part(terms, Variable(name), end)]
-        rest = {atom: n for atom, n in terms.items() if atom != Variable(name)}
-        for bound, constant in bounds:
-            other = self.greatest(_sum(rest, bound, number))
-            found.append(None if other is None else other + constant * number)
-        return min((f for f in found if f is not None), default=None)
+def _with(terms: _Sum, atom: Atom, part: Linear, share: Fraction = Fraction(1)) -> tuple[_Sum, Fraction]:
+    """With a position, times a number, in place of an atom."""
+    number = terms[atom] * share
+    rest = {other: n for other, n in terms.items() if other != atom}
+    return _sum(rest, {a: Fraction(n) for a, n in part.terms}, number), part.constant * number
 
-    def with_part(
-        self, terms: _Sum, atom: Atom, part: Linear, share: Fraction = Fraction(1)
-    ) -> Fraction | None:
-        """With a position, times a number, in place of an atom."""
-        number = terms[atom] * share
-        rest = {other: n for other, n in terms.items() if other != atom}
-        found = self.greatest(_sum(rest, {a: Fraction(n) for a, n in part.terms}, number))
-        return None if found is None else found + part.constant * number
+
+def _sign(part: Atom, name: str) -> int | None:
+    """Whether it rises with a variable (1), falls (-1) or does not depend on it (0); None for others."""
+    match part:
+        case Variable():
+            return int(part.name == name)
+        case Quotient(dividend):
+            return _sign_of(dividend, name)
+        case Extreme(_, left, right):
+            signs = {_sign_of(left, name), _sign_of(right, name)} - {0}
+            return 0 if not signs else signs.pop() if len(signs) == 1 else None
+        case _:
+            return 0 if Variable(name) not in atoms(_of(part)) else None
+
+
+def _sign_of(form: Linear, name: str) -> int | None:
+    signs: set[int | None] = set()
+    for atom, number in form.terms:
+        sign = _sign(atom, name)
+        signs.add(None if sign is None else sign if number > 0 else -sign)
+    signs -= {0}
+    return 0 if not signs else signs.pop() if len(signs) == 1 else None
 
 
 def _sum(terms: _Sum, more: _Sum, number: Fraction) -> _Sum:
@@ -200,15 +261,15 @@ def _sum(terms: _Sum, more: _Sum, number: Fraction) -> _Sum:
     return {atom: n for atom, n in total.items() if n}
 
 
-def _parts(form: Linear) -> Iterator[Linear]:
-    """Forms that are not negative either where this one is not: all cases of what is the smaller one."""
-    for atom, number in form.terms:
-        if isinstance(atom, Extreme):
-            if (atom.operator == "min") is (number > 0):
-                for end in (atom.left, atom.right):
-                    yield from _parts(form + end * number + Linear(0, ((atom, -number),)))
-            return
-    yield form
+def _least(one: Fraction | None, other: Fraction) -> Fraction:
+    return other if one is None else min(one, other)
+
+
+def _of(atom: Atom) -> Linear:
+    return Linear(0, ((atom, 1),))
+
+
+# ---- Positions that are simpler where something is known -------------------------------------------------
 
 
 def simplified(position: Linear, is_natural: Callable[[Linear], bool]) -> Linear:
@@ -232,13 +293,11 @@ def _simplified(atom: Atom, is_natural: Callable[[Linear], bool]) -> Linear:
                 if is_natural(right + left * -1):
                     return right if operator == "max" else left
             return extreme(operator, left, right)
-        case Quotient(dividend, divisor):
+        case Quotient(dividend, divisor) | Remainder(dividend, divisor):
             inner = simplified(dividend, is_natural)
             is_less = is_natural(inner) and is_natural(inner * -1 + Linear(divisor - 1))
-            return Linear(0) if is_less else quotient(inner, divisor)
-        case Remainder(dividend, divisor):
-            inner = simplified(dividend, is_natural)
-            is_less = is_natural(inner) and is_natural(inner * -1 + Linear(divisor - 1))
+            if isinstance(atom, Quotient):
+                return Linear(0) if is_less else quotient(inner, divisor)
             return inner if is_less else remainder(inner, divisor)
         case Variable() | Opaque():
-            return Linear(0, ((atom, 1),))
+            return _of(atom)

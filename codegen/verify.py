@@ -261,14 +261,11 @@ class _Checker:
                 self.position(last, scope)
                 if step < 1:
                     raise VerificationError(f"sweep {variable} goes on by {step}")
-                some = scope.ranges.where(last + first * -1)
-                self.block(body, scope.with_ranges(some.with_loop(variable, first, last)))
+                self.block(body, scope.with_ranges(scope.ranges.with_loop(variable, first, last)))
             case When(least, body, otherwise):
-                ranges = scope.ranges
                 for position in least:
                     self.position(position, scope)
-                    ranges = ranges.where(position)
-                self.block(body, scope.with_ranges(ranges))
+                self.block(body, scope.with_ranges(scope.ranges))
                 self.block(otherwise, scope.with_ranges(scope.ranges))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
@@ -381,7 +378,7 @@ class _Checker:
         return (
             not index.atoms
             and all(v in scope.loops for v, _ in index.terms)
-            and (len(scope.ranges.loops) == len(scope.loops) and not scope.ranges.positions)
+            and scope.loops.keys() == {*scope.ranges.loops, *scope.ranges.positions}
         )
 
     def parted(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
@@ -517,11 +514,10 @@ class _Checker:
         if index.shares:
             raise VerificationError(f"an index of {tensor.name} is a position, and has shares")
         self.position(position, scope)
-        ends = scope.ranges.least(position), scope.ranges.greatest(position)
-        if None in ends or ends[0] < 0 or ends[1] + lanes[-1] >= tensor.span:  # type: ignore[operator]
-            low, high = ("nobody knows where" if end is None else str(end) for end in ends)
+        end = position * -1 + Position(tensor.span - 1 - lanes[-1])
+        if not (scope.ranges.is_natural(position) and scope.ranges.is_natural(end)):
             raise VerificationError(
-                f"{tensor.name} has elements 0 to {tensor.span - 1}, and is accessed from {low} to {high}"
+                f"{tensor.name} has elements 0 to {tensor.span - 1}, and is accessed nobody knows where"
             )
 
     def representable(self, name: str, low: int, high: int, scope: _Scope) -> None:

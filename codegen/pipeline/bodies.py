@@ -116,8 +116,8 @@ class _Body:
         unrolled = self.unrolled(self.along, lanes, ranges)
         if unrolled is None:
             return rolled
-        known, holds, statements = unrolled
-        return (*known, When(holds, statements, rolled)) if holds else (*known, *statements)
+        holds, statements = unrolled
+        return (When(holds, statements, rolled),) if holds else statements
 
     def over(
         self,
@@ -186,40 +186,46 @@ class _Body:
             yield alone
             return
         is_long = last + first * -1 + Linear(1 - lanes)
-        within = ranges.where(is_long)
         name = self.setting.fresh("last")
-        place = last + Linear(1 - lanes)
-        shifted = (Let(name, place), *cells(name, lanes, within.with_position(name, place)))
-        yield When((is_long, last + start * -1), shifted, () if ranges.is_natural(is_long) else (alone,))
+        end = last + Linear(1 - lanes)
+        begin = extreme("max", first, end)
+        shifted = Sweep(name, begin, end, lanes, cells(name, lanes, ranges.with_loop(name, begin, end)))
+        otherwise = () if ranges.is_natural(is_long) else (alone,)
+        yield When((is_long, last + start * -1), (shifted,), otherwise)
 
-    def unrolled(
-        self, dim: str, lanes: int, ranges: Ranges
-    ) -> tuple[tuple[Statement, ...], Ahead, tuple[Statement, ...]] | None:
-        """All points of a full box away from edges: variables, what has to hold for it, and statements."""
-        span = self.spans[dim]
-        copies = math.prod(self.spans[row].most for row in self.rows) * span.most // lanes
-        if span.most % lanes or not 1 < copies <= MOST_UNROLLED:
+    def unrolled(self, dim: str, lanes: int, ranges: Ranges) -> tuple[Ahead, tuple[Statement, ...]] | None:
+        """All points of a full box away from edges: what has to hold for it, and statements."""
+        copies = math.prod(self.spans[row].most for row in self.rows) * self.spans[dim].most // lanes
+        if self.spans[dim].most % lanes or not 1 < copies <= MOST_UNROLLED:
             return None
-        name = self.setting.fresh(f"{self.stage.name}_{dim}")
-        place = Let(name, span.first)
-        ranges = ranges.with_position(name, span.first)
-        points = []
-        for at in product(*(range(self.spans[row].most) for row in self.rows), range(0, span.most, lanes)):
-            rows = {r: self.spans[r].first + Linear(n) for r, n in zip(self.rows, at[:-1], strict=True)}
-            points.append({**rows, dim: variable(name) + Linear(at[-1])})
-        holds = [
-            s.last + s.first * -1 + Linear(1 - s.most)
-            for s in (self.spans[row] for row in (*self.rows, dim))
-            if not s.is_full
+        dims = (*self.rows, dim)
+        names = {d: self.setting.fresh(f"{self.stage.name}_{d}") for d in dims}
+        name = names[dim]
+        points = [
+            {d: variable(names[d]) + Linear(n) for d, n in zip(dims, at, strict=True)}
+            for at in product(*(range(0, self.spans[d].most, lanes if d == dim else 1) for d in dims))
         ]
-        for point in points:
-            for edge in self.conditions(dim, point, ranges, name):
-                ends = (edge, substituted(edge, {name: variable(name) + Linear(lanes - 1)}))
-                holds += [end for end in ends if not ranges.is_natural(end)]
-        holds = _strictest(holds)
-        within = reduce(lambda r, h: r.where(h), holds, ranges)
-        given = Lanes(name, lanes) if lanes > 1 else None
-        return (place,), tuple(holds), self.cells(points, given, within)
+        begins: dict[str, tuple[Linear, Linear]] = {}
+        for d in dims:
+            span = self.spans[d]
+            end = span.first if span.is_full else span.last + Linear(1 - span.most)
+            begins[d] = (span.first, end)
+            ranges = ranges.with_loop(names[d], span.first, end)
+        edges = [e for point in points for e in self.conditions(dim, point, ranges, name)]
+        edges += [substituted(e, {name: variable(name) + Linear(lanes - 1)}) for e in edges]
+        edges = [edge for edge in _strictest(edges) if not ranges.is_natural(edge)]
+        begins[dim] = _between(*begins[dim], edges, name)
+        within = ranges.with_loop(name, *begins[dim])
+        statements = self.cells(points, Lanes(name, lanes) if lanes > 1 else None, within)
+        for d in reversed(dims):
+            first, last = begins[d]
+            if first == last:
+                statements = (Let(names[d], first), *statements)
+            else:
+                statements = (Sweep(names[d], first, last, self.spans[d].most, statements),)
+        firsts = {names[d]: self.spans[d].first for d in dims}
+        holds = [last + first * -1 for first, last in begins.values() if first != last]
+        return tuple(substituted(position, firsts) for position in holds), statements
 
     # ---- Edges -------------------------------------------------------------------------------------------
 
@@ -382,6 +388,18 @@ def _strictest(forms: Sequence[Linear]) -> list[Linear]:
     return list(found.values())
 
 
+def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) -> tuple[Linear, Linear]:
+    """The part of a range in which these positions of a variable are not negative."""
+    for edge in edges:
+        number = next(n for atom, n in edge.terms if atom == Variable(name))
+        rest = edge + variable(name) * -number
+        if number > 0:
+            first = extreme("max", first, quotient(rest, number) * -1)
+        else:
+            last = extreme("min", last, quotient(rest, -number))
+    return first, last
+
+
 def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
     """Of all values that are computed, in bytes; positions of reads are not among them."""
     pending = [*definition.values]
@@ -413,22 +431,16 @@ class _Middle:
     def of(cls, span: Span, dim: str, edges: Sequence[Linear], fresh: Callable[[str], str]) -> _Middle:
         """`edges`: conditions on where a point is along the row, whose variable is `along`."""
         lets: list[Let] = []
-        firsts, lasts = [span.first], [span.last]
-        for edge in edges:
-            number = next(n for atom, n in edge.terms if atom == Variable("along"))
-            rest = edge + variable("along") * -number
-            if number > 0:
-                firsts.append(quotient(rest, number) * -1)
-            else:
-                lasts.append(quotient(rest, -number))
-        first, last = span.first, span.last
-        if len(firsts) > 1:
-            position = reduce(lambda a, b: extreme("max", a, b), firsts)
-            lets.append(Let(fresh(f"{dim}_from"), position))
-            first = variable(lets[-1].variable)
-        if len(lasts) > 1:
-            position = reduce(lambda a, b: extreme("min", a, b), lasts)
-            lets.append(Let(fresh(f"{dim}_to"), position))
-            last = variable(lets[-1].variable)
+
+        def named(end: Linear, wanted: str, is_new: bool) -> Linear:
+            if not is_new:
+                return end
+            lets.append(Let(fresh(wanted), end))
+            return variable(lets[-1].variable)
+
+        low, high = _between(span.first, span.last, edges, "along")
+        has_before, has_behind = low != span.first, high != span.last
+        first = named(low, f"{dim}_from", has_before)
+        last = named(high, f"{dim}_to", has_behind)
         is_whole = span.is_full and not lets
-        return cls(tuple(lets), first, last, span.most, len(firsts) > 1, len(lasts) > 1, is_whole)
+        return cls(tuple(lets), first, last, span.most, has_before, has_behind, is_whole)
