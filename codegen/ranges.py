@@ -143,7 +143,7 @@ class _Search:
         found = (
             any(all(self.is_at_most(part, goal - more) for part, more in way) for way in self.ways(terms))
             if terms
-            else goal >= 0
+            else goal > -1  # what is asked is whole: it is less than one more
         )
         self.ranges.known[key] = (goal, failed) if found else (shown, goal)
         return found
@@ -162,8 +162,8 @@ class _Search:
         return best
 
     def ways(self, terms: _Sum) -> Iterator[_Way]:
-        """The last variable is replaced by what it is at most, where all parts rise with it. Of other parts,
-        minima and maxima become cases; else a quotient is replaced by what it is at most.
+        """The last variable is replaced by what it is at most, where all parts rise with it; else a remainder
+        is. Then minima and maxima become cases; without any, a quotient is replaced by what it is at most.
         """
         if not terms:
             yield []
@@ -176,25 +176,25 @@ class _Search:
         if latest is not None and (way := self.without(terms, latest)) is not None:
             yield way
             return
-        chosen = next((atom for atom in terms if isinstance(atom, Extreme)), None)
-        if chosen is not None:
-            ends = [_with(terms, chosen, end) for end in (chosen.left, chosen.right)]
-            if (chosen.operator == "min") is (terms[chosen] > 0):
-                yield from ([end] for end in ends)
-            else:
-                yield ends
+        remainder = next((atom for atom in terms if isinstance(atom, Remainder)), None)
+        if remainder is not None:
+            yield [_with(terms, remainder, Linear(remainder.divisor - 1 if terms[remainder] > 0 else 0))]
             return
-        for atom in terms:
-            if isinstance(atom, Quotient | Remainder):
-                yield from self.whole(terms, atom)
-                return
+        extremes = [atom for atom in terms if isinstance(atom, Extreme)]
+        both = [atom for atom in extremes if (atom.operator == "max") is (terms[atom] > 0)]
+        if both:
+            # What consists of others goes first: they may stand elsewhere, too, and cancel out.
+            chosen = max(both, key=lambda atom: sum(1 for _ in atoms(_of(atom))))
+            yield [_with(terms, chosen, end) for end in (chosen.left, chosen.right)]
+            return
+        yield from ([_with(terms, atom, end)] for atom in extremes for end in (atom.left, atom.right))
+        divided = next((atom for atom in terms if isinstance(atom, Quotient)), None)
+        if divided is not None and not extremes:
+            yield from self.whole(terms, divided)
 
-    def whole(self, terms: _Sum, atom: Quotient | Remainder) -> Iterator[_Way]:
-        """With what a quotient, or a remainder, is at most, or at least, in its place."""
+    def whole(self, terms: _Sum, atom: Quotient) -> Iterator[_Way]:
+        """With what a quotient is at most, or at least, in its place."""
         is_last = terms[atom] > 0
-        if isinstance(atom, Remainder):
-            yield [_with(terms, atom, Linear(atom.divisor - 1 if is_last else 0))]
-            return
         part = atom.dividend if is_last else atom.dividend + Linear(1 - atom.divisor)
         yield [_with(terms, atom, part, Fraction(1, atom.divisor))]
         sign = 1 if is_last else -1
