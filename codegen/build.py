@@ -29,6 +29,9 @@ FLAGS = (
     "-O2", "-march=native", "-std=c11", "-ffp-contract=fast", "-fno-tree-vectorize",
     "-fno-tree-slp-vectorize", "-fno-sanitize=all", "-w", "-shared", "-fPIC", "-pthread",
 )  # fmt: skip
+LIBRARIES = ("-lm",)
+"""Behind the code, which calls functions of them."""
+
 _CLANG_NAMES = {"-fno-tree-vectorize": "-fno-vectorize", "-fno-tree-slp-vectorize": "-fno-slp-vectorize"}
 
 
@@ -132,7 +135,7 @@ def build_library(
         with writing_to(library.parent):
             source.write_text(code, encoding="utf-8")
         said = compiler.flags if flags is None else flags
-        command = [*compiler.command, *said, *extra_flags, "-o", str(result), str(source)]
+        command = [*compiler.command, *said, *extra_flags, "-o", str(result), str(source), *LIBRARIES]
         status, messages = _run_group(command, folder, timeout_s)
         if status is None:
             raise BuildError(f"the compiler was killed after {timeout_s:g} s", timed_out=True)

@@ -46,6 +46,19 @@ SCALINGS: dict[tuple[DType, int], Instruction] = {
 }
 """A vector times powers of two, with whole exponents."""
 
+ROUNDINGS: dict[tuple[DType, int], Instruction] = {
+    (DType.F32, 4): ("__SSE4_1__", "__builtin_ia32_roundps(x, {x})"),
+    (DType.F32, 8): ("__AVX__", "__builtin_ia32_roundps256(x, {x})"),
+    (DType.F32, 16): ("__AVX512F__", "__builtin_ia32_rndscaleps_mask(x, {x}, x, -1, 4)"),
+    (DType.F64, 2): ("__SSE4_1__", "__builtin_ia32_roundpd(x, {x})"),
+    (DType.F64, 4): ("__AVX__", "__builtin_ia32_roundpd256(x, {x})"),
+    (DType.F64, 8): ("__AVX512F__", "__builtin_ia32_rndscalepd_mask(x, {x}, x, -1, 4)"),
+}
+"""Numbers without what is behind the point."""
+
+ROUNDING_MODES = {"round": "8", "floor": "9", "ceil": "10", "trunc": "11"}
+"""To even, down, up and to zero: what the instructions above call them, without exceptions."""
+
 UNPACKED: dict[int, Instruction] = {
     8: ("__AVX2__", "${{T}}_of_bits(__builtin_ia32_pmovzxwd256({x}) << 16)"),
     16: ("__AVX512F__", "${{T}}_of_bits(__builtin_ia32_pmovzxwd512_mask({x}, ($I){{0}}, -1) << 16)"),
@@ -73,6 +86,15 @@ def instruction(known: Instruction | None, word: str) -> str:
         return "0\n"
     feature, call = known
     return f"defined({feature}) && !defined(__clang__)\n  return {call.format(x=word)};"
+
+
+_LIBRARY = {"round": "rint", "abs": "fabs", "elementwise_round": "elementwise_rint"}
+"""Functions that the C library calls otherwise than a pipeline."""
+
+
+def library_name(function: str, dtype: DType) -> str:
+    """Of a function of the C library, as the compiler knows it without a header."""
+    return f"__builtin_{_LIBRARY.get(function, function)}{'f' if dtype is DType.F32 else ''}"
 
 
 _STREAMS = {

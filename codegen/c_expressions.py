@@ -6,35 +6,51 @@ declared is for `c_printer.py`, what a function does for `c_functions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
-from spacedsl.codegen.c_functions import arithmetic_type, c_number
+from spacedsl.codegen.c_functions import INTEGERS
+from spacedsl.codegen.c_operations import (
+    Called,
+    arithmetic,
+    bits,
+    call,
+    compared,
+    comparison,
+    conversion,
+    conversion_function,
+    division,
+    operand,
+)
 from spacedsl.codegen.c_positions import print_position
+from spacedsl.codegen.c_types import arithmetic_type, c_number, integers
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import operands
+from spacedsl.codegen.parts import operands, subexpressions
 from spacedsl.codegen.program import (
-    Add,
     Apply,
+    Bitwise,
     Blend,
     Broadcast,
+    Call,
+    Compare,
     Convert,
-    Div,
+    Counted,
     Expression,
     FirstLane,
-    Fma,
+    FloorDiv,
+    FloorMod,
     Index,
     LaneReduction,
     Load,
     Max,
     Min,
-    Mul,
-    Neg,
+    Not,
     Number,
     ParameterValue,
     PartialLoad,
     Position,
     Register,
-    Sub,
+    Select,
     Type,
     type_of,
 )
@@ -61,64 +77,150 @@ def called_function(expression: Expression) -> tuple[Type, str] | None:
         case Apply(function, _):
             return type_of(expression), function.value
         case Convert(value, dtype):
-            return _conversion(type_of(value), dtype)
+            return conversion_function(type_of(value), dtype)
         case _:
             return None
 
 
-def _conversion(kind: Type, dtype: DType) -> tuple[Type, str]:
-    """Belongs to the type that there is arithmetic for: of two, to the narrower one."""
-    if kind.dtype is DType.F32:
-        return kind, f"to_{dtype.label}"
-    return Type(DType.F32, kind.lanes), f"from_{kind.dtype.label}"
-
-
 def print_expression(expression: Expression) -> str:
     """The text as the right side of an assignment: an operand of something else may need parentheses."""
-    called = called_function(expression)
-    if called is not None:
-        kind, function = called
-        arguments = [print_expression(operand) for operand in operands(expression)]
-        match expression:
+    return _Printer().value(expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """What the text of an expression needs, in the order in which it stands there."""
+
+    vectors: tuple[Type, ...]
+    functions: tuple[tuple[Type, str], ...]
+    """Each with the type that it is for."""
+
+
+def declarations(expression: Expression) -> Declarations:
+    printer = _Printer()
+    printer.value(expression)
+    vectors = dict.fromkeys(kind for e in subexpressions(expression) if (kind := type_of(e)).lanes > 1)
+    return Declarations(tuple(vectors | printer.vectors), tuple(printer.functions))
+
+
+class _Printer:
+    """Prints, and keeps what is called.
+
+    Where a vector of truth values is a register, or lies in memory, it is of bytes 0 and 1. Comparisons give
+    masks, all bits of a lane or none, as wide as what they compare; and that is what selections take.
+    """
+
+    def __init__(self) -> None:
+        self.vectors: dict[Type, None] = {}
+        self.functions: dict[tuple[Type, str], None] = {}
+
+    def value(self, node: Expression) -> str:
+        kind = type_of(node)
+        match node:
+            case Register(name):
+                return c_name(name)
+            case ParameterValue(name):
+                return _cast(c_name(name), kind)
+            case Load(tensor, index):
+                return _cast(element(tensor, index, kind, "load"), kind)
             case PartialLoad(tensor, index, _, count):
-                arguments = [address(tensor, index, kind, "const "), str(count)]
-            case Blend(_, _, count):
-                arguments.append(str(count))
-        return f"{kind}_{function}({', '.join(arguments)})"
-    match expression:
-        case Register(name):
-            return c_name(name)
-        case ParameterValue(name, kind):
-            return _cast(c_name(name), kind)
-        case Load(tensor, index, kind):
-            return _cast(element(tensor, index, kind, "load"), kind)
-        case Number(value, kind):
-            return c_number(value, kind.dtype)
-    return arithmetic(expression, print_expression)
+                place = address(tensor, index, kind, "const ")
+                return self.operation(kind, Called(kind, "load_first", (place, str(count))))
+            case Number(number):
+                return c_number(number, kind.dtype)
+            case Counted(position):
+                first = f"({arithmetic_type(kind.dtype)}){operand(print_position(position))}"
+                return first if kind.lanes == 1 else self.operation(kind, Called(kind, "counted", (first,)))
+            case Convert(value, dtype) if kind.lanes == 1 or dtype is not DType.BOOL:
+                return self.converted(type_of(value), dtype, self.value(value))
+            case FloorDiv() | FloorMod():
+                return self.operation(kind, division(node, self.value))
+            case Call(function, values):
+                return self.operation(kind, call(kind, function, [self.value(value) for value in values]))
+            case Compare() if kind.lanes == 1:
+                return comparison(node, self.value)
+            case Select(condition, yes, no) if kind.lanes == 1:
+                parts = (operand(self.value(part)) for part in (condition, yes, no))
+                return "{} ? {} : {}".format(*parts)
+            case Select(condition, yes, no):
+                chosen = (self.mask(condition, kind), self.value(yes), self.value(no))
+                return self.operation(kind, Called(kind, "select", chosen))
+            case Bitwise() | Not() if kind.dtype is not DType.BOOL or kind.lanes == 1 or not _compared(node):
+                return self.operation(kind, bits(node, self.value))
+            case Compare() | Convert() | Bitwise() | Not():
+                return f"({kind})({operand(self.mask(node, kind))} & 1)"
+        if (known := called_function(node)) is None:
+            return arithmetic(node, self.value)
+        arguments = [self.value(part) for part in operands(node)]
+        if isinstance(node, Blend):
+            arguments.append(str(node.count))
+        return self.operation(kind, Called(*known, tuple(arguments)))
+
+    def operation(self, kind: Type, text: str | Called) -> str:
+        """The text, once it is known what it needs."""
+        if isinstance(text, Called):
+            self.functions[text.kind, text.function] = None
+            return f"{text.kind}_{text.function}({', '.join(text.arguments)})"
+        if kind.lanes > 1 and integers(kind) in text:
+            self.functions[kind, INTEGERS] = None
+        return text
+
+    def converted(self, kind: Type, dtype: DType, value: str) -> str:
+        for vector in (kind, Type(dtype, kind.lanes)):
+            if vector.lanes > 1:
+                self.vectors[vector] = None
+        return self.operation(kind, conversion(kind, dtype, value))
+
+    def mask(self, node: Expression, kind: Type) -> str:
+        """Of a vector of truth values, for the lanes of a type."""
+        sizes = {given.dtype.nbytes: given for given in _compared(node)}
+        if len(sizes) == 1 and kind.dtype.nbytes not in sizes:
+            (given,) = sizes.values()
+            return self.resized(self.mask(node, given), given, kind)
+        match node:
+            case Compare("==" | "!=" as comparator, left, right) if type_of(left).dtype is DType.BOOL:
+                differs = f"{operand(self.mask(left, kind))} ^ {operand(self.mask(right, kind))}"
+                return differs if comparator == "!=" else f"~({differs})"
+            case Compare(_, left):
+                given, text = type_of(left), comparison(node, self.value)
+            case Convert(value, DType.BOOL):
+                given = type_of(value)
+                text = compared(given, "!=", self.value(value), f"({given}){{0}}")
+            case Bitwise(operator, left, right):
+                return f"{operand(self.mask(left, kind))} {operator} {operand(self.mask(right, kind))}"
+            case Not(value):
+                return f"~{operand(self.mask(value, kind))}"
+            case _:
+                given = Type(_of_size("u", kind), kind.lanes)
+                text = self.converted(type_of(node), given.dtype, self.value(node))
+                text = compared(given, "!=", text, f"({given}){{0}}")
+        return self.resized(self.operation(given, text), given, kind)
+
+    def resized(self, mask: str, given: Type, kind: Type) -> str:
+        """For the lanes of another type."""
+        if given.dtype.nbytes == kind.dtype.nbytes:
+            return mask
+        numbers = Type(_of_size("i", given), given.lanes)
+        text = self.converted(numbers, _of_size("i", kind), f"({numbers}){operand(mask)}")
+        return self.operation(kind, f"({integers(kind)}){text}")
 
 
-def arithmetic(expression: Expression, printed: Callable[[Expression], str]) -> str:
-    """An operation with its operands as somebody prints them, in parentheses where they need some."""
+def _of_size(family: Literal["i", "u"], kind: Type) -> DType:
+    return DType.of(f"{family}{8 * kind.dtype.nbytes}")
 
-    def operand(part: Expression) -> str:
-        text = printed(part)
-        is_compound = isinstance(part, Fma | Add | Sub | Mul | Div | Neg) or text.startswith("-")
-        return f"({text})" if is_compound else text
 
-    match expression:
-        case Fma(a, b, c):
-            return f"{operand(a)} * {operand(b)} + {operand(c)}"
-        case Add(a, b):
-            return f"{operand(a)} + {operand(b)}"
-        case Sub(a, b):
-            return f"{operand(a)} - {operand(b)}"
-        case Mul(a, b):
-            return f"{operand(a)} * {operand(b)}"
-        case Div(a, b):
-            return f"{operand(a)} / {operand(b)}"
-        case Neg(a):
-            return f"-{operand(a)}"
-    raise AssertionError(expression)
+def _compared(node: Expression) -> list[Type]:
+    """What the comparisons compare that a vector of truth values consists of."""
+    match node:
+        case Compare(_, left, right) if type_of(left).dtype is DType.BOOL:
+            return [*_compared(left), *_compared(right)]
+        case Compare(_, value) | Convert(value, DType.BOOL):
+            return [type_of(value)]
+        case Bitwise(_, left, right):
+            return [*_compared(left), *_compared(right)]
+        case Not(value):
+            return _compared(value)
+    return []
 
 
 def element(tensor: str, index: Index, kind: Type, access: str) -> str:
@@ -153,7 +255,8 @@ def address(tensor: str, index: Index, kind: Type, const: str = "") -> str:
 
 def _cast(element: str, kind: Type) -> str:
     """An element of memory, or an argument, in the type that arithmetic is done in."""
-    return f"(uint32_t){element}" if kind == Type(DType.I32) else element
+    is_same = kind.lanes > 1 or kind.dtype.c_name == arithmetic_type(kind.dtype)
+    return element if is_same else f"({arithmetic_type(kind.dtype)}){element}"
 
 
 def c_type(kind: Type) -> str:

@@ -27,13 +27,18 @@ from spacedsl.codegen.c_builtins import (
     EXTREMES,
     NARROWED,
     ROOTS,
+    ROUNDING_MODES,
+    ROUNDINGS,
     SCALINGS,
     UNPACKED,
     WIDENED,
     instruction,
+    library_name,
     masked,
     stream,
 )
+from spacedsl.codegen.c_conversions import converted
+from spacedsl.codegen.c_types import arithmetic_type, c_number, integers
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, neutral
@@ -43,50 +48,36 @@ _TEMPLATES = Path(__file__).parent / "runtime" / "functions.c.in"
 _INLINE = "static inline __attribute__((always_inline))"
 
 
-def arithmetic_type(dtype: DType) -> str:
-    """Integers wrap around, as NumPy's do: in C that is so for unsigned ones alone."""
-    return "uint32_t" if dtype is DType.I32 else dtype.c_name
-
-
-def c_number(value: float, dtype: DType) -> str:
-    """A literal of the type that arithmetic is done in."""
-    if dtype is DType.I32:
-        return f"{int(value)}u" if value >= 0 else f"(uint32_t)({int(value)})"
-    suffix = "f" if dtype is DType.F32 else ""
-    if math.isinf(value):
-        return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
-    return f"{float(value)!r}{suffix}"
-
-
-def vector_type(vector: Type) -> str:
-    """The declarations of a vector type, and of one that lies anywhere in memory."""
-    element, size = arithmetic_type(vector.dtype), vector.dtype.nbytes * vector.lanes
-    unaligned = f"aligned({vector.dtype.nbytes}), may_alias"
-    return (
-        f"typedef {element} {vector} __attribute__((vector_size({size})));\n"
-        f"typedef {element} {vector}_unaligned __attribute__((vector_size({size}), {unaligned}));"
-    )
-
-
 def functions(needed: Iterable[tuple[Type, str]]) -> list[str]:
     """Declarations of functions on values of a type, and of those that they call, each once."""
     known: dict[tuple[Type, str], str] = {}
-    integers: dict[Type, str] = {}
+    shorthands: dict[Type, str] = {}
 
     def add(kind: Type, name: str) -> None:
         if (kind, name) in known:
             return
-        section = _section(kind, name)
+        section, argument = _section(kind, name)
         for called in section.calls:
             is_of_element = called.startswith("element ")
-            add(Type(kind.dtype) if is_of_element else kind, called.removeprefix("element "))
-        if kind not in integers and (re.search(r"\$I|\$lanes", section.text) or kind.lanes == 1):
-            integers[kind] = _shorthands(kind)
-        known[kind, name] = section.text_for(kind)
+            add(
+                Type(kind.dtype) if is_of_element else kind,
+                called.removeprefix("element ").replace("*", argument),
+            )
+        text = Template(section.text).substitute(_Words(kind, argument))
+        if kind.lanes == 1 or integers(kind) in text:
+            shorthands.setdefault(kind, _shorthands(kind))
+        known[kind, name] = text
 
     for kind, name in needed:
-        add(kind, name)
-    return [*integers.values(), *known.values()]
+        if name == INTEGERS:
+            shorthands.setdefault(kind, _shorthands(kind))
+        else:
+            add(kind, name)
+    return [*shorthands.values(), *known.values()]
+
+
+INTEGERS = "integers"
+"""No function, but the type of integers that looks like another one."""
 
 
 # ---- Templates -----------------------------------------------------------------------------------------
@@ -99,15 +90,17 @@ class _Section:
     calls: tuple[str, ...]
     text: str
 
-    def text_for(self, kind: Type) -> str:
-        return Template(self.text).substitute(_Words(kind))
 
-
-def _section(kind: Type, name: str) -> _Section:
-    sections = _sections()
+def _section(kind: Type, name: str) -> tuple[_Section, str]:
+    """The section that fits best, and its argument."""
+    family = "float" if kind.dtype.is_float else "signed" if kind.dtype.is_signed else "unsigned"
     shape = "scalar" if kind.lanes == 1 else "vector"
-    special = f"{name} [integer]" if kind.dtype is DType.I32 else ""
-    return next(sections[key] for key in (special, f"{name} [{shape}]", name) if key in sections)
+    stem, _, argument = name.rpartition("_")
+    for begin in (name, f"{stem}_*"):
+        for key in (f"{begin} [{family} {shape}]", f"{begin} [{family}]", f"{begin} [{shape}]", begin):
+            if (found := _sections().get(key)) is not None:
+                return found, argument
+    raise KeyError(f"{name} of {kind}")
 
 
 @cache
@@ -124,12 +117,7 @@ def _shorthands(kind: Type) -> str:
     width, size = 8 * kind.dtype.nbytes, kind.lanes * kind.dtype.nbytes
     if kind.lanes == 1:
         return f"typedef {arithmetic_type(kind.dtype)} {kind};"
-    return f"typedef int{width}_t {_integers(kind)} __attribute__((vector_size({size})));"
-
-
-def _integers(kind: Type) -> str:
-    """The signed integers of the same shape."""
-    return f"int{8 * kind.dtype.nbytes}_t" if kind.lanes == 1 else f"{kind}_integers"
+    return f"typedef int{width}_t {integers(kind)} __attribute__((vector_size({size})));"
 
 
 _CONSTANTS: dict[DType, dict[str, str]] = {
@@ -144,7 +132,6 @@ _CONSTANTS: dict[DType, dict[str, str]] = {
         "ln2_low": "0x1.a39ef35793c76p-33", "most": "710.0", "least": "-746.0",
         "least_normal": "0x1p-1022", "scaled": "53", "root_half_bits": "0x3fe6a09e667f3bcd",
     },
-    DType.I32: {}, DType.BF16: {}, DType.F16: {},
 }  # fmt: skip
 """Of the formats. `ln2_high` has so few digits that its products with exponents are exact."""
 
@@ -162,9 +149,10 @@ _SHIFTED = "shifted - 0x1.8p$mantissa$f"
 class _Words(dict[str, str]):
     """What the placeholders of a template stand for, made when it is asked for."""
 
-    def __init__(self, kind: Type) -> None:
-        super().__init__(_CONSTANTS[kind.dtype])
+    def __init__(self, kind: Type, argument: str) -> None:
+        super().__init__(_CONSTANTS.get(kind.dtype, {}))
         self.kind = kind
+        self.argument = argument
 
     def __missing__(self, word: str) -> str:
         dtype, lanes = self.kind.dtype, self.kind.lanes
@@ -172,10 +160,30 @@ class _Words(dict[str, str]):
         match name:
             case "T":
                 return str(self.kind)
+            case "argument":
+                return self.argument
+            case "bits":
+                return str(8 * dtype.nbytes)
+            case "last":
+                return str(8 * dtype.nbytes - 1)
+            case "divisor":
+                return c_number(int(self.argument), dtype)
+            case "R":
+                return str(Type(DType.of(self.argument), lanes))
+            case "converted":
+                return converted(self.kind, DType.of(self.argument))
+            case "rounding":
+                return instruction(ROUNDINGS.get((dtype, lanes)), ROUNDING_MODES.get(self.argument, ""))
+            case "elementwise":
+                return library_name(f"elementwise_{self.argument}", DType.F64)
+            case "each":
+                called, operands = library_name(self.argument, dtype), "xy" if operator == "two" else "x"
+                each = (", ".join(f"{o}[{lane}]" for o in operands) for lane in range(lanes))
+                return ", ".join(f"{called}({arguments})" for arguments in each)
             case "E":
                 return arithmetic_type(dtype)
             case "I":
-                return _integers(self.kind)
+                return integers(self.kind)
             case "inline":
                 return _INLINE
             case "copies":
@@ -227,7 +235,7 @@ def _folds(kind: Type, pair: str) -> str:
     halves = [1 << n for n in reversed(range((kind.lanes - 1).bit_length()))]
     orders = [", ".join(str((lane + half) % kind.lanes) for lane in range(kind.lanes)) for half in halves]
     clang = [f"__builtin_shufflevector(x, x, {order})" for order in orders]
-    gcc = [f"__builtin_shuffle(x, ({_integers(kind)}){{{order}}})" for order in orders]
+    gcc = [f"__builtin_shuffle(x, ({integers(kind)}){{{order}}})" for order in orders]
     return "\n".join([
         "#ifdef __clang__", *(f"  x = {pair.format(type=kind, a='x', b=moved)};" for moved in clang),
         "#else", *(f"  x = {pair.format(type=kind, a='x', b=moved)};" for moved in gcc), "#endif\n",

@@ -17,14 +17,15 @@ from pathlib import Path
 from spacedsl.codegen.c_expressions import (
     address,
     c_type,
-    called_function,
+    declarations,
     distance,
     element,
     print_expression,
 )
-from spacedsl.codegen.c_functions import c_number, functions, vector_type
+from spacedsl.codegen.c_functions import functions
 from spacedsl.codegen.c_interface import banner, pointer, prototype
 from spacedsl.codegen.c_positions import position_functions, print_position
+from spacedsl.codegen.c_types import c_number, vector_type
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import (
     expressions,
@@ -34,11 +35,13 @@ from spacedsl.codegen.parts import (
     statements,
     stored,
     used_parameters,
+    values,
 )
 from spacedsl.codegen.program import (
     Ahead,
     Assign,
     Branch,
+    Call,
     Let,
     Loop,
     ParallelLoop,
@@ -66,7 +69,9 @@ def print_c(program: Program, threads: int) -> str:
     """The file's text. `threads`: the most threads that its pool uses, the calling one included."""
     features = _Features.of(program)
     has_threads = bool(features.parallel_loops)
-    parts = [banner(program.name, program.tensors, program.parameters, has_threads=has_threads)]
+    is_linked = any(isinstance(e, Call) for e in expressions(program.body))
+    arguments = program.name, program.tensors, program.parameters
+    parts = [banner(*arguments, has_threads=has_threads, is_linked=is_linked)]
     needs_system = features.parallel_loops or own_memory(program)
     parts.append("#define _GNU_SOURCE\n#include <stdint.h>" if needs_system else "#include <stdint.h>")
     if features.parallel_loops:
@@ -112,13 +117,10 @@ class _Features:
                 functions[type_of(statement.value), "stream"] = None
             if isinstance(statement, PartialStore):
                 functions[type_of(statement.value), "store_first"] = None
-        for expression in expressions(program.body):
-            kind = type_of(expression)
-            if kind.lanes > 1:
-                vectors[kind] = None
-            called = called_function(expression)
-            if called is not None:
-                functions[called] = None
+        for value in values(program.body):
+            needed = declarations(value)
+            vectors |= dict.fromkeys(needed.vectors)
+            functions |= dict.fromkeys(needed.functions)
         for loop in _parallel_loops(program):
             for partial in loop.combined:
                 if partial.combine in (Combine.MAX, Combine.MIN):

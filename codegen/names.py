@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from spacedsl.codegen.c_library import C_LIBRARY
+from spacedsl.kernels.dtypes import DType
 
 _PREFIX = "k_"
 
@@ -28,7 +29,8 @@ _RESERVED = """
 
     threadIdx blockIdx blockDim gridDim warpSize shared_memory check LAUNCH CUDA_TWIN dim3
 
-    in begin end arguments pool thread partial int32_t int64_t uint32_t kill_dependency NULL CSIGNAL
+    in begin end arguments pool thread partial kill_dependency NULL CSIGNAL
+    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
 """
 """Of C11; of later ones, and of GNU C; of C++; of CUDA; of the generated file and its headers."""
 
@@ -38,9 +40,7 @@ _FAMILIES = (
     _PREFIX,
     "pool_",
     "position_",
-    "f32",
-    "f64",
-    "i32",
+    *(dtype.label for dtype in DType),
     "scratch_",
     "atomic_",
     "pthread_",

@@ -171,10 +171,18 @@ def used_parameters(body: Sequence[Statement]) -> set[str]:
     return {e.name for e in expressions(body) if isinstance(e, ParameterValue)}
 
 
+_Valued = Assign | Store | PartialStore | AtomicAdd | Take
+
+
+def values(body: Sequence[Statement]) -> Iterator[Expression]:
+    """What these statements, and those inside them, do something with."""
+    return (statement.value for statement in statements(body) if isinstance(statement, _Valued))
+
+
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     """All expressions in these statements and inside them, parts before wholes."""
     for statement in statements(body):
-        if isinstance(statement, Assign | Store | PartialStore | AtomicAdd | Take):
+        if isinstance(statement, _Valued):
             yield from subexpressions(statement.value)
         elif isinstance(statement, CopyAhead):
             yield statement.source

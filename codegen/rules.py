@@ -13,12 +13,18 @@ from spacedsl.codegen.program import (
     Add,
     Apply,
     Bits,
+    Bitwise,
     Blend,
     Broadcast,
+    Call,
+    Compare,
     Convert,
+    Counted,
     Div,
     Expression,
     FirstLane,
+    FloorDiv,
+    FloorMod,
     Fma,
     Index,
     Lane,
@@ -29,18 +35,22 @@ from spacedsl.codegen.program import (
     Mul,
     Multiply,
     Neg,
+    Not,
     Number,
     Pack,
     PartialLoad,
+    Select,
     Shuffle,
     Span,
     Sub,
     Type,
     is_conversion,
+    type_of,
 )
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
+from spacedsl.kernels.pipeline.typing import ARGUMENTS
 
 _MULTIPLIED = (DType.BF16, DType.F16, DType.F32)
 """By tensor cores."""
@@ -48,24 +58,84 @@ _MULTIPLIED = (DType.BF16, DType.F16, DType.F32)
 
 def type_fault(expression: Expression, types: Sequence[Type]) -> str | None:
     """Of an expression. `types`: of its operands."""
-    if not isinstance(expression, Convert | Broadcast | Lane | Pack | Bits) and any(
-        not t.dtype.has_arithmetic for t in types
-    ):
-        return f"there is no arithmetic in {types[0]}"
+    if not isinstance(expression, Convert | Broadcast | Lane | Pack | Bits | Select):
+        for kind in types:
+            if not kind.dtype.has_arithmetic:
+                return f"there is no arithmetic in {kind}"
     match expression:
         case PartialLoad(_, _, kind, count):
             return part_fault(kind, count)
-        case Number(_, kind):
-            return "a number is a scalar" if kind.lanes != 1 else None
+        case Number(value, kind):
+            return _number_fault(value, kind)
         case Convert(_, dtype) if not is_conversion(types[0].dtype, dtype):
             return f"there is no conversion from {types[0].dtype.label} to {dtype.label}"
-        case Apply(function) if function not in FUNCTIONS or (
-            types[0].dtype is DType.I32 and function is not Op.ABS
-        ):
+    return (
+        _operation_fault(expression, types)
+        or _lane_fault(expression, types)
+        or _warp_fault(expression, types)
+    )
+
+
+def _number_fault(value: float, kind: Type) -> str | None:
+    if kind.lanes != 1:
+        return "a number is a scalar"
+    is_held = kind.dtype.is_float or (
+        kind.dtype.least <= value <= kind.dtype.greatest and value == int(value)
+    )
+    return None if is_held else f"{value} is no {kind}"
+
+
+def _operation_fault(expression: Expression, types: Sequence[Type]) -> str | None:
+    """What agrees, and what there is for a type."""
+    if isinstance(expression, Select):
+        condition, yes, no = types
+        if yes != no or condition != Type(DType.BOOL, yes.lanes):
+            return f"a selection by {condition} of {yes} and {no}"
+        return None
+    if isinstance(expression, _AGREEING) and len(set(types)) != 1:
+        return f"operands of different types: {', '.join(map(str, types))}"
+    dtype = types[0].dtype if types else DType.F32
+    match expression:
+        case Apply(function) if not _has_function(dtype, function):
             return f"there is no function {function.value} of {types[0]}"
-        case Fma() | Add() | Sub() | Mul() | Div() | Max() | Min() | Neg() if len(set(types)) != 1:
-            return f"operands of different types: {', '.join(map(str, types))}"
-    return _lane_fault(expression, types) or _warp_fault(expression, types)
+        case Call(function) if not dtype.is_float or len(types) != ARGUMENTS[function]:
+            return f"there is no function {function} of {', '.join(map(str, types))}"
+        case Bitwise("&" | "|" | "^") | Not() | Compare("==" | "!=") if dtype is DType.BOOL:
+            return None
+        case Bitwise() | Not() | FloorDiv() | FloorMod() if not dtype.is_integer:
+            return f"{type(expression).__name__} is of integers, not of {types[0]}"
+        case Div() if not dtype.is_float:
+            return f"Div is of floats, not of {types[0]}"
+        case Add() | Sub() | Mul() | Fma() | Neg() | Max() | Min() | Compare() if dtype is DType.BOOL:
+            return f"there is no arithmetic in {types[0]}"
+        case FirstLane() | LaneReduction() if dtype is DType.BOOL:
+            return f"there is no arithmetic in {types[0]}"
+    return None
+
+
+_AGREEING = (
+    Fma | Add | Sub | Mul | Div | Max | Min | FloorDiv | FloorMod | Bitwise | Compare | Call
+)  # fmt: skip
+"""Operations on values of one type."""
+
+
+def _has_function(dtype: DType, function: Op) -> bool:
+    return function in FUNCTIONS and (dtype.is_float or (function is Op.ABS and dtype.is_signed))
+
+
+def gpu_fault(expression: Expression) -> str | None:
+    """What is for CPUs alone."""
+    kind = type_of(expression)
+    is_unknown = isinstance(
+        expression, FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
+    )
+    if is_unknown or kind.dtype not in _ON_GPUS:
+        return f"there is no {type(expression).__name__} of {kind} on a GPU"
+    return None
+
+
+_ON_CPUS = FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
+_ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
 
 
 def _lane_fault(expression: Expression, types: Sequence[Type]) -> str | None:

@@ -65,6 +65,7 @@ from spacedsl.codegen.program import (
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.rules import (
     addition_fault,
+    gpu_fault,
     part_fault,
     product_fault,
     spans_fault,
@@ -441,6 +442,8 @@ class _Checker:
         """The expression's type, after checking all of it."""
         types = [self.expression(part, scope) for part in operands(expression)]
         _refuse(type_fault(expression, types))
+        if scope.grid is not None:
+            _refuse(gpu_fault(expression))
         match expression:
             case Register(name, kind):
                 if name not in scope.registers:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from spacedsl.codegen.c_expressions import arithmetic, called_function, distance
-from spacedsl.codegen.c_functions import arithmetic_type, c_number
+from spacedsl.codegen.c_expressions import called_function, distance
+from spacedsl.codegen.c_operations import arithmetic
+from spacedsl.codegen.c_types import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (

@@ -59,6 +59,6 @@ def neutral(combine: Combine, dtype: DType) -> float:
         case Combine.PROD:
             return 1.0
         case Combine.MAX:
-            return -(2.0**31) if dtype is DType.I32 else -math.inf
+            return -math.inf if dtype.is_float else dtype.least
         case Combine.MIN:
-            return 2.0**31 - 1 if dtype is DType.I32 else math.inf
+            return math.inf if dtype.is_float else dtype.greatest

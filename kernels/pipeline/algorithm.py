@@ -121,7 +121,10 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Integers wrap around; a float loses what is behind its point."""
+    """Integers wrap around; a float loses what is behind its point.
+
+    What is then no i32 (for u32 and i64, no i64; for u64, no u64) becomes an integer that is not specified.
+    """
 
     dtype: DType
     operand: Expression

@@ -5,9 +5,12 @@ Values are Python numbers and lists of them, so that small integers stay exact.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from operator import and_, eq, ge, gt, le, lt, ne, or_, xor
 from typing import Any
 
 from spacedsl.codegen.program import (
@@ -16,14 +19,19 @@ from spacedsl.codegen.program import (
     Apply,
     Assign,
     Bits,
+    Bitwise,
     Blend,
     Branch,
     Broadcast,
+    Call,
+    Compare,
     Convert,
     Counted,
     Div,
     Expression,
     FirstLane,
+    FloorDiv,
+    FloorMod,
     Fma,
     Index,
     Lane,
@@ -36,6 +44,7 @@ from spacedsl.codegen.program import (
     Min,
     Mul,
     Neg,
+    Not,
     Number,
     Pack,
     ParallelLoop,
@@ -46,6 +55,7 @@ from spacedsl.codegen.program import (
     Prefetch,
     Program,
     Register,
+    Select,
     Shuffle,
     Statement,
     Store,
@@ -53,6 +63,7 @@ from spacedsl.codegen.program import (
     Sweep,
     Take,
     When,
+    type_of,
 )
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
@@ -123,16 +134,73 @@ def _accessed(index: Index, loops: Mapping[str, int]) -> int:
 
 
 def _rounded(number: Any, dtype: DType) -> Any:
-    """The nearest number of a type, to even: what is rounded has so many digits behind its first one."""
-    digits = _DIGITS.get(dtype)
-    if digits is None or number == 0 or not math.isfinite(number):
+    """The nearest number of a type of floats, to even: it has so many digits behind its first one."""
+    digits, least_exponent, greatest = _FORMATS[dtype]
+    if number == 0 or not math.isfinite(number):
         return number
-    least_exponent = -14 if dtype is DType.F16 else -126
-    unit = 2.0 ** (max(math.frexp(number)[1] - 1, least_exponent) - digits)
-    return round(number / unit) * unit
+    unit = Fraction(2) ** (max(math.frexp(number)[1] - 1, least_exponent) - digits)
+    nearest = round(Fraction(number) / unit) * unit
+    return math.copysign(float(nearest) if abs(nearest) < Fraction(2) ** greatest else math.inf, number)
 
 
-_DIGITS = {DType.BF16: 7, DType.F16: 10, DType.F32: 23}
+_FORMATS = {
+    DType.BF16: (7, -126, 128),
+    DType.F16: (10, -14, 16),
+    DType.F32: (23, -126, 128),
+    DType.F64: (52, -1022, 1024),
+}
+
+
+def _held(number: Any, dtype: DType) -> Any:
+    """What a type holds of what was computed: integers keep their last bits."""
+    if dtype is DType.F32:
+        return ctypes.c_float(number).value
+    if dtype.is_float or (isinstance(number, float) and math.isnan(number)):
+        return number
+    if dtype is DType.BOOL:
+        return bool(number)
+    return (int(number) - dtype.least) % (1 << 8 * dtype.nbytes) + dtype.least
+
+
+def _converted(number: Any, dtype: DType) -> Any:
+    return _rounded(number, dtype) if dtype.is_float else _held(number, dtype)
+
+
+def _quotient(x: float, y: float) -> float:
+    if y != 0:
+        return x / y
+    return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, x) * math.copysign(1, y)
+
+
+def _shifted(operator: str, x: int, by: int, dtype: DType) -> int:
+    if not 0 <= by < 8 * dtype.nbytes:
+        return -1 if operator == ">>" and x < 0 else 0
+    return x << by if operator == "<<" else x >> by
+
+
+_BITS: Mapping[str, Callable[[Any, Any], Any]] = {"&": and_, "|": or_, "^": xor}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge
+}  # fmt: skip
+
+
+def _whole(function: str, x: float) -> float:
+    """A float without what is behind its point, with the sign that it had."""
+    if not math.isfinite(x):
+        return x
+    by_name: dict[str, Callable[[float], int]] = {
+        "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round
+    }  # fmt: skip
+    return math.copysign(by_name[function](x), x)
+
+
+def _called(function: str, values: Sequence[float]) -> float:
+    if function in ("floor", "ceil", "trunc", "round"):
+        return _whole(function, values[0])
+    if function == "abs":
+        return abs(values[0])
+    made: float = getattr(math, function)(*values)
+    return made
 
 
 def _chunks(extent: int, threads: int) -> list[range]:
@@ -205,6 +273,10 @@ class _Interpreter:
         def value(part: Expression) -> Value:
             return self.value(part, loops, registers)
 
+        def held(*numbers: Any) -> Value:
+            dtype = type_of(node).dtype
+            return [_held(number, dtype) for number in numbers]
+
         match node:
             case Register(name):
                 return registers[name]
@@ -233,28 +305,49 @@ class _Interpreter:
             case Pack(parts):
                 return [value(part)[0] for part in parts]
             case Convert(part, dtype):
-                return [_rounded(x, dtype) for x in value(part)]
+                return [_converted(x, dtype) for x in value(part)]
             case LaneReduction(part, combine):
-                return [_COMBINE[combine](value(part))]
+                return held(_COMBINE[combine](value(part)))
             case Max(a, b):
                 return [x if x > y else y for x, y in zip(value(a), value(b), strict=True)]
             case Min(a, b):
                 return [x if x < y else y for x, y in zip(value(a), value(b), strict=True)]
             case Apply(function, a):
-                return [_FUNCTIONS[function](x) for x in value(a)]
+                return held(*(_FUNCTIONS[function](x) for x in value(a)))
             case Fma(a, b, c):
-                return [x * y + z for x, y, z in zip(value(a), value(b), value(c), strict=True)]
+                return held(*(x * y + z for x, y, z in zip(value(a), value(b), value(c), strict=True)))
             case Add(a, b):
-                return [x + y for x, y in zip(value(a), value(b), strict=True)]
+                return held(*(x + y for x, y in zip(value(a), value(b), strict=True)))
             case Sub(a, b):
-                return [x - y for x, y in zip(value(a), value(b), strict=True)]
+                return held(*(x - y for x, y in zip(value(a), value(b), strict=True)))
             case Mul(a, b):
-                return [x * y for x, y in zip(value(a), value(b), strict=True)]
+                return held(*(x * y for x, y in zip(value(a), value(b), strict=True)))
             case Div(a, b):
-                return [x / y for x, y in zip(value(a), value(b), strict=True)]
+                return held(*(_quotient(x, y) for x, y in zip(value(a), value(b), strict=True)))
             case Neg(a):
                 return [-x for x in value(a)]
             case Counted(where, kind):
-                return [position(where, loops) + lane for lane in range(kind.lanes)]
+                return held(*(position(where, loops) + lane for lane in range(kind.lanes)))
+                return held(*(-x for x in value(a)))
+            case FloorDiv(a, b):
+                return held(*(x // y if y else 0 for x, y in zip(value(a), value(b), strict=True)))
+            case FloorMod(a, b):
+                return held(*(x % y if y else 0 for x, y in zip(value(a), value(b), strict=True)))
+            case Bitwise(">>" | "<<" as operator, a, b):
+                dtype = type_of(a).dtype
+                pairs = zip(value(a), value(b), strict=True)
+                return held(*(_shifted(operator, x, y, dtype) for x, y in pairs))
+            case Bitwise(operator, a, b):
+                return held(*(_BITS[operator](x, y) for x, y in zip(value(a), value(b), strict=True)))
+            case Not(a):
+                is_truth = type_of(a).dtype is DType.BOOL
+                return held(*(not x if is_truth else ~x for x in value(a)))
+            case Compare(comparator, a, b):
+                return [_COMPARISONS[comparator](x, y) for x, y in zip(value(a), value(b), strict=True)]
+            case Select(condition, a, b):
+                chosen = zip(value(condition), value(a), value(b), strict=True)
+                return [yes if holds else no for holds, yes, no in chosen]
+            case Call(name, parts):
+                return held(*(_called(name, xs) for xs in zip(*map(value, parts), strict=True)))
             case Shuffle() | Bits() | LoadMatrix():
                 raise AssertionError("the twin runs what threads do together")

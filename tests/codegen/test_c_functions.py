@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_functions import functions, vector_type
+from spacedsl.codegen.c_functions import functions
+from spacedsl.codegen.c_types import vector_type
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.dtypes import DType
 

@@ -16,7 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spacedsl.codegen.build import build_library, find_compiler
-from spacedsl.codegen.c_functions import arithmetic_type, functions, vector_type
+from spacedsl.codegen.c_functions import functions
+from spacedsl.codegen.c_types import arithmetic_type, vector_type
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE

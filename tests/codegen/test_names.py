@@ -30,7 +30,8 @@ _TENSORS = """
     double restrict bool typeof in k_in begin end arguments pool k_pool pool_run f32 f32x16 i0 i0_1 load_in
     main memcpy write read malloc sched_priority pthread_create atomic_load kill_dependency NULL CPU_ZERO
     INT64_C SYS_write POOL_THREADS FUTEX_WAIT CSIGNAL int64_t uint32_t int8_t size_t class new this template
-    and typename wchar_t linux unix asm
+    and typename wchar_t linux unix asm u8 u8x16 i16x8_max i64 f16x8 bf16x16 boolx4 bool_not uint8_t uint16_t
+    uint64_t
 """
 TENSORS = _TENSORS.split()
 

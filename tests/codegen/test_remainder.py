@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_functions import arithmetic_type, functions, vector_type
+from spacedsl.codegen.c_functions import functions
+from spacedsl.codegen.c_types import arithmetic_type, vector_type
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
 from spacedsl.codegen.lower import lower

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.c_functions import functions, vector_type
+from spacedsl.codegen.c_functions import functions
+from spacedsl.codegen.c_types import vector_type
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Kernel

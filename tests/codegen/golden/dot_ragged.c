@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) f32x8 f32x8_load_first(const float 
 }
 
 static inline __attribute__((always_inline)) f32x8 f32x8_select(f32x8_integers mask, f32x8 a, f32x8 b) {
-  return (f32x8)(((f32x8_integers)a & mask) | ((f32x8_integers)b & ~mask));
+  return (f32x8)(((f32x8_integers)a & mask) + ((f32x8_integers)b & ~mask)); /* compilers make a blend of a sum */
 }
 
 static inline __attribute__((always_inline)) f32x8 f32x8_blend(f32x8 first, f32x8 others, int count) {
