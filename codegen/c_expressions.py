@@ -40,12 +40,14 @@ from spacedsl.codegen.program import (
     FloorDiv,
     FloorMod,
     Index,
+    Lane,
     LaneReduction,
     Load,
     Max,
     Min,
     Not,
     Number,
+    Pack,
     ParameterValue,
     PartialLoad,
     Position,
@@ -128,6 +130,10 @@ class _Printer:
                 return self.operation(kind, Called(kind, "load_first", (place, str(count))))
             case Number(number):
                 return c_number(number, kind.dtype)
+            case Pack(values):
+                return f"({kind}){{{', '.join(self.value(value) for value in values)}}}"
+            case Lane(value, number):
+                return f"{operand(self.value(value))}[{number}]"
             case Counted(position):
                 first = f"({arithmetic_type(kind.dtype)}){operand(print_position(position))}"
                 return first if kind.lanes == 1 else self.operation(kind, Called(kind, "counted", (first,)))

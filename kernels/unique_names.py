@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class UniqueNames:
     taken: set[str] = field(default_factory=set)
+    _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    """The number that a name was given last."""
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, numbered from its second use on."""
-        name, number = wanted, 1
+        name, number = wanted, self._last.get(wanted, 1)
         while name in self.taken:
             number += 1
             name = f"{wanted}_{number}"
+        self._last[wanted] = number
         self.taken.add(name)
         return name

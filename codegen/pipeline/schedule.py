@@ -8,7 +8,7 @@ are part of what reads them. Where a box begins, and what becomes of the last ti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from spacedsl.engine.candidate import Candidate
@@ -33,6 +33,8 @@ class Decisions(Protocol):
 @dataclass(frozen=True, slots=True)
 class CandidateDecisions:
     candidate: Candidate
+    _quantities: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
+    """By name and box; all of them, once somebody asks for one."""
 
     def site(self, step: Step) -> str:
         return str(self.candidate.value("site", step))
@@ -44,7 +46,10 @@ class CandidateDecisions:
         return self._quantity("trips", box)
 
     def _quantity(self, name: str, box: Box) -> int:
-        low, high = self.candidate.instance.quantity(self.candidate.vector, name, box)
+        if not self._quantities:
+            for quantity, names, interval in self.candidate.instance.quantities(self.candidate.vector):
+                self._quantities[quantity.name, names[0]] = interval
+        low, high = self._quantities[name, box.name]
         assert low == high, f"{name}({box}) is open"
         return low
 
