@@ -59,7 +59,7 @@ class Ranges:
     known: dict[_Key, tuple[Fraction | None, Fraction | None]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Of sums, what they have been shown to be at most, and what could not be shown."""
+    """Of sums, what they have been shown to be below, and of what that could not be shown."""
 
     def __contains__(self, variable: str) -> bool:
         return variable in self.loops or variable in self.positions
@@ -82,7 +82,7 @@ class Ranges:
         """Whether it is known never to be negative."""
         plain = self.plain(position)
         terms = {atom: Fraction(-number) for atom, number in plain.terms}
-        return _Search(self).is_at_most(terms, Fraction(plain.constant))
+        return _Search(self).is_below(terms, Fraction(plain.constant + 1))
 
     def greatest(self, position: Linear) -> int | None:
         """What it is known to be at most, without much ado; None where nothing bounds it."""
@@ -129,23 +129,26 @@ class _Search:
     ranges: Ranges
     steps: int = 0
 
-    def is_at_most(self, terms: _Sum, goal: Fraction) -> bool:
+    def is_below(self, terms: _Sum, limit: Fraction) -> bool:
         """Whether some way shows it."""
+        if not terms:
+            return limit > 0
+        if all(number.denominator == 1 for number in terms.values()):
+            # It is whole, a multiple of what all its numbers are.
+            common = math.gcd(*(number.numerator for number in terms.values()))
+            terms = {atom: number / common for atom, number in terms.items()}
+            limit = Fraction((math.ceil(limit) - 1) // common + 1)
         key = tuple(terms.items())
         shown, failed = self.ranges.known.get(key, (None, None))
-        if shown is not None and shown <= goal:
+        if shown is not None and shown <= limit:
             return True
-        if failed is not None and failed >= goal:
+        if failed is not None and failed >= limit:
             return False
         self.steps += 1
         if self.steps > MOST_STEPS:
             return False
-        found = (
-            any(all(self.is_at_most(part, goal - more) for part, more in way) for way in self.ways(terms))
-            if terms
-            else goal > -1  # what is asked is whole: it is less than one more
-        )
-        self.ranges.known[key] = (goal, failed) if found else (shown, goal)
+        found = any(all(self.is_below(part, limit - more) for part, more in way) for way in self.ways(terms))
+        self.ranges.known[key] = (limit, failed) if found else (shown, limit)
         return found
 
     def greatest(self, terms: _Sum) -> Fraction | None:

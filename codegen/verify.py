@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.parts import (
@@ -385,10 +385,16 @@ class _Checker:
     def parted(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
         """Iterations of parallel loops store to parts of their own, along some dimension."""
         for variable in scope.parallel:
-            if len(scope.loops[variable]) > 1 and not any(
-                scope.ranges.is_apart(part, variable, lanes[-1] if stride == 1 else 0)
-                for stride, part in _dimensions(tensor, index)
-            ):
+            if len(scope.loops[variable]) == 1:
+                continue
+            rest = _position(index)
+            is_apart = False
+            for stride, _ in tensor.extents_by_stride:
+                part = _along(rest, stride)
+                rest += part * -stride
+                more = lanes[-1] if stride == 1 else 0
+                is_apart = is_apart or scope.ranges.is_apart(part, variable, more)
+            if not is_apart:
                 raise VerificationError(
                     f"iterations of parallel loop {variable} may store to the same {tensor.name}"
                 )
@@ -517,11 +523,38 @@ class _Checker:
         if index.shares:
             raise VerificationError(f"an index of {tensor.name} is a position, and has shares")
         self.position(position, scope)
-        end = position * -1 + Position(tensor.span - 1 - lanes[-1])
-        if not (scope.ranges.is_natural(position) and scope.ranges.is_natural(end)):
+
+        if not (
+            self.is_inside_each(tensor.extents_by_stride, position, lanes, scope)
+            or self.is_inside(position, tensor.span, lanes, scope)
+        ):
             raise VerificationError(
                 f"{tensor.name} has elements 0 to {tensor.span - 1}, and is accessed nobody knows where"
             )
+
+    def is_inside(self, position: Position, extent: int, lanes: range, scope: _Scope) -> bool:
+        end = position * -1 + Position(extent - 1 - lanes[-1])
+        return scope.ranges.is_natural(position) and scope.ranges.is_natural(end)
+
+    def is_inside_each(
+        self, extents: Sequence[tuple[int, int]], position: Position, lanes: range, scope: _Scope
+    ) -> bool:
+        """Whether it is inside along each dimension, of these strides and extents, the largest stride first.
+
+        A number may belong to a dimension, or with the opposite sign to those of smaller strides.
+        """
+        if not extents:
+            return position == Position(0)
+        (stride, extent), *others = extents
+        part = _along(position, stride)
+        here = range(1) if others else lanes
+        for more in (0, 1):
+            each = part + Position(more)
+            if self.is_inside(each, extent, here, scope) and self.is_inside_each(
+                others, position + each * -stride, lanes, scope
+            ):
+                return True
+        return False
 
     def representable(self, name: str, low: int, high: int, scope: _Scope) -> None:
         """A sum on the way to an index of a grid, from its first term on, is a number of its integers.
@@ -540,11 +573,7 @@ def _position(index: Index) -> Position:
     return Position(index.constant, (*terms, *index.atoms))
 
 
-def _dimensions(tensor: Tensor, index: Index) -> Iterator[tuple[int, Position]]:
-    """What leads along each dimension of a tensor, with its stride: multiples of it, and of no larger one."""
-    terms = _position(index).terms
-    for stride in sorted(set(tensor.strides), reverse=True):
-        part = tuple((atom, number) for atom, number in terms if abs(number) >= stride)
-        terms = tuple(term for term in terms if term not in part)
-        if part and all(number % stride == 0 for _, number in part):
-            yield stride, Position(0, tuple((atom, number // stride) for atom, number in part))
+def _along(position: Position, stride: int) -> Position:
+    """What leads along a dimension: all that are multiples of its stride, and the number rounded down."""
+    terms = tuple((atom, number // stride) for atom, number in position.terms if number % stride == 0)
+    return Position(position.constant // stride, terms)

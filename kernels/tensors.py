@@ -37,6 +37,14 @@ class Tensor:
         return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
 
     @property
+    def extents_by_stride(self) -> tuple[tuple[int, int], ...]:
+        """Strides, the largest first, each with the extent of the dimensions that have it."""
+        extents: dict[int, int] = {}
+        for stride, extent in zip(self.strides, self.shape, strict=True):
+            extents[stride] = extents.get(stride, 1) * extent
+        return tuple(sorted(extents.items(), reverse=True))
+
+    @property
     def nbytes(self) -> int:
         """From the first to the last element, what lies between them included."""
         return self.span * self.dtype.nbytes

@@ -95,7 +95,12 @@ def quotient(dividend: Linear, divisor: int) -> Linear:
         dividend.constant // divisor, ((a, n // divisor) for a, n in dividend.terms if n % divisor == 0)
     )
     rest = _form(dividend.constant % divisor, ((a, n) for a, n in dividend.terms if n % divisor))
-    return whole if not rest.terms else whole + _of(Quotient(rest, divisor))
+    match rest.terms:
+        case ():
+            return whole
+        case ((Quotient(dividend, inner), 1),):
+            return whole + quotient(dividend + Linear(rest.constant * inner), divisor * inner)
+    return whole + _of(Quotient(rest, divisor))
 
 
 def remainder(dividend: Linear, divisor: int) -> Linear:
@@ -107,10 +112,24 @@ def remainder(dividend: Linear, divisor: int) -> Linear:
 
 
 def extreme(operator: Literal["min", "max"], left: Linear, right: Linear) -> Linear:
-    """Of two forms that differ by a constant, one of them."""
-    if left.terms == right.terms:
-        return Linear((min if operator == "min" else max)(left.constant, right.constant), left.terms)
+    """One of two forms, where they differ by a constant, or by constants in quotients."""
+    for one, other in ((left, right), (right, left)):
+        if _is_at_most(one, other):
+            return one if operator == "min" else other
     return _of(Extreme(operator, left, right))
+
+
+def _is_at_most(left: Linear, right: Linear) -> bool:
+    """Whether it is plain that one form is never greater than another."""
+    apart = right + left * -1
+    match apart.terms:
+        case ():
+            return apart.constant >= 0
+        case ((Quotient() as one, number), (Quotient() as other, opposite)) if number == -opposite:
+            more, less = (one, other) if number > 0 else (other, one)
+            rest = more.dividend + less.dividend * -1
+            return more.divisor == less.divisor and not rest.terms and rest.constant >= 0 <= apart.constant
+    return False
 
 
 def variable(name: str) -> Linear:
