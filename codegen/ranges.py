@@ -276,7 +276,7 @@ def _of(atom: Atom) -> Linear:
 
 
 def simplified(position: Linear, is_natural: Callable[[Linear], bool]) -> Linear:
-    """The same without minima, maxima, quotients and remainders of which it is known which part they are.
+    """The same without minima, maxima and remainders of which it is known which part they are.
 
     `is_natural`: whether a position is known never to be negative.
     """
@@ -296,11 +296,11 @@ def _simplified(atom: Atom, is_natural: Callable[[Linear], bool]) -> Linear:
                 if is_natural(right + left * -1):
                     return right if operator == "max" else left
             return extreme(operator, left, right)
-        case Quotient(dividend, divisor) | Remainder(dividend, divisor):
+        case Quotient(dividend, divisor):
+            return quotient(simplified(dividend, is_natural), divisor)
+        case Remainder(dividend, divisor):
             inner = simplified(dividend, is_natural)
             is_less = is_natural(inner) and is_natural(inner * -1 + Linear(divisor - 1))
-            if isinstance(atom, Quotient):
-                return Linear(0) if is_less else quotient(inner, divisor)
             return inner if is_less else remainder(inner, divisor)
         case Variable() | Opaque():
             return _of(atom)

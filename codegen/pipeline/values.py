@@ -90,10 +90,13 @@ class Array:
     strides: tuple[int, ...]
 
     def index(self, positions: Sequence[Linear]) -> Linear:
-        """Of the element at a point."""
+        """Of the element at a point. Along a dimension with one point there is no other."""
         total = Linear(0)
-        for position, first, stride in zip(positions, self.origin, self.strides, strict=True):
-            total += (position + first * -1) * stride
+        for position, first, extent, stride in zip(
+            positions, self.origin, self.extents, self.strides, strict=True
+        ):
+            if extent > 1:
+                total += (position + first * -1) * stride
         return total
 
 
