@@ -88,6 +88,66 @@ def instruction(known: Instruction | None, word: str) -> str:
     return f"defined({feature}) && !defined(__clang__)\n  return {call.format(x=word)};"
 
 
+_LETTERS = {1: "b", 2: "w", 4: "d", 8: "q"}
+_ELEMENTS = {1: "char", 2: "short", 4: "int", 8: "long long"}
+"""By bytes: what instructions and functions call integers."""
+
+_REGISTER = 16
+"""Bytes of the smallest vector that functions take and give."""
+
+
+def resizing(given: DType, dtype: DType, lanes: int, value: str, n: int) -> tuple[str, str] | None:
+    """Integers of another size with one instruction: what gcc defines where it has it, and statements.
+
+    They make `y` of the vector type `step`, with the number n, of `value`.
+    """
+    source, target = given.nbytes * lanes, dtype.nbytes * lanes
+    letters = _LETTERS[given.nbytes] + _LETTERS[dtype.nbytes]
+    widest = max(source, target)
+    if widest not in (16, 32, 64):
+        return None
+    if target > source:
+        names = {
+            16: ("__SSE4_1__", "128"),
+            32: ("__AVX2__", "256"),
+            64: ("__AVX512BW__" if letters == "bw" else "__AVX512F__", "512_mask"),
+        }
+        function = f"pmov{'s' if given.is_signed else 'z'}x{letters}"
+    else:
+        feature = "__AVX512BW__" if letters == "wb" else "__AVX512F__"
+        shorter = f"{feature}) && defined(__AVX512VL__"
+        names = {16: (shorter, "128_mask"), 32: (shorter, "256_mask"), 64: (feature, "512_mask")}
+        function = f"pmov{letters}"
+    feature, width = names[widest]
+    types = _vector(f"taken{n}", given, max(source, _REGISTER))
+    others = ""
+    if width.endswith("mask"):
+        types += _vector(f"others{n}", dtype, max(target, _REGISTER))
+        others = f", (others{n}){{0}}, -1"
+    call = f"__builtin_ia32_{function}{width}((taken{n}){_filled(value, source)}{others})"
+    return feature, f"{types}  step{n} y{n} = (step{n}){_first(call, target)};\n"
+
+
+def _vector(name: str, dtype: DType, nbytes: int) -> str:
+    return f"  typedef {_ELEMENTS[dtype.nbytes]} {name} __attribute__((vector_size({nbytes})));\n"
+
+
+def _filled(value: str, nbytes: int) -> str:
+    """At the beginning of a whole vector, where it is less."""
+    if nbytes >= _REGISTER:
+        return value
+    part = f"int{8 * nbytes}_t"
+    return f"({part} __attribute__((vector_size({_REGISTER})))){{({part}){value}}}"
+
+
+def _first(call: str, nbytes: int) -> str:
+    """The lanes that are wanted of a whole vector."""
+    if nbytes >= _REGISTER:
+        return call
+    part = f"int{8 * nbytes}_t"
+    return f"((({part} __attribute__((vector_size({_REGISTER})))){call})[0])"
+
+
 _LIBRARY = {"round": "rint", "abs": "fabs", "elementwise_round": "elementwise_rint"}
 """Functions that the C library calls otherwise than a pipeline."""
 
