@@ -168,8 +168,8 @@ class Convert:
     """The numbers of `value` in another type, each the nearest one, to even where there are two.
 
     Floats of 16 bits come from f32 alone, and become f32 alone. As an integer, a float loses what is behind
-    its point; what is too narrow keeps the last bits. A float becomes an i32 first; a u64 at once, an i64 or a
-    u32 by way of i64: what that integer does not hold is not specified. What is 0 is false.
+    its point; what is too narrow keeps the last bits. A float becomes an i32 first, for u32 and i64 an i64,
+    for u64 itself: what that integer does not hold is not specified. What is 0 is false.
     """
 
     value: Expression

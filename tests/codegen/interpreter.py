@@ -155,10 +155,10 @@ def _held(number: Any, dtype: DType) -> Any:
     """What a type holds of what was computed: integers keep their last bits."""
     if dtype is DType.F32:
         return ctypes.c_float(number).value
-    if dtype.is_float or (isinstance(number, float) and math.isnan(number)):
-        return number
     if dtype is DType.BOOL:
         return bool(number)
+    if dtype.is_float or (isinstance(number, float) and math.isnan(number)):
+        return number
     return (int(number) - dtype.least) % (1 << 8 * dtype.nbytes) + dtype.least
 
 
@@ -325,7 +325,7 @@ class _Interpreter:
             case Div(a, b):
                 return held(*(_quotient(x, y) for x, y in zip(value(a), value(b), strict=True)))
             case Neg(a):
-                return [-x for x in value(a)]
+                return held(*(-x for x in value(a)))
             case Counted(where, kind):
                 return held(*(position(where, loops) + lane for lane in range(kind.lanes)))
                 return held(*(-x for x in value(a)))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import platform
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,8 +19,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from spacedsl.codegen import c_functions, c_operations
 from spacedsl.codegen import program as c
-from spacedsl.codegen.build import Compiler, build_library
+from spacedsl.codegen.build import Compiler, build_library, find_compiler
+from spacedsl.codegen.c_operations import operand
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.program import Expression, Index, Loop, Number, Program, Store, Type
 from spacedsl.codegen.verify import verify
@@ -145,11 +149,21 @@ def _arithmetic(a: Operand, b: Operand) -> Iterator[Case]:
     if a.dtype.is_float:
         nodes["/"] = c.Div(x, y)
     for operator, node in nodes.items():
-        yield Case(f"{a.dtype.label} {operator}", p.Binary(operator, a.meaning, b.meaning), node)
-    yield Case(f"-{a.dtype.label}", p.Unary("-", a.meaning), c.Neg(x))
+        yield from _then(Case(f"{a.dtype.label} {operator}", p.Binary(operator, a.meaning, b.meaning), node))
+    yield from _then(Case(f"{a.dtype.label} neg", p.Unary("-", a.meaning), c.Neg(x)))
     if a.dtype.is_integer:
         product = p.Binary("*", a.meaning, b.meaning)
-        yield Case(f"{a.dtype.label} fma", p.Binary("+", product, b.meaning), c.Fma(x, y, y))
+        yield from _then(Case(f"{a.dtype.label} fma", p.Binary("+", product, b.meaning), c.Fma(x, y, y)))
+
+
+def _then(case: Case) -> Iterator[Case]:
+    """A result by itself, and as an operand, which sees what does not get into memory."""
+    yield case
+    kind = c.type_of(case.value)
+    one = p.Constant(1, kind.dtype), _spread(1, kind)
+    if kind.dtype.is_integer:
+        half = p.Binary(">>", case.meaning, one[0]), c.Bitwise(">>", case.value, one[1])
+        yield Case(f"{case.name} then >>", *half)
 
 
 def _choices(a: Operand, b: Operand, condition: Operand) -> Iterator[Case]:
@@ -206,16 +220,22 @@ def _integers(a: Operand, b: Operand) -> Iterator[Case]:
             yield Case(
                 f"{name} {number}", p.Binary(operator, a.meaning, constant), node(x, _number(number, a))
             )
-    yield Case(f"~{kind.label}", p.Unary("~", a.meaning), c.Not(x))
+        if operator == "<<":
+            yield from _then(Case(name, p.Binary(operator, a.meaning, small[0]), node(x, small[1])))
+    yield from _then(Case(f"{kind.label} ~", p.Unary("~", a.meaning), c.Not(x)))
     if kind.is_signed:
         held = DType.of(f"u{bits}")
         absolute = c.Convert(c.Apply(Op.ABS, x), held)
-        yield Case(f"{kind.label} abs", p.Apply("abs", (a.meaning,), held), absolute)
+        yield from _then(Case(f"{kind.label} abs", p.Apply("abs", (a.meaning,), held), absolute))
 
 
 def _number(value: int, like: Operand) -> Expression:
-    number = Number(value, Type(like.dtype))
-    return number if like.lanes == 1 else c.Broadcast(number, like.lanes)
+    return _spread(value, Type(like.dtype, like.lanes))
+
+
+def _spread(value: int, kind: Type) -> Expression:
+    number = Number(value, Type(kind.dtype))
+    return number if kind.lanes == 1 else c.Broadcast(number, kind.lanes)
 
 
 def _functions(a: Operand, lanes: int) -> Iterator[Case]:
@@ -325,6 +345,10 @@ def wrong(asked: list[Case], found: list[Array]) -> list[str]:
     return names
 
 
+FEWER = ("-mno-avx512f", "-mno-avx", "-mno-sse4.1")
+"""What every x86 has is left."""
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("lanes", [1, 4, 16])
 def test_every_operation_is_that_of_numpy(lanes: int, compiler: Compiler | None, tmp_path: Path) -> None:
@@ -332,3 +356,104 @@ def test_every_operation_is_that_of_numpy(lanes: int, compiler: Compiler | None,
     code = print_c(verify(program(lanes, asked)), 1)
     library = build_library(code, tmp_path / "values.so", compiler)
     assert wrong(asked, results(asked, library)) == []
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
+def test_every_operation_does_without_instructions_that_not_all_machines_have(tmp_path: Path) -> None:
+    asked = list(cases(8))
+    code = print_c(verify(program(8, asked)), 1)
+    library = build_library(code, tmp_path / "values.so", extra_flags=("-O1", *FEWER))
+    assert wrong(asked, results(asked, library)) == []
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_no_operation_gives_a_warning(lanes: int, compiler: Compiler | None, tmp_path: Path) -> None:
+    code = print_c(verify(program(lanes, list(cases(lanes)))), 1)
+    (tmp_path / "values.c").write_text(code, encoding="utf-8")
+    flags = ("-std=c11", "-ffp-contract=fast", "-Wno-psabi", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
+    command = (compiler or find_compiler()).command
+    done = subprocess.run(
+        [*command, *flags, "values.c"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _as_it_is(_: Type, text: str) -> str:
+    return operand(text)
+
+
+MISTAKES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "narrow results are not cut": ("_cut", _as_it_is),
+    "signed integers are compared as unsigned ones": ("signed", _as_it_is),
+    "every divisor counts as 1": ("_constant", lambda _: 1),
+    "every array counts as 1": ("_constant", lambda node: 1 if isinstance(node, c.Load) else _known(node)),
+    "a float becomes every integer by way of 32 bits": ("by_way_of", lambda _: DType.I32),
+}
+
+
+def _known(node: Expression) -> int | None:
+    return int(node.value) if isinstance(node, Number) else None
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_the_printer_is_seen(
+    mistake: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name, replacement = MISTAKES[mistake]
+    asked = [case for case in cases(1) if case.name.startswith(("i16 ", "u8 ", "u64("))]
+    library = build_library(print_c(verify(program(1, asked)), 1), tmp_path / "right.so")
+    assert wrong(asked, results(asked, library)) == []
+    monkeypatch.setattr(c_operations, name, replacement)
+    library = build_library(print_c(verify(program(1, asked)), 1), tmp_path / "wrong.so")
+    assert wrong(asked, results(asked, library)) != []
+
+
+SLIPS = {
+    "signed integers are compared as unsigned ones": ("(($I)a > ($I)b)", "(a > b)"),
+    "rounded up": ("& ((rest ^ divisor) < 0)", "& ((rest ^ divisor) > 0)"),
+    "divided by 0, something is left": ("& ~zero", ""),
+    "the shift is too long": ("(n < $bits)", "(n <= $bits)"),
+    "a negative number is shifted as another": (
+        "($I)x >> ($I)((n | ~inside) & $last)",
+        "x >> ((n | ~inside) & $last)",
+    ),
+    "a quotient of what is negative": ("((x ^ sign) / $divisor) ^ sign", "x / $divisor"),
+    "masks the other way round": ("a & mask) + (($I)b & ~mask", "a & ~mask) + (($I)b & mask"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_mistake_in_a_function_is_seen(slip: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right, mistaken = SLIPS[slip]
+    sections = {
+        key: replace(section, text=section.text.replace(right, mistaken))
+        for key, section in c_functions._sections().items()
+    }
+    assert sections != c_functions._sections()
+    monkeypatch.setattr(c_functions, "_sections", lambda: sections)
+    asked = [case for case in cases(4) if case.name.startswith(("i16 ", "u8 "))]
+    library = build_library(print_c(verify(program(4, asked)), 1), tmp_path / "wrong.so")
+    assert wrong(asked, results(asked, library)) != []
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_a_selection_is_a_comparison_and_a_blend(lanes: int, tmp_path: Path) -> None:
+    """Between loads and a store: with masks of one bit for each lane, or with vectors of them."""
+    x, y = (Operand(f"{name}_f32", DType.F32, lanes) for name in "ab")
+    chosen = c.Select(c.Compare("<", x.value, y.value), y.value, x.value)
+    case = Case("selection", p.Select(p.Compare("<", x.meaning, y.meaning), y.meaning, x.meaning), chosen)
+    code = print_c(verify(program(lanes, [case])), 1)
+    (tmp_path / "selection.c").write_text(code, encoding="utf-8")
+    compiler = find_compiler()
+    flags = [f for f in compiler.flags if f not in ("-shared", "-march=native")]
+    march = "-march=haswell" if lanes == 8 else "-march=skylake-avx512"
+    command = [*compiler.command, *flags, march, "-S", "-o", "selection.s", "selection.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    listing = (tmp_path / "selection.s").read_text(encoding="utf-8")
+    executed = [words[0] for line in listing.splitlines() if (words := line.split())]
+    vector = [w for w in executed if w.startswith("v") and not w.endswith(":")]
+    moves = ("vmov", "vblend", "vpblend", "vzeroupper")
+    assert len([w for w in vector if w.startswith("vcmp")]) == 1
+    assert all(w.startswith((*moves, "vcmp")) for w in vector), vector
