@@ -231,6 +231,35 @@ class _Checker:
 
     def statement(self, statement: Statement, scope: _Scope) -> None:
         match statement:
+            case CopyAhead(tensor, index, source):
+                kind = self.expression(source, scope)
+                if tensor not in scope.private or kind.dtype.nbytes * kind.lanes not in COPIED_BYTES:
+                    raise VerificationError(f"{kind} is copied ahead to {tensor}")
+                self.store(tensor, index, source, range(kind.lanes), scope)
+            case Multiply():
+                self.product(statement, scope)
+            case CommitCopies() | WaitForCopies():
+                if scope.grid is None:
+                    raise VerificationError("nothing is copied ahead outside of a grid")
+            case Assign(register, value):
+                self.assign(register, value, scope)
+            case Store(tensor, index, value, is_streamed):
+                if is_streamed and type_of(value).lanes == 1 and scope.grid is None:
+                    raise VerificationError(f"a single element of {tensor} is streamed")
+                self.store(tensor, index, value, range(type_of(value).lanes), scope)
+            case PartialStore(tensor, index, value, count):
+                _refuse(part_fault(type_of(value), count))
+                self.store(tensor, index, value, range(count), scope)
+            case AtomicAdd(tensor, index, value):
+                self.addition(tensor, index, self.expression(value, scope), scope)
+            case Prefetch(tensor, index):
+                self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
+            case _:
+                self.control(statement, scope)
+
+    def control(self, statement: Statement, scope: _Scope) -> None:
+        """What says when other statements are done, and in which threads."""
+        match statement:
             case Loop() | ParallelLoop():
                 if statement.extent < 1:
                     raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
@@ -243,16 +272,6 @@ class _Checker:
             case Barrier():
                 if scope.grid is None or scope.spans:
                     raise VerificationError("a barrier that not all threads of a block come to")
-            case CopyAhead(tensor, index, source):
-                kind = self.expression(source, scope)
-                if tensor not in scope.private or kind.dtype.nbytes * kind.lanes not in COPIED_BYTES:
-                    raise VerificationError(f"{kind} is copied ahead to {tensor}")
-                self.store(tensor, index, source, range(kind.lanes), scope)
-            case Multiply():
-                self.product(statement, scope)
-            case CommitCopies() | WaitForCopies():
-                if scope.grid is None:
-                    raise VerificationError("nothing is copied ahead outside of a grid")
             case Where(spans, body):
                 _refuse(spans_fault(spans))
                 self.block(body, scope.within(spans))
@@ -279,19 +298,6 @@ class _Checker:
                 if not around.start + 1 < limit <= around.stop:
                     raise VerificationError(f"no iteration of {variable} below {limit} comes next")
                 self.block(body, scope.where(variable, range(around.start, limit - 1)))
-            case Assign(register, value):
-                self.assign(register, value, scope)
-            case Store(tensor, index, value, is_streamed):
-                if is_streamed and type_of(value).lanes == 1 and scope.grid is None:
-                    raise VerificationError(f"a single element of {tensor} is streamed")
-                self.store(tensor, index, value, range(type_of(value).lanes), scope)
-            case PartialStore(tensor, index, value, count):
-                _refuse(part_fault(type_of(value), count))
-                self.store(tensor, index, value, range(count), scope)
-            case AtomicAdd(tensor, index, value):
-                self.addition(tensor, index, self.expression(value, scope), scope)
-            case Prefetch(tensor, index):
-                self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
 
     def grid(self, grid: Grid, scope: _Scope) -> None:
         """It is outermost; blocks and threads are as many as their coordinates count."""
@@ -310,7 +316,11 @@ class _Checker:
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
         numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
         self.sums(grid)
-        self.block(grid.body, _Scope(loops, private=own, threads=threads, blocks=numbers, grid=grid))
+        ranges = Ranges()
+        for c in grid.coordinates:
+            ranges = ranges.with_loop(c.variable, Position(0), Position(c.extent - 1))
+        scope = _Scope(loops, private=own, ranges=ranges, threads=threads, blocks=numbers, grid=grid)
+        self.block(grid.body, scope)
 
     def sums(self, grid: Grid) -> None:
         """What a grid adds to, grids before have made 0; it does nothing else with it."""
@@ -490,19 +500,18 @@ class _Checker:
             raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
         if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):
             raise VerificationError(f"a vector has 2, 4, 8, .. lanes, not {kind.lanes}")
+        for variable, _ in (*index.terms, *index.shares):
+            if variable not in scope.ranges:
+                raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
         if index.atoms or any(variable not in scope.loops for variable, _ in index.terms):
             self.placed(tensor, index, lanes, scope)
             return tensor
         low = high = index.constant
         for variable, stride in index.terms:
-            if variable not in scope.loops:
-                raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
             ends = [stride * scope.loops[variable][end] for end in (0, -1)]
             low, high = low + min(ends), high + max(ends)
             self.representable(name, low - index.constant, high - index.constant, scope)
         for variable, share in index.shares:
-            if variable not in scope.loops:
-                raise VerificationError(f"an index of {name} uses {variable} outside of its loop")
             most = (
                 min(share.modulus - 1, scope.loops[variable][-1] + share.ahead)
                 // share.divisor
