@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Undefined,
     Update,
     Variable,
+    operands,
 )
 from spacedsl.kernels.pipeline.reductions import is_associative
 
@@ -68,16 +69,20 @@ def evaluate(
     parameters: Mapping[str, float] | None = None,
 ) -> dict[str, tuple[Array, ...]]:
     """The elements of all stages that are needed; parameters have their own values where none are given."""
-    values = {p.name: p.value for p in algorithm.parameters} | dict(parameters or {})
-    scalars = {p.name: NUMPY_TYPE[p.dtype](values[p.name]) for p in algorithm.parameters}
     arrays: dict[str, tuple[Array, ...]] = {
         i.name: (inputs[i.name],) for i in algorithm.inputs if i.name in boxes
     }
     with np.errstate(all="ignore"):
         for stage in algorithm.stages:
             if stage.name in boxes:
-                _Evaluator(boxes, arrays, scalars).stage(stage)
+                Evaluator(boxes, arrays, scalars_of(algorithm, parameters)).stage(stage)
     return {s.name: arrays[s.name] for s in algorithm.stages if s.name in boxes}
+
+
+def scalars_of(algorithm: Algorithm, values: Mapping[str, float] | None) -> dict[str, Any]:
+    """Of its parameters, their own values where none are given."""
+    known = {p.name: p.value for p in algorithm.parameters} | dict(values or {})
+    return {p.name: NUMPY_TYPE[p.dtype](known[p.name]) for p in algorithm.parameters}
 
 
 def shape(box: Box) -> tuple[int, ...]:
@@ -86,7 +91,7 @@ def shape(box: Box) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
+class Grid:
     """Variables that are axes, outermost first, and those that have one value for the time being."""
 
     axes: tuple[tuple[str, Extent], ...]
@@ -96,7 +101,9 @@ class _Grid:
         return next((extent for axis, extent in self.axes if axis == name), None)
 
 
-class _Evaluator:
+class Evaluator:
+    """Puts the elements of one stage after the other into `arrays`, beside those of the inputs."""
+
     def __init__(
         self,
         boxes: Mapping[str, Box],
@@ -110,7 +117,7 @@ class _Evaluator:
     def stage(self, stage: Stage) -> None:
         box = self.boxes[stage.name]
         axes = tuple(reversed(list(zip(stage.variables, box, strict=True))))
-        grid = _Grid(axes, {})
+        grid = Grid(axes, {})
         made = []
         for value in stage.values:
             array = np.empty(shape(box), NUMPY_TYPE[value.dtype])
@@ -123,34 +130,42 @@ class _Evaluator:
     # ---- Updates ---------------------------------------------------------------------------------------
 
     def update(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
-        kept = [(v, box[v]) for v in reversed(stage.variables) if v in update.variables(stage)]
-        turns = math.prod(r.high - r.low for r in update.ranges)
-        gathered = _gathered(stage, update)
-        if turns > MOST_TURNS and gathered is not None:
-            ranges = [(r.name, Extent(r.low, r.high - r.low)) for r in reversed(update.ranges)]
-            self.gather(stage, update, gathered, _Grid((*kept, *ranges), {}))
+        gathered = gathering(stage, update)
+        if turns(update) > MOST_TURNS and gathered is not None:
+            self.gather(stage, update, gathered, Grid((*kept(stage, update, box), *ranges(update)), {}))
             return
-        counts = [range(r.low, r.high) for r in reversed(update.ranges)]
-        names = [r.name for r in reversed(update.ranges)]
-        for point in itertools.product(*counts):
-            self.turn(stage, update, _Grid(tuple(kept), dict(zip(names, point, strict=True))))
+        for grid in each_turn(stage, update, box):
+            self.turn(stage, update, grid)
 
-    def turn(self, stage: Stage, update: Update, grid: _Grid) -> None:
+    def turn(self, stage: Stage, update: Update, grid: Grid) -> None:
         """One point of the ranges, for all values of the variables that are kept."""
-        lengths = tuple(extent.size for _, extent in grid.axes)
-        where = self.index(stage.name, update.point, grid)
-        where = tuple(np.broadcast_to(w, lengths) for w in where)
-        condition = None
-        if update.condition is not None:
-            condition = np.broadcast_to(self.value(update.condition, grid), lengths)
-        values = [np.broadcast_to(self.value(value, grid), lengths) for value in update.values]
-        for array, value in zip(self.arrays[stage.name], values, strict=True):
-            if condition is None:
-                array[where] = value
-            else:
-                array[tuple(w[condition] for w in where)] = value[condition]
+        condition = None if update.condition is None else self.value(update.condition, grid)
+        arrays = self.arrays[stage.name]
+        values = [self.value(value, grid) for value in update.values]
+        if len(values) > 1:
+            # One value may be a view of what the other one is about to replace.
+            values = [np.array(value) for value in values]
+        for array, value in zip(arrays, values, strict=True):
+            self.write(array, stage, update, grid, value, condition)
 
-    def gather(self, stage: Stage, update: Update, gathered: Binary, grid: _Grid) -> None:
+    def write(
+        self, array: Array, stage: Stage, update: Update, grid: Grid, value: Any, condition: Any
+    ) -> None:
+        """Puts values where an update writes, in an array with the points of its stage."""
+        lengths = tuple(extent.size for _, extent in grid.axes)
+        place = self.slices(array, Read(stage.name, update.point, stage.dtypes[0]), grid)
+        is_done = True if condition is None else np.broadcast_to(condition, lengths)
+        if place is not None and place.shape == lengths:
+            np.copyto(place, value, where=is_done)
+            return
+        where = tuple(np.broadcast_to(w, lengths) for w in self.index(stage.name, update.point, grid))
+        value = np.broadcast_to(value, lengths)
+        if condition is None:
+            array[where] = value
+        else:
+            array[tuple(w[is_done] for w in where)] = value[is_done]
+
+    def gather(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
         """All points at once, of which each only adds to what is there."""
         lengths = tuple(extent.size for _, extent in grid.axes)
         where = tuple(np.broadcast_to(w, lengths) for w in self.index(stage.name, update.point, grid))
@@ -162,7 +177,7 @@ class _Evaluator:
 
     # ---- Expressions -----------------------------------------------------------------------------------
 
-    def value(self, node: Expression, grid: _Grid) -> Any:
+    def value(self, node: Expression, grid: Grid) -> Any:
         """An array that can be broadcast to the axes."""
         match node:
             case Constant(value, dtype):
@@ -175,24 +190,10 @@ class _Evaluator:
                 return self.scalars[name]
             case Read():
                 return self.read(node, grid)
-            case Unary(operator, operand):
-                inner = self.value(operand, grid)
-                return {"-": np.negative, "!": np.logical_not, "~": np.invert}[operator](inner)
-            case Binary("/", left, right):
-                a, b = self.value(left, grid), self.value(right, grid)
-                return a / b if node.dtype.is_float else np.floor_divide(a, b)
-            case Binary(operator, left, right) | Compare(operator, left, right):
-                return _OPERATIONS[operator](self.value(left, grid), self.value(right, grid))
-            case Select(condition, yes, no):
-                return np.where(self.value(condition, grid), self.value(yes, grid), self.value(no, grid))
-            case Cast(dtype, operand):
-                return _cast(dtype, operand.dtype, self.value(operand, grid))
-            case Apply(function, arguments, dtype):
-                given = [self.value(a, grid) for a in arguments]
-                made = _FUNCTIONS.get(function) or getattr(np, function)
-                return made(*given).astype(NUMPY_TYPE[dtype], copy=False)
+            case _:
+                return computed(node, [self.value(operand, grid) for operand in operands(node)])
 
-    def variable(self, name: str, grid: _Grid) -> Any:
+    def variable(self, name: str, grid: Grid) -> Any:
         if name in grid.fixed:
             return np.int32(grid.fixed[name])
         for at, (axis, extent) in enumerate(grid.axes):
@@ -201,21 +202,24 @@ class _Evaluator:
                 return values.reshape([-1] + [1] * (len(grid.axes) - at - 1))
         raise KeyError(name)
 
-    def read(self, node: Read, grid: _Grid) -> Any:
-        array = self.arrays[node.source][node.element]
-        if (part := self.slices(node, grid)) is not None:
+    def read(self, node: Read, grid: Grid) -> Any:
+        return self.taken(self.arrays[node.source][node.element], node, grid)
+
+    def taken(self, array: Array, node: Read, grid: Grid) -> Any:
+        """What a read finds in an array with the points of its source."""
+        if (part := self.slices(array, node, grid)) is not None:
             return part
         return array[self.index(node.source, node.point, grid)]
 
-    def index(self, source: str, point: Sequence[Expression], grid: _Grid) -> tuple[Any, ...]:
+    def index(self, source: str, point: Sequence[Expression], grid: Grid) -> tuple[Any, ...]:
         box = self.boxes[source]
         return tuple(
             self.value(at, grid) - extent.low for at, extent in reversed(list(zip(point, box, strict=True)))
         )
 
-    def slices(self, node: Read, grid: _Grid) -> Any:
+    def slices(self, array: Array, node: Read, grid: Grid) -> Any:
         """A view, where each position is a variable of its own, times a number, and a constant."""
-        array, names = self.arrays[node.source][node.element], []
+        names = []
         parts: list[slice | int] = []
         for at, extent in reversed(list(zip(node.point, self.boxes[node.source], strict=True))):
             form = _with_values(linear(at), grid.fixed)
@@ -231,11 +235,34 @@ class _Evaluator:
             first = form.constant + step * axis.low - extent.low
             parts.append(slice(first, first + step * (axis.size - 1) + 1, step))
             names.append(atom)
-        view = array[tuple(parts)]
+        view = array[(*parts, ...)]
         order = [names.index(Variable(name)) for name, _ in grid.axes if Variable(name) in names]
         present = iter(np.shape(view.transpose(order)))
         lengths = [next(present) if Variable(name) in names else 1 for name, _ in grid.axes]
         return view.transpose(order).reshape(lengths)
+
+
+def turns(update: Update) -> int:
+    """How many points its ranges have."""
+    return math.prod(r.high - r.low for r in update.ranges)
+
+
+def ranges(update: Update) -> tuple[tuple[str, Extent], ...]:
+    """The outermost first."""
+    return tuple((r.name, Extent(r.low, r.high - r.low)) for r in reversed(update.ranges))
+
+
+def kept(stage: Stage, update: Update, box: Mapping[str, Extent]) -> tuple[tuple[str, Extent], ...]:
+    """The variables of the stage that an update is done for each value of, the outermost first."""
+    return tuple((v, box[v]) for v in reversed(stage.variables) if v in update.variables(stage))
+
+
+def each_turn(stage: Stage, update: Update, box: Mapping[str, Extent]) -> Iterator[Grid]:
+    """The points of its ranges in order, each with all values of the variables that are kept."""
+    names = [name for name, _ in ranges(update)]
+    axes = kept(stage, update, box)
+    for point in itertools.product(*(range(e.low, e.high + 1) for _, e in ranges(update))):
+        yield Grid(axes, dict(zip(names, point, strict=True)))
 
 
 def _with_values(form: Linear, fixed: Mapping[str, int]) -> Linear:
@@ -250,7 +277,7 @@ def _with_values(form: Linear, fixed: Mapping[str, int]) -> Linear:
     return Linear(constant, tuple(terms))
 
 
-def _gathered(stage: Stage, update: Update) -> Binary | None:
+def gathering(stage: Stage, update: Update) -> Binary | None:
     """What the update adds to the one value of its stage, where it reads nothing else of it."""
     if len(update.values) != 1:
         return None
@@ -258,6 +285,26 @@ def _gathered(stage: Stage, update: Update) -> Binary | None:
     if isinstance(value, Binary) and value.operator in _GATHERING and is_associative(stage, update):
         return value
     return None
+
+
+def computed(node: Expression, given: Sequence[Any]) -> Any:
+    """The value of an expression from those of its operands."""
+    match node:
+        case Unary(operator):
+            return {"-": np.negative, "!": np.logical_not, "~": np.invert}[operator](*given)
+        case Binary("/"):
+            return np.divide(*given) if node.dtype.is_float else np.floor_divide(*given)
+        case Binary(operator) | Compare(operator):
+            return _OPERATIONS[operator](*given)
+        case Select():
+            return np.where(*given)
+        case Cast(dtype, operand):
+            return _cast(dtype, operand.dtype, given[0])
+        case Apply(function, _, dtype):
+            made = _FUNCTIONS.get(function) or getattr(np, function)
+            return made(*given).astype(NUMPY_TYPE[dtype], copy=False)
+        case _:
+            raise TypeError(f"{node} has no operands")
 
 
 def _cast(dtype: DType, given: DType, value: Any) -> Any:

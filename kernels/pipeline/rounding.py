@@ -1,0 +1,460 @@
+"""How far rounding may take the results of a correct program from those of the reference.
+
+In: what `reference.py` takes. Out: the elements that it gives, and beside each how far a program may be off
+that rounds otherwise: sums in another order, products fused with additions, functions of another library. The
+error of a value is how far it moves as its operands move by theirs, and what its own operation is rounded by.
+It travels through decisions as well: where it is not certain on which side of a comparison, or between which
+integers, a value lies, what follows from either is allowed, and only there. What is exact has no error, so
+that pipelines of integers have none. It is an estimate and no proof: a sum of n terms is off by what n
+values of random sign give, and of large ones some terms are looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import NUMPY_TYPE, PRECISION
+from spacedsl.kernels.pipeline.algorithm import (
+    Algorithm,
+    Apply,
+    Binary,
+    Box,
+    Cast,
+    Compare,
+    Constant,
+    Expression,
+    Extent,
+    Read,
+    Scalar,
+    Select,
+    Stage,
+    Unary,
+    Undefined,
+    Update,
+    Variable,
+    operands,
+    walk,
+)
+from spacedsl.kernels.pipeline.reference import (
+    Evaluator,
+    Grid,
+    computed,
+    each_turn,
+    gathering,
+    kept,
+    scalars_of,
+    shape,
+    turns,
+)
+
+Array = NDArray[Any]
+Error = Any
+"""How far a value may be off: a number, or numbers that can be broadcast to it; None of what is exact."""
+
+_OPERATION = 2
+"""Units of precision that a result may be off by beside what its operands are."""
+
+_FUNCTION = 8
+"""The same of functions, which libraries round to a few units."""
+
+_EXACT_FUNCTIONS = frozenset({"floor", "ceil", "round", "trunc", "abs"})
+_MOST_TERMS = 1 << 22
+"""Of all sums of an update, looked at one by one; of more of them, `_SAMPLES` of each sum are."""
+_SAMPLES = 8
+_FARTHEST = 4
+"""Points that a position may be off by, so that what lies between says what is read."""
+_TRIED = 4
+"""Elements along each axis that are looked at first: mostly these are rounded already."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounded:
+    """Elements, and how far each may be off: of their shape, or None where they are exact."""
+
+    elements: Array
+    error: Array | None
+
+
+def evaluate_rounded(
+    algorithm: Algorithm,
+    boxes: Mapping[str, Box],
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, float] | None = None,
+) -> dict[str, tuple[Rounded, ...]]:
+    """As `reference.evaluate`, with errors. Memory: a float of 32 bits for each element that is not exact."""
+    arrays: dict[str, tuple[Array, ...]] = {
+        i.name: (inputs[i.name],) for i in algorithm.inputs if i.name in boxes
+    }
+    evaluator = _Evaluator(boxes, arrays, scalars_of(algorithm, parameters))
+    with np.errstate(all="ignore"):
+        for stage in algorithm.stages:
+            if stage.name in boxes:
+                evaluator.stage(stage)
+    return {
+        s.name: tuple(map(Rounded, arrays[s.name], evaluator.errors[s.name]))
+        for s in algorithm.stages
+        if s.name in boxes
+    }
+
+
+class _Evaluator(Evaluator):
+    """Puts the errors of a stage beside its elements."""
+
+    def __init__(
+        self, boxes: Mapping[str, Box], arrays: dict[str, tuple[Array, ...]], scalars: Mapping[str, Any]
+    ) -> None:
+        super().__init__(boxes, arrays, scalars)
+        self.errors: dict[str, list[Array | None]] = {name: [None] for name in arrays}
+
+    def stage(self, stage: Stage) -> None:
+        box = self.boxes[stage.name]
+        grid = Grid(tuple(reversed(list(zip(stage.variables, box, strict=True)))), {})
+        made: list[Array] = []
+        self.errors[stage.name] = []
+        for value in stage.values:
+            elements, error = self.pair(value, grid)
+            made.append(np.empty(shape(box), NUMPY_TYPE[value.dtype]))
+            made[-1][...] = elements
+            self.errors[stage.name].append(_stored(error, shape(box)))
+        self.arrays[stage.name] = tuple(made)
+        for update in stage.updates:
+            self.update(stage, update, dict(zip(stage.variables, box, strict=True)))
+
+    # ---- Updates ---------------------------------------------------------------------------------------
+
+    def update(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
+        summed = gathering(stage, update)
+        if (
+            summed is None
+            or summed.operator == "*"
+            or turns(update) * math.prod(e.size for _, e in kept(stage, update, box)) <= _MOST_TERMS
+            or len(update.variables(stage)) < len(stage.variables)
+        ):
+            super().update(stage, update, box)
+            return
+        # Each element is the sum of as many terms as there are turns.
+        grids = list(each_turn(stage, update, box))
+        for grid in grids:
+            super().turn(stage, update, grid)
+        pairs = [self.pair(summed.right, grids[n]) for n in _spread(len(grids))]
+        found = [e for _, e in pairs if e is not None]
+        error = functools.reduce(np.maximum, found) if found else None
+        if summed.operator == "+":
+            term = max(_greatest(t) for t, _ in pairs)
+            error = self.sum_error(self.arrays[stage.name][0], turns(update), term, error)
+        before = self.errors[stage.name][0]
+        self.errors[stage.name] = [_stored(_sum(before, error), self.arrays[stage.name][0].shape)]
+
+    def sum_error(self, result: Array, count: int, term: float, error: Error) -> Error:
+        """Of `count` terms, each at most of this magnitude and this error."""
+        dtype = DType.of(_LABELS[result.dtype.type])
+        if not dtype.is_float:
+            return error if error is None else count * error
+        if error is None and count * term < 0.25 / PRECISION[dtype] and _is_integral(result):
+            return None
+        root = math.sqrt(count)
+        own = PRECISION[dtype] * (8 + 2 * root) * np.maximum(np.abs(result), root * term)
+        return own if error is None else own + count * error
+
+    def turn(self, stage: Stage, update: Update, grid: Grid) -> None:
+        lengths = tuple(extent.size for _, extent in grid.axes)
+        condition, is_open = None, None
+        if update.condition is not None:
+            condition, is_open = self.pair(update.condition, grid)
+        pairs = [self.pair(value, grid) for value in update.values]
+        if len(pairs) > 1:
+            # One value may be a view of what the other one is about to replace.
+            pairs = [(np.array(value), error) for value, error in pairs]
+        where, off = self.positions(stage.name, update.point, grid)
+        if off is not None or is_open is not None:
+            where = where or self.index(stage.name, update.point, grid)
+        index = tuple(np.broadcast_to(w, lengths) for w in where)
+        errors = self.errors[stage.name]
+        for element, (array, (value, error)) in enumerate(zip(self.arrays[stage.name], pairs, strict=True)):
+            is_certain = is_open is None and off is None
+            jump = None if is_certain else _distance(np.broadcast_to(value, lengths), array[index])
+            self.write(array, stage, update, grid, value, condition)
+            if error is None and jump is None and errors[element] is None:
+                continue
+            held = errors[element] = _room(errors[element], array.shape)
+            self.write(held, stage, update, grid, np.float32(0) if error is None else error, condition)
+            if jump is not None:
+                if is_open is not None:
+                    some = np.broadcast_to(is_open, lengths) > 0
+                    np.add.at(held, tuple(i[some] for i in index), jump[some])
+                _spread_out(held, off, index, jump)
+
+    def gather(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
+        """All points at once, of which each only adds to what is there."""
+        super().gather(stage, update, gathered, grid)
+        lengths = tuple(extent.size for _, extent in grid.axes)
+        where, off = self.positions(stage.name, update.point, grid)
+        where = where or self.index(stage.name, update.point, grid)
+        index = tuple(np.broadcast_to(w, lengths) for w in where)
+        term, error = self.pair(gathered.right, grid)
+        array = self.arrays[stage.name][0]
+        total = self.errors[stage.name][0]
+        if gathered.operator == "+":
+            total = _stored(
+                _sum(total, self.sum_error(array, turns(update), _greatest(term), None)), array.shape
+            )
+        if error is not None or off is not None:
+            total = _room(total, array.shape)
+            if error is not None:
+                np.add.at(total, index, np.broadcast_to(error, lengths))
+            _spread_out(total, off, index, np.broadcast_to(np.abs(term), lengths))
+        self.errors[stage.name] = [total]
+
+    # ---- Expressions -----------------------------------------------------------------------------------
+
+    def pair(self, node: Expression, grid: Grid) -> tuple[Any, Error]:
+        """A value as the reference has it, and its error."""
+        match node:
+            case Constant() | Undefined() | Variable() | Scalar():
+                return self.value(node, grid), None
+            case Read():
+                return self.read_pair(node, grid)
+        given = [self.pair(operand, grid) for operand in operands(node)]
+        value = computed(node, [v for v, _ in given])
+        own = _own(node, value, [v for v, _ in given])
+        if all(e is None for _, e in given):
+            return value, own
+        error = _sum(_moved(node, value, given), own)
+        if not node.dtype.is_float and not np.any(error):
+            return value, None
+        return value, error
+
+    def read_pair(self, node: Read, grid: Grid) -> tuple[Any, Error]:
+        array = self.arrays[node.source][node.element]
+        held = self.errors[node.source][node.element]
+        where, off = self.positions(node.source, node.point, grid)
+        if off is None:
+            return self.taken(array, node, grid), None if held is None else self.taken(held, node, grid)
+        index = np.broadcast_arrays(*where)
+        value = array[tuple(index)]
+        error = np.zeros(value.shape, np.float32) if held is None else held[tuple(index)].astype(np.float32)
+        for some, beside in _beside(off, index, array.shape):
+            found = _distance(array[beside], value[some])
+            error[some] = np.maximum(error[some], found if held is None else found + held[beside])
+        lost = _lost(off, value.shape)
+        if lost.any():
+            error[lost] = _greatest(_distance(array, array.flat[0])) * 2
+        return value, error
+
+    def positions(
+        self, source: str, point: Sequence[Expression], grid: Grid
+    ) -> tuple[tuple[Any, ...], list[Error] | None]:
+        """Those in an array, and how far they may be off; nothing of either where all are certain."""
+        if all(_is_certain(at) for at in point):
+            return (), None
+        pairs = [self.pair(at, grid) for at in reversed(point)]
+        lows = [extent.low for extent in reversed(self.boxes[source])]
+        errors = [e for _, e in pairs]
+        if all(e is None for e in errors):
+            return (), None
+        return tuple(value - low for (value, _), low in zip(pairs, lows, strict=True)), errors
+
+
+def _is_certain(position: Expression) -> bool:
+    """Whether nothing that is read, and no float, is part of it."""
+    return not any(isinstance(node, Read) or node.dtype.is_float for node in walk(position))
+
+
+# ---- Errors of operations --------------------------------------------------------------------------------
+
+
+def _own(node: Expression, value: Any, given: Sequence[Any]) -> Error:
+    """What an operation adds, on operands that are exact; None where it is exact itself."""
+    units = _units(node)
+    if not units or _is_exact(node, value, given):
+        return None
+    # What is no number is so for all.
+    return units * PRECISION[node.dtype] * np.fmax(np.abs(value), 0)
+
+
+def _units(node: Expression) -> int:
+    if not node.dtype.is_float:
+        return 0
+    match node:
+        case Binary("+" | "-" | "*" | "/" | "%") | Cast():
+            return _OPERATION
+        case Apply(function):
+            return 0 if function in _EXACT_FUNCTIONS else _FUNCTION
+        case _:
+            return 0
+
+
+def _is_exact(node: Expression, value: Any, given: Sequence[Any]) -> bool:
+    """Whether nothing had to be rounded: f64 would give the same."""
+    if not isinstance(node, Binary | Cast):
+        return False
+    parts = [_corner(v) for v in given]
+    return _is_same(node, computed(node, parts), parts) and _is_same(node, value, given)
+
+
+def _is_same(node: Expression, value: Any, given: Sequence[Any]) -> bool:
+    if isinstance(node, Cast):
+        return bool(np.all(np.asarray(value, np.float64) == np.asarray(given[0], np.float64)))
+    if node.dtype is DType.F64:
+        return all(_is_integral(v) for v in (value, *given))
+    return bool(np.all(computed(node, [np.asarray(v, np.float64) for v in given]) == value))
+
+
+def _is_integral(value: Any) -> bool:
+    return bool(np.all(np.rint(value) == value)) and _greatest(value) < 2.0**52
+
+
+def _corner(value: Any) -> Any:
+    """A few of the values."""
+    return np.asarray(value)[tuple(slice(0, _TRIED) for _ in range(np.ndim(value)))]
+
+
+def _moved(node: Expression, value: Any, given: Sequence[tuple[Any, Error]]) -> Error:
+    """How far a result goes as operands go as far as they may be off."""
+    errors: list[Any] = [0 if e is None else e for _, e in given]
+    match node:
+        case Unary():
+            return errors[0]
+        case Binary("&&" | "||"):
+            return np.maximum(errors[0], errors[1])
+        case Binary("+" | "-"):
+            return _wrapped(node.dtype, value, errors[0] + errors[1])
+        case Binary("*"):
+            (a, _), (b, _) = given
+            return _wrapped(node.dtype, value, _product(a, errors[1]) + _product(b, errors[0]))
+        case Compare():
+            (a, _), (b, _) = given
+            apart = errors[0] + errors[1]
+            return ((apart > 0) & (_distance(a, b) <= apart)).astype(np.float32)
+        case Select():
+            (condition, _), (yes, _), (no, _) = given
+            chosen = np.where(condition, errors[1], errors[2])
+            if given[0][1] is None:
+                return chosen
+            both = _distance(yes, no) + np.maximum(errors[1], errors[2])
+            return np.where(np.asarray(errors[0]) > 0, both, chosen)
+        case _:
+            return sum(_moved_by(node, value, given, at) for at, (_, e) in enumerate(given) if e is not None)
+
+
+def _moved_by(node: Expression, value: Any, given: Sequence[tuple[Any, Error]], at: int) -> Any:
+    """How far a result goes as one operand goes to both sides."""
+    values = [v for v, _ in given]
+    moving, error = given[at]
+    found: Any = 0
+    for sign in (-1, 1):
+        there = _beyond(operands(node)[at].dtype, moving, sign * np.asarray(error, np.float64))
+        result = computed(node, [*values[:at], there, *values[at + 1 :]])
+        found = np.maximum(found, _distance(result, value))
+    return found
+
+
+def _beyond(dtype: DType, value: Any, by: Any) -> Any:
+    """A value of its type, so far away."""
+    moved = np.asarray(value, np.float64) + by
+    if not dtype.is_float:
+        moved = np.clip(np.rint(moved), dtype.least, min(dtype.greatest, 2**62))
+    return moved.astype(NUMPY_TYPE[dtype])
+
+
+def _wrapped(dtype: DType, value: Any, error: Any) -> Any:
+    """Of integers that may be off by so much that they wrap around: by all that the type has."""
+    if dtype.is_float:
+        return error
+    wide = np.asarray(value, np.float64)
+    wraps = (error > 0) & ((wide + error > dtype.greatest) | (wide - error < dtype.least))
+    return np.where(wraps, float(dtype.greatest) - dtype.least, error)
+
+
+def _product(value: Any, error: Any) -> Any:
+    """An error grown by a factor, where none stays none even beside what is infinite."""
+    grown = np.abs(np.asarray(value, np.float64)) * error
+    return np.where(np.asarray(error) == 0, 0, grown)
+
+
+def _distance(a: Any, b: Any) -> Any:
+    """Infinite where either is no number and the other is."""
+    apart = np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64))
+    unknown = np.isnan(apart)
+    if unknown.any():
+        is_same = (np.isnan(a) & np.isnan(b)) | (np.asarray(a) == np.asarray(b))
+        apart = np.where(unknown, np.where(is_same, 0, np.inf), apart)
+    return apart
+
+
+# ---- Errors of arrays ------------------------------------------------------------------------------------
+
+
+def _sum(a: Error, b: Error) -> Error:
+    return b if a is None else a if b is None else a + b
+
+
+def _stored(error: Error, lengths: tuple[int, ...]) -> Array | None:
+    """What is no number says nothing: anything may be there."""
+    if error is None:
+        return None
+    found = np.empty(lengths, np.float32)
+    found[...] = error
+    found[np.isnan(found)] = np.inf
+    return found
+
+
+def _room(error: Array | None, lengths: tuple[int, ...]) -> Array:
+    return np.zeros(lengths, np.float32) if error is None else error
+
+
+def _beside(
+    off: list[Error], index: Sequence[Array], lengths: tuple[int, ...]
+) -> Iterator[tuple[Array, tuple[Array, ...]]]:
+    """Which points have an uncertain position, and other places that they may mean, also these."""
+    for dimension, error in enumerate(off):
+        if error is None:
+            continue
+        reach = np.broadcast_to(error, index[dimension].shape)
+        for step in range(-_FARTHEST, _FARTHEST + 1):
+            some = np.asarray((reach > 0) & (reach >= abs(step)))
+            if some.any():
+                places = [i[some] for i in index]
+                places[dimension] = np.clip(places[dimension] + step, 0, lengths[dimension] - 1)
+                yield some, tuple(places)
+
+
+def _lost(off: list[Error], lengths: tuple[int, ...]) -> Array:
+    """Which points may be anywhere."""
+    found = np.zeros(lengths, np.bool_)
+    for error in off:
+        if error is not None:
+            found |= np.broadcast_to(error, lengths) > _FARTHEST
+    return found
+
+
+def _spread_out(held: Array, off: list[Error] | None, index: Sequence[Array], amount: Array) -> None:
+    """Adds to the errors wherever something may have been written that is at an uncertain place."""
+    if off is None:
+        return
+    for some, beside in _beside(off, index, held.shape):
+        np.add.at(held, beside, amount[some])
+    if _lost(off, amount.shape).any():
+        held += _greatest(amount)
+
+
+def _greatest(value: Any) -> float:
+    """The largest magnitude."""
+    found = np.asarray(value)
+    return max(float(found.max()), -float(found.min())) if found.size else 0.0
+
+
+def _spread(count: int) -> list[int]:
+    """Some of so many, the first and the last among them."""
+    return sorted({round(n * (count - 1) / (_SAMPLES - 1)) for n in range(_SAMPLES)})
+
+
+_LABELS = {kind: dtype.label for dtype, kind in NUMPY_TYPE.items() if dtype is not DType.BF16}

@@ -1,0 +1,165 @@
+"""How far a correct program may be off: against evaluations that round otherwise, and against mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from spacedsl.kernels.pipeline.algorithm import Apply, Binary, Expression, operands
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.reference import Evaluator, Grid, computed, evaluate, scalars_of
+from spacedsl.kernels.pipeline.rounding import Rounded, evaluate_rounded
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.test_library import CASES, NAMES, load, random_input
+
+Array = NDArray[Any]
+
+
+class Shaken(Evaluator):
+    """Of two numbers that a result lies between, takes the one that is further off."""
+
+    rng = np.random.default_rng(3)
+
+    def value(self, node: Expression, grid: Grid) -> Any:
+        if not node.dtype.is_float or not isinstance(node, Binary | Apply):
+            return super().value(node, grid)
+        given = [self.value(operand, grid) for operand in operands(node)]
+        value = computed(node, given)
+        if isinstance(node, Apply):
+            is_exact = node.function in ("abs", "floor")
+            other = np.nextafter(value, self.rng.choice((-9, 9), np.shape(value)).astype(value.dtype))
+            return value if is_exact else np.where(value == 0, 0, other).astype(value.dtype)
+        wide = computed(node, [np.asarray(v, np.float64) for v in given])
+        towards = np.where(wide > value, np.inf, -np.inf).astype(value.dtype)
+        return np.where(wide == value, value, np.nextafter(value, towards)).astype(value.dtype)
+
+
+def shaken(file: PipelineFile, inputs: Mapping[str, Array]) -> dict[str, tuple[Array, ...]]:
+    arrays: dict[str, tuple[Array, ...]] = {name: (array,) for name, array in inputs.items()}
+    for stage in file.algorithm.stages:
+        with np.errstate(all="ignore"):
+            Shaken(file.boxes, arrays, scalars_of(file.algorithm, None)).stage(stage)
+    return arrays
+
+
+def inputs_of(file: PipelineFile, seed: int) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    return {i.name: random_input(file, i, rng) for i in file.algorithm.inputs}
+
+
+def errors(found: Rounded) -> Array:
+    return np.zeros(found.elements.shape) if found.error is None else found.error
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_elements_are_those_of_the_reference(name: str) -> None:
+    file = load(name, CASES[name].sizes)
+    inputs = inputs_of(file, 7)
+    found = evaluate_rounded(file.algorithm, file.boxes, inputs)
+    expected = evaluate(file.algorithm, file.boxes, inputs)
+    assert found.keys() == expected.keys()
+    for stage, arrays in expected.items():
+        for rounded, array in zip(found[stage], arrays, strict=True):
+            np.testing.assert_array_equal(rounded.elements, array)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_rounded_otherwise_stays_within_the_errors(name: str) -> None:
+    """In every stage, decisions that go another way included; few of the errors of outputs are large."""
+    file = load(name, CASES[name].sizes)
+    inputs = inputs_of(file, 8)
+    found = evaluate_rounded(file.algorithm, file.boxes, inputs)
+    for stage, arrays in shaken(file, inputs).items():
+        for rounded, array in zip(found.get(stage, ()), arrays, strict=stage in found):
+            if array.dtype == np.bool_:
+                continue
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(array.astype(np.float64) - rounded.elements.astype(np.float64))
+            is_same = np.isnan(array) & np.isnan(rounded.elements)
+            assert np.all((apart <= errors(rounded)) | is_same | np.isinf(errors(rounded))), stage
+    for output in file.algorithm.outputs:
+        (rounded,) = found[output]
+        largest = np.nanmax(np.abs(rounded.elements.astype(np.float64)))
+        assert np.mean(errors(rounded) > largest / 16) < 0.05
+
+
+def test_integers_have_no_errors() -> None:
+    for name in ("blur", "stencil_chain", "toy_add"):
+        file = load(name, CASES[name].sizes)
+        for stage in evaluate_rounded(file.algorithm, file.boxes, inputs_of(file, 1)).values():
+            assert [rounded.error for rounded in stage] == [None]
+
+
+def rounded_of(stages: str, output: str, inputs: str, arrays: Mapping[str, Array]) -> Rounded:
+    """Of a stage of that name."""
+    file = pipeline(stages, output, inputs)
+    (name,) = file.algorithm.outputs
+    return evaluate_rounded(file.algorithm, file.boxes, arrays)[name][0]
+
+
+ONE = "{a: {dtype: f32, extents: [8]}}"
+
+
+def test_floats_that_need_no_rounding_have_no_errors() -> None:
+    small = np.arange(8, dtype=np.float32) - 3
+    assert rounded_of("f(x) = a(x) * a(x) + 2 - a(x) / 4", "{f: {x: 8}}", ONE, {"a": small}).error is None
+    thirds = rounded_of("f(x) = a(x) / 3", "{f: {x: 8}}", ONE, {"a": small}).error
+    assert thirds is not None and thirds[3] == 0 < thirds[4] < 1e-6
+
+
+def test_a_comparison_is_open_only_where_its_sides_are_as_near_as_rounding_goes() -> None:
+    values = np.array([0.1, 0.30000001, 0.3, 0.5, 1, 2, 3, 4], np.float32)
+    found = rounded_of("f(x) = select(a(x) * 3 < 0.9, 1.0, 5.0)", "{f: {x: 8}}", ONE, {"a": values})
+    np.testing.assert_array_equal(errors(found), [0, 4, 4, 0, 0, 0, 0, 0])
+
+
+def test_an_integer_is_open_where_rounding_reaches_the_next_one() -> None:
+    values = np.array([0.1, 1.2, 2.0 / 7, 3.1, 4.1, 5, 6.1, 6.99], np.float32)
+    found = rounded_of("f(x) = i32(a(x) * 3.5)", "{f: {x: 8}}", ONE, {"a": values})
+    np.testing.assert_array_equal(errors(found) > 0, [False, False, True, False, False, False, False, False])
+
+
+def test_what_is_read_at_an_open_position_may_be_a_neighbour() -> None:
+    table = np.array([1, 10, 100, 1000, 0, 0, 0, 0], np.float32)
+    stages = "p(x) = clamp(i32(b(x) * 3.5), 0, 7)\nf(x) = a(p(x))"
+    inputs = "{a: {dtype: f32, extents: [8]}, b: {dtype: f32, extents: [2]}}"
+    given = np.array([2.0 / 7, 0.4], np.float32)
+    found = rounded_of(stages, "{f: {x: 2}}", inputs, {"a": table, "b": given})
+    np.testing.assert_array_equal(found.elements, [10, 10])
+    np.testing.assert_array_equal(errors(found), [90, 0])
+
+
+def test_what_is_counted_at_an_open_position_may_be_counted_beside_it() -> None:
+    stages = "f(i) = 0\nf(clamp(i32(a(r) * 3.5), 0, 7)) += 1 for r in 0:8"
+    values = np.array([2.0 / 7, 0.4, 0.4, 1.5, 1.5, 1.5, 0, 0], np.float32)
+    found = rounded_of(stages, "{f: {i: 8}}", ONE, {"a": values})
+    np.testing.assert_array_equal(found.elements, [2, 3, 0, 0, 0, 3, 0, 0])
+    np.testing.assert_array_equal(errors(found), [1, 1, 1, 0, 0, 0, 0, 0])
+
+
+def test_what_is_no_number_is_one_nowhere() -> None:
+    values = np.array([-1, 4, 0, 1, 1, 1, 1, 1], np.float32)
+    found = rounded_of("f(x) = sqrt(a(x)) + 0.1", "{f: {x: 8}}", ONE, {"a": values})
+    assert np.isnan(found.elements[0]) and errors(found)[0] < 1e-3
+
+
+@pytest.mark.parametrize("count", [3, 4096])
+def test_a_long_sum_may_be_off_by_more_than_a_short_one_and_by_less_than_a_term(count: int) -> None:
+    """However many there are; in another order, pairwise, and in 64 bits."""
+    rng = np.random.default_rng(count)
+    values = (rng.random((count, 2048)) - 0.5).astype(np.float32)
+    inputs = f"{{a: {{dtype: f32, extents: [2048, {count}]}}}}"
+    found = rounded_of(
+        f"f(x) = sum[r in 0:{count}](a(x, r) * a(x, r))", "{f: {x: 2048}}", inputs, {"a": values}
+    )
+    for other in (
+        np.sum((values * values)[::-1], 0, dtype=np.float32),
+        np.sum(values.astype(np.float64) ** 2, 0),
+        np.cumsum(values[::-1] * values[::-1], 0, dtype=np.float32)[-1],
+    ):
+        assert np.all(np.abs(other - found.elements) <= errors(found))
+    assert np.all(errors(found) < np.quantile(values**2, 0.25))
