@@ -90,7 +90,7 @@ def guarded_buffer(nbytes: int) -> GuardedBuffer:
 
 
 _POISON: dict[int, np.unsignedinteger[Any]] = {
-    2: np.uint16(0x7FDE), 4: np.uint32(0x7FC0DEAD), 8: np.uint64(0x7FF8DEADDEADDEAD)
+    1: np.uint8(0xA5), 2: np.uint16(0x7FDE), 4: np.uint32(0x7FC0DEAD), 8: np.uint64(0x7FF8DEADDEADDEAD)
 }  # fmt: skip
 """NaN with a payload of its own; a conspicuous integer."""
 

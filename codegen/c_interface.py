@@ -9,9 +9,23 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Protocol
 
 from spacedsl.codegen.names import c_name, entry_name
 from spacedsl.kernels.tensors import Parameter, Tensor
+
+
+class Interface(Protocol):
+    """What an entry point is called with: arrays, then scalars."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]: ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]: ...
 
 
 def prototype(name: str, tensors: Sequence[Tensor], parameters: Sequence[Parameter]) -> str:

@@ -41,6 +41,10 @@ ALWAYS_CHECKED = 2
 Of a large kernel that is all of them: its second case has every weakness."""
 
 
+Tolerance = float | Array
+"""Absolute, of all elements of an output or of each of them; 0 asks for equality."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """Flat buffers by tensor, of inputs and of what outputs must be, and how far outputs may be off."""
@@ -50,8 +54,8 @@ class Case:
     parameters: Mapping[str, float]
     expected: Mapping[str, Array]
     """What lies between the elements of a strided output means nothing."""
-    tolerances: Mapping[str, float]
-    """Absolute, by output; 0 asks for equality."""
+    tolerances: Mapping[str, Tolerance]
+    """By output."""
 
 
 class NotFiniteError(Exception):
@@ -60,7 +64,7 @@ class NotFiniteError(Exception):
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line} of the computation is not finite on random inputs")
         self.line = line
-        """Among the assignments of the computation, from 0."""
+        """Among the assignments of the computation, from 0; of a pipeline, among its outputs."""
 
 
 def not_finite(kernel: KernelFile, line: int) -> Diagnostic:
@@ -131,7 +135,7 @@ def _is_finite(kernel: KernelFile, case: Case, output: str) -> bool:
 def _is_sharp(kernel: KernelFile, case: Case, output: str) -> bool:
     """Whether a wrong value would not pass for a rounded one."""
     values = _elements(kernel, case, output)
-    return case.tolerances[output] <= _largest(values) / 16
+    return bool(np.all(case.tolerances[output] <= _largest(values) / 16))
 
 
 def _largest(values: Array) -> float:

@@ -19,9 +19,9 @@ from types import TracebackType
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import BuildError, build_library, find_compiler
 from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
+from spacedsl.codegen.generation import generation
+from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.lower import lower
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.memory import flush_bytes
 from spacedsl.codegen.names import entry_name
@@ -31,9 +31,9 @@ from spacedsl.codegen.timing import summarise
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
-from spacedsl.kernels.kernel_file import KernelFile
 
 
 def _ignore(_: object) -> None:
@@ -44,7 +44,7 @@ def _ignore(_: object) -> None:
 class CpuEvaluator:
     """Implements `spacedsl.kernels.evaluation.Evaluator`. A context manager: `open` and `close` around it."""
 
-    kernel: KernelFile
+    kernel: MeasurableKernel
     device: CpuDevice
     options: Options = field(default_factory=Options)
     warn: Callable[[str], None] = _ignore
@@ -86,9 +86,9 @@ class CpuEvaluator:
         self.close()
 
     def lower(self, candidate: Candidate) -> Lowered | Outcome:
-        """The code of a complete candidate of `linalg.space`."""
+        """The code of a complete candidate."""
         try:
-            program = verify(lower(self.kernel.backbone, CandidateImplementation(candidate)))
+            program = verify(generation(self.kernel).lower(self.kernel, self.device, candidate))
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
         code = print_c(program, self.device.threads)

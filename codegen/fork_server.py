@@ -29,7 +29,8 @@ from spacedsl.codegen.loaded_cases import load_cases, output_buffers
 from spacedsl.codegen.messages import Message, read_message, write_message
 from spacedsl.codegen.worker import Worker
 from spacedsl.diagnostics import Source
-from spacedsl.kernels.kernel_file import Kind, check_kernel
+from spacedsl.kernels.backbones import check_measurable
+from spacedsl.kernels.kernel_file import Kind
 
 MOST_BYTES = 1 << 16
 """Of a request or an answer."""
@@ -73,7 +74,7 @@ def main() -> None:
     server = socket.socket(fileno=int(sys.argv[1]))
     setup: Setup = pickle.load(sys.stdin.buffer)
     source = Source(str(setup.kernel_path), setup.kernel_text)
-    kernel = check_kernel(source, setup.kernel_path, MappingProxyType(setup.sizes), setup.kernel_kind)
+    kernel = check_measurable(source, setup.kernel_path, MappingProxyType(setup.sizes), setup.kernel_kind)
     try:
         cases = load_cases(kernel, setup.seed) if setup.has_cases else []
         outputs = output_buffers(kernel) if setup.has_cases else {}

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from spacedsl.codegen.build import BuildError, Compiler, build_library
+from spacedsl.codegen.c_interface import Interface
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.scratch import sweep
-from spacedsl.kernels.linalg.backbone import Kernel
 
 _FLAGS = ("-O3", "-ftree-vectorize")
 """It looks through large arrays, and no bound is stated for it: the compiler may do what it can."""
@@ -22,7 +22,7 @@ _FLAGS = ("-O3", "-ftree-vectorize")
 _SOURCE = Path(__file__).parent / "runtime" / "harness.c"
 
 
-def harness_library(kernel: Kernel, compiler: Compiler, scratch: Path) -> Path:
+def harness_library(kernel: Interface, compiler: Compiler, scratch: Path) -> Path:
     """The library for entry points with this kernel's arguments; in `scratch` where there is no cache.
 
     Raises `EnvironmentLack`.
@@ -54,7 +54,7 @@ def _cache_folder() -> Path:
     return folder
 
 
-def _call_function(kernel: Kernel) -> str:
+def _call_function(kernel: Interface) -> str:
     """Spreads an array of pointers over tensors (by address) and parameters (by value)."""
     types = [f"{'' if t.is_output else 'const '}{t.dtype.c_name} *" for t in kernel.tensors]
     values = [f"({kind})arguments[{n}]" for n, kind in enumerate(types)]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spacedsl.codegen.buffers import TensorBuffer
-from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.cases import Tolerance
+from spacedsl.codegen.generation import generation
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.inputs import Array
-from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -25,10 +26,10 @@ class LoadedCase:
     inputs: Mapping[str, TensorBuffer]
     parameters: Mapping[str, float]
     expected: Mapping[str, TensorBuffer]
-    tolerances: Mapping[str, float]
+    tolerances: Mapping[str, Tolerance]
 
 
-def load_cases(kernel: KernelFile, seed: int, *, is_brief: bool = False) -> list[LoadedCase]:
+def load_cases(kernel: MeasurableKernel, seed: int, *, is_brief: bool = False) -> list[LoadedCase]:
     """The cases, made in the memory where they stay.
 
     Raises `NotFiniteError`, and `MemoryError` where there is not enough.
@@ -46,6 +47,7 @@ def load_cases(kernel: KernelFile, seed: int, *, is_brief: bool = False) -> list
         found.buffer.protect()
         return found
 
+    make_cases = generation(kernel).make_cases
     for case in make_cases(kernel, np.random.default_rng(seed), allocate, is_brief=is_brief):
         inputs = {name: owner(array) for name, array in case.inputs.items()}
         expected = {name: owner(array) for name, array in case.expected.items()}
@@ -53,6 +55,6 @@ def load_cases(kernel: KernelFile, seed: int, *, is_brief: bool = False) -> list
     return loaded
 
 
-def output_buffers(kernel: KernelFile) -> dict[str, TensorBuffer]:
+def output_buffers(kernel: MeasurableKernel) -> dict[str, TensorBuffer]:
     """Raises `MemoryError`."""
-    return {t.name: TensorBuffer.of(t) for t in kernel.backbone.tensors if t.is_output}
+    return {t.name: TensorBuffer.of(t) for t in kernel.tensors if t.is_output}

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spacedsl.codegen.buffers import mapped_bytes
+from spacedsl.codegen.generation import generation
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.inputs import most_calls
-from spacedsl.kernels.kernel_file import KernelFile, locate
 
 _PROC = Path("/proc")
 _GROUPS = Path("/sys/fs/cgroup")
@@ -35,7 +35,7 @@ class Room:
     limit: str
 
 
-def check_memory(kernel: KernelFile, flush: int) -> None:
+def check_memory(kernel: MeasurableKernel, flush: int) -> None:
     """Raises `TooLargeError`, at the largest tensor, where the test cases cannot be held.
 
     `flush`: bytes of the array that displaces the caches.
@@ -43,34 +43,39 @@ def check_memory(kernel: KernelFile, flush: int) -> None:
     needed, room = needed_bytes(kernel, flush), available_memory()
     if needed <= room.nbytes:
         return
-    largest = max(kernel.backbone.tensors, key=lambda t: t.nbytes)
-    calls = most_calls(kernel.backbone)
+    largest = max(kernel.tensors, key=lambda t: t.nbytes)
+    calls = generation(kernel).most_cases(kernel)
     message = (
         f"this machine is too small for the kernel: its {calls} test cases, outputs and guard pages take "
         f"{needed:,} bytes, and {room.nbytes:,} bytes are left ({room.limit})"
     )
-    place = locate(kernel, "tensors", largest.name)
+    place = generation(kernel).declared(kernel, largest)
     raise TooLargeError([Diagnostic("KF046", message, place, "smaller sizes, or more memory")])
 
 
-def needed_bytes(kernel: KernelFile, flush: int) -> int:
+def needed_bytes(kernel: MeasurableKernel, flush: int) -> int:
     """Of all test cases, the outputs of a worker and the array that flushes caches, guard pages included.
 
     Never too little; too much by the results of test cases that turn out not to be exact.
     """
-    tensors = kernel.backbone.tensors
+    tensors = kernel.tensors
     one_case = sum(mapped_bytes(t.nbytes) for t in tensors)
     outputs = sum(mapped_bytes(t.nbytes) for t in tensors if t.is_output)
     scratch = scratch_bytes(kernel)
-    return most_calls(kernel.backbone) * one_case + outputs + scratch + (mapped_bytes(flush) if flush else 0)
+    return (
+        generation(kernel).most_cases(kernel) * one_case
+        + outputs
+        + scratch
+        + (mapped_bytes(flush) if flush else 0)
+    )
 
 
-def scratch_bytes(kernel: KernelFile) -> int:
-    """Of what an implementation allocates for itself, with room for its alignment."""
-    return sum(mapped_bytes(s.tensor.nbytes) + (2 << 20) for s in kernel.backbone.scratch)
+def scratch_bytes(kernel: MeasurableKernel) -> int:
+    """Of what every implementation allocates for itself, with room for its alignment."""
+    return sum(mapped_bytes(t.nbytes) + (2 << 20) for t in generation(kernel).own_arrays(kernel))
 
 
-def flush_bytes(kernel: KernelFile, device: CpuDevice) -> int:
+def flush_bytes(kernel: MeasurableKernel, device: CpuDevice) -> int:
     """Of an array whose reading displaces the caches before each sample; 0 for warm runs."""
     caches = sum(level.capacity_bytes or 0 for level in device.memory)
     return 2 * caches if kernel.cache == "cold" else 0

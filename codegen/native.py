@@ -17,17 +17,21 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_interface import prototype
+from spacedsl.codegen.c_interface import Interface, prototype
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE, elements
-from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.tensors import Tensor
 
 Array = NDArray[Any]
 
-_C = {DType.F32: ctypes.c_float, DType.F64: ctypes.c_double, DType.I32: ctypes.c_int32}
+_C: Mapping[DType, Any] = {
+    DType.F32: ctypes.c_float, DType.F64: ctypes.c_double, DType.F16: ctypes.c_uint16,
+    DType.BOOL: ctypes.c_uint8, DType.I8: ctypes.c_int8, DType.I16: ctypes.c_int16,
+    DType.I32: ctypes.c_int32, DType.I64: ctypes.c_int64, DType.U8: ctypes.c_uint8,
+    DType.U16: ctypes.c_uint16, DType.U32: ctypes.c_uint32, DType.U64: ctypes.c_uint64,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +47,7 @@ class Function:
     from all inputs, since the code assumes so; whatever else is given is a `ValueError`.
     """
 
-    kernel: Kernel
+    kernel: Interface
     code: str
     library: ctypes.CDLL
 
@@ -107,7 +111,7 @@ class Function:
         return given
 
 
-def build_function(kernel: Kernel, code: str) -> Function:
+def build_function(kernel: Interface, code: str) -> Function:
     """Compiles and loads; raises `BuildError` or `EnvironmentLack`."""
     with scratch_folder() as folder:
         # Once loaded, the library needs its file no more.
@@ -173,4 +177,5 @@ def _number(value: ArrayLike, dtype: DType) -> Any:
         raise ValueError(f"a parameter is a number, not an array of the shape {number.shape}")
     if not np.can_cast(number.dtype, NUMPY_TYPE[dtype], casting="same_kind"):
         raise TypeError(f"a parameter of type {dtype.label} cannot be {value!r}")
-    return number.astype(NUMPY_TYPE[dtype]).item()
+    held = number.astype(NUMPY_TYPE[dtype])
+    return (held.view(np.uint16) if dtype is DType.F16 else held).item()

@@ -18,26 +18,25 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from spacedsl.codegen.buffers import GuardedBuffer, TensorBuffer
-from spacedsl.codegen.cases import NotFiniteError
+from spacedsl.codegen.cases import NotFiniteError, Tolerance
 from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.loaded_cases import LoadedCase, load_cases, output_buffers
 from spacedsl.codegen.messages import Message
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.corner import corner
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import elements
 from spacedsl.kernels.kernel_file import KernelFile
-
-_SCALAR_TYPES: dict[DType, type[ctypes.c_float] | type[ctypes.c_double]] = {
-    DType.F32: ctypes.c_float,
-    DType.F64: ctypes.c_double,
-}
 
 
 class Worker:
     """The state of a worker process: outputs, harness and loaded libraries."""
 
     def __init__(
-        self, kernel: KernelFile, seed: int, flush: GuardedBuffer | None, harness: ctypes.CDLL
+        self, kernel: MeasurableKernel, seed: int, flush: GuardedBuffer | None, harness: ctypes.CDLL
     ) -> None:
         self.kernel = kernel
         self.seed = seed
@@ -49,14 +48,14 @@ class Worker:
         self.enter(kernel, (), {})
 
     def enter(
-        self, kernel: KernelFile, cases: Sequence[LoadedCase], outputs: Mapping[str, TensorBuffer]
+        self, kernel: MeasurableKernel, cases: Sequence[LoadedCase], outputs: Mapping[str, TensorBuffer]
     ) -> None:
         """From now on it is about these cases of a kernel."""
         self.cases = cases
         self.outputs = outputs
-        self.tensors = kernel.backbone.tensors
+        self.tensors = kernel.tensors
         self.parameters = [
-            [_scalar(p.dtype, case.parameters[p.name]) for p in kernel.backbone.parameters] for case in cases
+            [elements(p.dtype, case.parameters[p.name]) for p in kernel.parameters] for case in cases
         ]
         self.arguments = [self._arguments(number) for number in range(len(cases))]
 
@@ -64,11 +63,11 @@ class Worker:
         """The array of pointers that the harness spreads over the entry point."""
         buffers = {**self.cases[number].inputs, **self.outputs}
         addresses = [buffers[t.name].buffer.address for t in self.tensors]
-        addresses += [ctypes.addressof(p) for p in self.parameters[number]]
+        addresses += [p.ctypes.data for p in self.parameters[number]]
         return (ctypes.c_void_p * len(addresses))(*addresses)
 
-    def _differing(self, dtype: DType) -> Any:
-        function = getattr(self.harness, f"harness_differing_{dtype.label}")
+    def _counting(self, dtype: DType, what: str) -> Any:
+        function = getattr(self.harness, f"harness_{what}_{dtype.label}")
         function.restype = ctypes.c_int64
         return function
 
@@ -81,6 +80,7 @@ class Worker:
 
     def op_corner(self, extents: Mapping[str, int]) -> Message:
         """A few test cases of a corner of the kernel in place of those that there were."""
+        assert isinstance(self.kernel, KernelFile)
         cut = corner(self.kernel, extents)
         try:
             self.enter(cut, load_cases(cut, self.seed, is_brief=True), output_buffers(cut))
@@ -151,15 +151,16 @@ class Worker:
         wrong += [f"memory next to {t.tensor.name} was written" for t in tensors if not t.buffer.is_intact()]
         return {"wrong": "; ".join(wrong) + f" (inputs: {checked.name})" if wrong else ""}
 
-    def _difference(self, found: TensorBuffer, expected: TensorBuffer, tolerance: float) -> str:
+    def _difference(self, found: TensorBuffer, expected: TensorBuffer, tolerance: Tolerance) -> str:
         """One fast pass over what should be right; what is not, or has gaps, is looked at closely."""
         if not found.gaps:
-            count = ctypes.c_int64(found.tensor.elements)
-            addresses = (ctypes.c_void_p(b.buffer.address) for b in (found, expected))
-            if self._differing(found.tensor.dtype)(*addresses, count, ctypes.c_double(tolerance)) == 0:
+            dtype, count = found.tensor.dtype, ctypes.c_int64(found.tensor.elements)
+            addresses = [ctypes.c_void_p(b.buffer.address) for b in (found, expected)]
+            if isinstance(tolerance, np.ndarray):
+                own = ctypes.c_void_p(tolerance.ctypes.data)
+                differing = self._counting(dtype, "apart")(*addresses, count, own)
+            else:
+                differing = self._counting(dtype, "differing")(*addresses, count, ctypes.c_double(tolerance))
+            if differing == 0:
                 return ""
         return first_difference(found.numbers, expected.numbers, tolerance)
-
-
-def _scalar(dtype: DType, value: float) -> ctypes.c_float | ctypes.c_double | ctypes.c_int32:
-    return ctypes.c_int32(int(value)) if dtype is DType.I32 else _SCALAR_TYPES[dtype](value)

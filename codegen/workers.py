@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.cases import NotFiniteError, not_finite
+from spacedsl.codegen.cases import NotFiniteError
 from spacedsl.codegen.fork_server import Setup
+from spacedsl.codegen.generation import generation
 from spacedsl.codegen.harness import harness_library
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.measurement import Options
@@ -21,12 +22,12 @@ from spacedsl.codegen.memory import check_memory, scratch_bytes
 from spacedsl.codegen.process import ForkServer, WorkerFailure, WorkerProcess
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.diagnostics import DiagnosticError
-from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.backbones import MeasurableKernel
 
 
 @dataclass(slots=True, eq=False)
 class Workers:
-    kernel: KernelFile
+    kernel: MeasurableKernel
     flush_bytes: int
     """Of an array whose reading displaces the caches before a sample; 0 for warm runs."""
     options: Options
@@ -61,7 +62,9 @@ class Workers:
                 except WorkerFailure as error:
                     raise _not_started(error) from None
                 except NotFiniteError as error:
-                    raise DiagnosticError([not_finite(self.kernel, error.line)]) from None
+                    raise DiagnosticError(
+                        [generation(self.kernel).not_finite(self.kernel, error.line)]
+                    ) from None
             return self._server
 
     @contextmanager
@@ -93,7 +96,7 @@ class Workers:
                 kernel_kind=self.kernel.kind,
                 sizes=dict(self.kernel.sizes),
                 seed=self.options.seed,
-                harness=harness_library(self.kernel.backbone, find_compiler(), folder),
+                harness=harness_library(self.kernel, find_compiler(), folder),
                 flush_bytes=self.flush_bytes,
                 memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
                 has_cases=self.has_cases,

@@ -1,7 +1,7 @@
 """The backbones, for what works on any of them: checking, solving, explaining, and an editor's proposals.
 
 In: the path of a kernel file, and sizes from the command line. Out: what the loader of its backbone makes of
-it. Whoever generates code asks for the one backbone that it knows.
+it. What code is generated for has a common part, which `MeasurableKernel` says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spacedsl.diagnostics import Source
-from spacedsl.kernels.kernel_file import KernelFile, check_kernel
+from spacedsl.kernels.kernel_file import KernelFile, Kind, check_kernel, no_code_for_plain
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.pipeline import backbone as pipeline
@@ -20,7 +20,10 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from spacedsl.kernels.plain import backbone as plain
 from spacedsl.kernels.plain.kernel_file import PlainFile, check_plain
 
-AnyKernel = KernelFile | PipelineFile | PlainFile
+MeasurableKernel = KernelFile | PipelineFile
+"""Those that there is code for."""
+
+AnyKernel = MeasurableKernel | PlainFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,34 @@ def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> Any
 
 def check_file(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
     """The same for a text that has been read; `path` is where `space:` starts from."""
+    return _checked(parse_document(source, "KF"), path, sizes)
+
+
+def load_measurable(
+    path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+) -> MeasurableKernel:
+    """The same of a kernel that there is code for, made for a kind of machine; KF045 where there is none."""
+    return check_measurable(Source.read(path), path, sizes, kind)
+
+
+def check_measurable(
+    source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
+) -> MeasurableKernel:
+    """The same for a text that has been read."""
     document = parse_document(source, "KF")
-    name = document.data.get("backbone") if isinstance(document.data, dict) else None
-    # Of a file that names none of them, the first one says what is wrong.
-    backbone = BACKBONES.get(name, BACKBONES["linalg"]) if isinstance(name, str) else BACKBONES["linalg"]
+    if _backbone(document) == "plain":
+        raise no_code_for_plain(document)
+    kernel = _checked(document, path, sizes)
+    assert not isinstance(kernel, PlainFile)
+    return kernel.made_for(kind)
+
+
+def _checked(document: Document, path: Path, sizes: Mapping[str, int]) -> AnyKernel:
+    # Of a file that names no backbone, the first one says what is wrong.
+    backbone = BACKBONES.get(_backbone(document) or "linalg", BACKBONES["linalg"])
     return backbone.check(document, path, sizes)
+
+
+def _backbone(document: Document) -> str | None:
+    name = document.data.get("backbone") if isinstance(document.data, dict) else None
+    return name if isinstance(name, str) else None

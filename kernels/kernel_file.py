@@ -8,7 +8,6 @@ measured here.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.linalg.build import build
+from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tiling import (
     Tiling,
     in_panels,
@@ -36,7 +36,9 @@ from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry, Precision
+from spacedsl.kernels.search_options import SearchOptions, search_options
 from spacedsl.kernels.sizes import MOST_ELEMENTS, overridden
+from spacedsl.kernels.tensors import Parameter, Tensor
 from spacedsl.kernels.validation import closest, read_model
 
 LINALG_SPACE = SPACES / "linalg.space"
@@ -55,25 +57,15 @@ Kind = Literal["cpu", "gpu"]
 """Of machines: an index has other levels on a GPU, where the file does not name any."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """The `search:` block; None where the file says nothing."""
-
-    target: str | None = None
-    device: str | None = None
-    time_s: float | None = None
-    evaluations: int | None = None
-    ordering: str | None = None
-    policy: str | None = None
-    seed: int | None = None
-
-
 MULTIPLIED: Mapping[Precision, frozenset[DType]] = {
     "full": frozenset(),
     "tensor": frozenset({DType.BF16, DType.F16}),
     "tf32": frozenset({DType.BF16, DType.F16, DType.F32}),
 }
 """The types of operands that tensor cores may multiply."""
+
+
+_FLOPS = {Op.ADD: 1, Op.SUB: 1, Op.MUL: 1, Op.DIV: 1, Op.NEG: 1, Op.FMA: 2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +88,23 @@ class KernelFile:
     search: SearchOptions
     kind: Kind = "cpu"
     """Of machines, that levels are for."""
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """What a program is called with, before the parameters."""
+        return self.backbone.tensors
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.backbone.parameters
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one call, a fused multiply-add counted as two."""
+        return sum(
+            _FLOPS.get(i.op, 0) * math.prod(d.extent for d in i.logical_dims)
+            for i in self.backbone.instructions
+        )
 
     def made_for(self, kind: Kind) -> KernelFile:
         """The same file, with the levels of its indices as they are on a kind of machine."""
@@ -148,19 +157,22 @@ def locate(kernel: Written, *place: str | int) -> Span:
     return parse_document(Source(str(kernel.path), kernel.text), "KF").value(*place)
 
 
+def no_code_for_plain(document: Document) -> DiagnosticError:
+    """What is said where code is wanted of a kernel that is nothing but objects."""
+    message = "there is no code to generate for the backbone `plain`, and nothing to measure"
+    commands = "`spacedsl solve` finds solutions, `spacedsl explain` says why there are none"
+    return DiagnosticError([Diagnostic("KF045", message, document.value("backbone"), commands)])
+
+
 def _check_backbone(document: Document) -> None:
     """A file of another backbone has other keys: only that is reported."""
     name = document.data.get("backbone") if isinstance(document.data, dict) else None
+    if name == "plain":
+        raise no_code_for_plain(document)
     if isinstance(name, str) and name != "linalg":
         span = document.value("backbone")
         if name == "pipeline":
-            message = "not supported yet: code for the backbone `pipeline`"
-            commands = "`spacedsl stats` measures its space, `spacedsl solve` draws schedules"
-            raise DiagnosticError([Diagnostic("KF008", message, span, commands)])
-        if name == "plain":
-            message = "there is no code to generate for the backbone `plain`, and nothing to measure"
-            commands = "`spacedsl solve` finds solutions, `spacedsl explain` says why there are none"
-            raise DiagnosticError([Diagnostic("KF045", message, span, commands)])
+            raise DiagnosticError([Diagnostic("KF007", "this is a pipeline, and not linear algebra", span)])
         hint = closest(name, ["linalg", "pipeline", "plain"])
         raise DiagnosticError([Diagnostic("KF007", f"unknown backbone `{name}`", span, hint)])
 
@@ -181,7 +193,7 @@ class _Loader:
         declared, declaration_report = declarations(self.document, self.entry, sizes)
         self.report += declaration_report
         assignments = self.assignments()
-        search = self.search()
+        search = search_options(self.document, self.entry.search, self.report)
         space = space_of(self.document, self.entry.space, LINALG_SPACE, path, self.report)
         if declared is None or assignments is None:
             raise DiagnosticError(in_order(self.report))
@@ -289,31 +301,3 @@ class _Loader:
             self.error("KF032", f"more than {MOST_SIZES} sizes of one level", "tiling", index)
             return None
         return offered
-
-    def search(self) -> SearchOptions:
-        entry = self.entry.search
-        time_s: float | None = None
-        if entry.time is not None:
-            time_s = duration_s(entry.time)
-            if time_s is None:
-                hint = "for example `10m`, `90s`, `1h30m`, or a number of seconds"
-                self.error("KF042", "this is no span of time", "search", "time", hint=hint)
-        return SearchOptions(
-            entry.target, entry.device, time_s, entry.evaluations, entry.ordering, entry.policy, entry.seed
-        )
-
-
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
-
-
-def duration_s(text: str | float) -> float | None:
-    """Seconds of `10m`, `90s`, `1h30m` or a plain number; None for anything else, or nothing."""
-    if isinstance(text, str):
-        match = _DURATION.fullmatch(text.replace(" ", ""))
-        if match is None or not any(match.groups()):
-            return None
-        hours, minutes, seconds = (float(part or 0) for part in match.groups())
-        total = 3600 * hours + 60 * minutes + seconds
-    else:
-        total = float(text)
-    return total if total > 0 and math.isfinite(total) else None

@@ -144,10 +144,13 @@ class PipelineEntry(_Entry):
     """Definitions `f(x, y) = expression` and updates of them, in order."""
     outputs: dict[str, dict[str, Extent]] = Field(min_length=1)
     """Stages that are results, and which part: for each variable how many points from 0 on, or `low:high`."""
+    cache: Literal["warm", "cold"] = "warm"
+    """Whether a measured run finds its data in the caches."""
     space: StrictStr | None = None
     """The `.space` file, relative to this one; that of the backbone when absent."""
     decisions: list[DecisionEntry] = []
     """Decisions that have been made already."""
+    search: SearchEntry = SearchEntry()
 
 
 class ObjectEntry(BaseModel):

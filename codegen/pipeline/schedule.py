@@ -11,11 +11,43 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Slot, SlotName, Step
+from spacedsl.language.space import Choice, EnumChoice, Quantity, Space
 
 VOCABULARY = frozenset({"site", "extent", "trips"})
 """What a space has to decide, or compute, of steps and of boxes."""
+
+
+def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
+    """Raises `DiagnosticError` (SP420) unless a space decides what lowering reads, in words that it knows.
+
+    `source` is the text of the space: where something is missing.
+    """
+    report: list[Diagnostic] = []
+    site = space.choices.get("site")
+    known = (*SLOTS, "INLINE")
+    if not isinstance(site, EnumChoice) or len(site.params) != 1:
+        report.append(_missing("an enum choice `site`", site, source))
+    else:
+        hint = f"values with code are {', '.join(known)}"
+        for value in site.values:
+            if value not in known:
+                message = f"there is no code for the value `{value}` of `site`"
+                report.append(Diagnostic("SP420", message, site.span, hint))
+    for name in ("extent", "trips"):
+        quantity = space.quantities.get(name)
+        if quantity is None or len(quantity.params) != 1 or quantity.values is not None:
+            report.append(_missing(f"a quantity `{name}`", quantity, source))
+    if report:
+        raise DiagnosticError(report)
+
+
+def _missing(wanted: str, found: Choice | Quantity | None, source: Source) -> Diagnostic:
+    span = found.span if found is not None else Span(source, 0, min(1, len(source.text)))
+    return Diagnostic("SP420", f"no code can be made: {wanted} of 1 object is needed", span)
 
 
 class Decisions(Protocol):

@@ -75,7 +75,44 @@ HARNESS_DIFFERING(harness_differing_bf16, uint16_t, float,
                   __builtin_fabsf(harness_bf16(found[i]) - harness_bf16(expected[i])) <= limit)
 HARNESS_DIFFERING(harness_differing_f16, uint16_t, float,
                   __builtin_fabsf(harness_f16(found[i]) - harness_f16(expected[i])) <= limit)
-HARNESS_DIFFERING(harness_differing_i32, int32_t, int32_t, ((void)limit, found[i] == expected[i]))
+
+#define HARNESS_UNEQUAL(label, type) \
+  HARNESS_DIFFERING(harness_differing_##label, type, double, ((void)limit, found[i] == expected[i]))
+HARNESS_UNEQUAL(i8, int8_t)
+HARNESS_UNEQUAL(i16, int16_t)
+HARNESS_UNEQUAL(i32, int32_t)
+HARNESS_UNEQUAL(i64, int64_t)
+HARNESS_UNEQUAL(u8, uint8_t)
+HARNESS_UNEQUAL(u16, uint16_t)
+HARNESS_UNEQUAL(u32, uint32_t)
+HARNESS_UNEQUAL(u64, uint64_t)
+HARNESS_UNEQUAL(bool, uint8_t)
+
+/* The same with a tolerance for each element: an infinite one lets anything pass, and where no number is expected there
+ * must be none. */
+#define HARNESS_APART(label, type, number)                                                                 \
+  int64_t harness_apart_##label(const type *found, const type *expected, int64_t count,                    \
+                                const float *tolerances) {                                                 \
+    int64_t differing = 0;                                                                                 \
+    for (int64_t i = 0; i < count; ++i) {                                                                  \
+      double f = (double)number(found[i]), e = (double)number(expected[i]), t = tolerances[i];             \
+      int is_near = t > 0 && (__builtin_fabs(f - e) <= t || t > 3.5e38);                                   \
+      differing += !(found[i] == expected[i] || is_near || (f != f && e != e));                            \
+    }                                                                                                      \
+    return differing;                                                                                      \
+  }
+HARNESS_APART(f32, float, )
+HARNESS_APART(f64, double, )
+HARNESS_APART(f16, uint16_t, harness_f16)
+HARNESS_APART(i8, int8_t, )
+HARNESS_APART(i16, int16_t, )
+HARNESS_APART(i32, int32_t, )
+HARNESS_APART(i64, int64_t, )
+HARNESS_APART(u8, uint8_t, )
+HARNESS_APART(u16, uint16_t, )
+HARNESS_APART(u32, uint32_t, )
+HARNESS_APART(u64, uint64_t, )
+HARNESS_APART(bool, uint8_t, )
 
 static int harness_report_fd = -1;
 

@@ -10,14 +10,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, counted, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.kernel_file import Kind, locate
 from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document, PlacedText
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
+from spacedsl.kernels.pipeline.arguments import arguments, parameters
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
 from spacedsl.kernels.pipeline.build import build
@@ -26,8 +29,12 @@ from spacedsl.kernels.pipeline.functions import RESERVED
 from spacedsl.kernels.pipeline.parser import parse_stages
 from spacedsl.kernels.pipeline.resolution import Declared, Places, resolve
 from spacedsl.kernels.pipeline.typing import DefinitionError
+from spacedsl.kernels.pipeline.work import flops
 from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
+from spacedsl.kernels.search_options import SearchOptions, search_options
 from spacedsl.kernels.sizes import SizeReader, overridden
+from spacedsl.kernels.tensors import Parameter as ScalarArgument
+from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.validation import closest, read_model
 
 PIPELINE_SPACE = SPACES / "pipeline.space"
@@ -47,9 +54,41 @@ class PipelineFile:
     boxes: Mapping[str, Box]
     """What is needed of each stage and input; those that nobody needs have none."""
     backbone: Kernel
+    cache: Literal["warm", "cold"]
     space: Path
     decisions: tuple[Decision, ...]
     """Fixed by the file, to be applied to the root."""
+    search: SearchOptions
+
+    @property
+    def kind(self) -> Kind:
+        """Of machines that there is code for."""
+        return "cpu"
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """What a program is called with, before the parameters."""
+        return arguments(self.algorithm, self.boxes)
+
+    @property
+    def parameters(self) -> tuple[ScalarArgument, ...]:
+        return parameters(self.algorithm)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one call that computes each point once."""
+        return flops(self.algorithm, self.boxes)
+
+    def made_for(self, kind: Kind) -> PipelineFile:
+        """The same file; raises `DiagnosticError` (KF008) for GPUs."""
+        if kind == "gpu":
+            message = "not supported yet: code for GPUs for the backbone `pipeline`"
+            raise DiagnosticError([Diagnostic("KF008", message, locate(self, "backbone"))])
+        return self
+
+    def space_for(self, kind: Kind) -> Path:
+        """The rules for a kind of machine."""
+        return self.space
 
 
 def check_pipeline(
@@ -110,6 +149,7 @@ class _Loader(SizeReader):
         backbone = build(algorithm, needed)
         named = [o.name for objects in (backbone.steps, backbone.loops) for o in objects]
         decisions = decisions_of(self.document, entry.decisions, named, self.report.problems)
+        search = search_options(self.document, entry.search, self.report.problems)
         space = space_of(self.document, entry.space, PIPELINE_SPACE, path, self.report.problems)
         self.stop()
         return PipelineFile(
@@ -120,8 +160,10 @@ class _Loader(SizeReader):
             algorithm,
             MappingProxyType(dict(needed)),
             backbone,
+            entry.cache,
             space,
             decisions,
+            search,
         )
 
     def stop(self) -> None:

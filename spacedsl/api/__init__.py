@@ -41,8 +41,8 @@ from spacedsl.codegen.characterize import (
 )
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import TooLargeError
+from spacedsl.kernels.backbones import load_measurable as load_kernel
 from spacedsl.kernels.device import load_any_device, load_device
-from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.kernels.sizes import SizeOverrideError
 from spacedsl.language import load_space
 from spacedsl.search.results import Stop

@@ -76,7 +76,7 @@ def batch(
     device: GpuDevice | None = None
     for source in sources:
         problem, found, run = _of_run(source, top, on_event) if source.is_dir() else _of_record(source)
-        assert isinstance(problem.device, GpuDevice)
+        assert isinstance(problem.device, GpuDevice) and isinstance(problem.kernel, KernelFile)
         device = device or problem.device
         if problem.device != device:
             raise UnknownNameError(f"{source}: for {problem.device.name}, and {sources[0]} for {device.name}")
@@ -136,5 +136,6 @@ def _of_record(path: Path) -> Found:
 
 
 def _batched(problem: Problem, candidate: Candidate, predicted_ns: float, bound_ns: float) -> Batched:
+    assert isinstance(problem.kernel, KernelFile)
     program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
     return Batched(program, predicted_ns, bound_ns, candidate.decisions())

@@ -41,8 +41,8 @@ from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.backbones import MeasurableKernel, check_measurable, load_measurable
 from spacedsl.kernels.evaluation import Lowered
-from spacedsl.kernels.kernel_file import KernelFile, check_kernel, load_kernel
 from spacedsl.search.comparison import Finalist
 from spacedsl.search.events import Event, Failed, NewBest, Violation
 from spacedsl.search.orderings import select_ordering, select_rollouts
@@ -56,7 +56,7 @@ DEFAULT_POLICY = "near"
 
 
 def explore(
-    kernel: KernelFile | Path | str,
+    kernel: MeasurableKernel | Path | str,
     *,
     sizes: Mapping[str, int] | None = None,
     space: Path | None = None,
@@ -79,8 +79,8 @@ def explore(
     Raises `DiagnosticError` for what is wrong in a file, `UnknownNameError`, `EmptySpaceError`,
     `EnvironmentLack`, `TooLargeError` (a `DiagnosticError`) for a kernel that is too large for this machine.
     """
-    if not isinstance(kernel, KernelFile):
-        kernel = load_kernel(Path(kernel), sizes or {})
+    if isinstance(kernel, Path | str):
+        kernel = load_measurable(Path(kernel), sizes or {})
     policy = DEFAULT_POLICY if policy is None else policy
     _known("target", target, TARGETS)
     _known("policy", policy, POLICIES)
@@ -88,7 +88,8 @@ def explore(
     kernel = kernel.made_for(made_for.kind)
     compiler, flags = made_for.compiler()
     # What is wrong in a file is said before this machine is measured.
-    rules = load_rules((space or kernel.space_for(made_for.kind)).resolve(), on_event, made_for.kind)
+    path = (space or kernel.space_for(made_for.kind)).resolve()
+    rules = load_rules(path, kernel, made_for.kind, on_event)
     machine = made_for.device(device, on_event)
     made_for.check(kernel, machine)
     problem = apply(rules, kernel, machine, on_event)
@@ -170,7 +171,7 @@ def pose_again(about: About, run: str, on_event: Listener) -> Problem:
     """
     made_for = TARGETS[about.target]
     source = Source(about.kernel_path, about.kernel_text)
-    kernel = check_kernel(source, Path(about.kernel_path), about.sizes, made_for.kind)
+    kernel = check_measurable(source, Path(about.kernel_path), about.sizes, made_for.kind)
     problem = pose(kernel, Path(about.space_path), made_for.recorded_device(about.device), on_event)
     if problem.space.digest != about.space_digest:
         raise ChangedError(f"{about.space_path} has changed since {run} began: explore anew")

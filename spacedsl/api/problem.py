@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.implementation import check_decisions
+from spacedsl.codegen.generation import generation
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
-from spacedsl.kernels.backbones import AnyKernel
+from spacedsl.kernels.backbones import AnyKernel, MeasurableKernel
 from spacedsl.kernels.device import Device
-from spacedsl.kernels.kernel_file import KernelFile, Kind, locate
+from spacedsl.kernels.kernel_file import Kind, locate
 from spacedsl.kernels.validation import closest
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
@@ -103,7 +103,7 @@ Listener = Callable[[Activity], None]
 class Problem:
     """A kernel, its space and a device, ready to be searched."""
 
-    kernel: KernelFile
+    kernel: MeasurableKernel
     space: Space
     space_path: Path
     device: Device
@@ -120,20 +120,20 @@ class Rules:
     compiled: CompiledSpace
 
 
-def load_rules(path: Path, on_event: Listener, kind: Kind = "cpu") -> Rules:
-    """All that is wrong in a space, whatever the kernel: raises `DiagnosticError`, `OSError`."""
+def load_rules(path: Path, kernel: MeasurableKernel, kind: Kind, on_event: Listener) -> Rules:
+    """All that is wrong in a space, for kernels of this backbone: raises `DiagnosticError`, `OSError`."""
     on_event(Preparing(f"compiling {path.name}"))
     space = load_space(path)
-    check_decisions(space, Source.read(path), kind)
+    generation(kernel).check(space, Source.read(path), kind)
     return Rules(path, compile_space(space))
 
 
-def pose(kernel: KernelFile, space_path: Path, device: Device, on_event: Listener) -> Problem:
+def pose(kernel: MeasurableKernel, space_path: Path, device: Device, on_event: Listener) -> Problem:
     """Raises what `load_rules` and `apply` do."""
-    return apply(load_rules(space_path, on_event, device.kind), kernel, device, on_event)
+    return apply(load_rules(space_path, kernel, device.kind, on_event), kernel, device, on_event)
 
 
-def apply(rules: Rules, kernel: KernelFile, device: Device, on_event: Listener) -> Problem:
+def apply(rules: Rules, kernel: MeasurableKernel, device: Device, on_event: Listener) -> Problem:
     """The rules on a kernel; raises `EmptySpaceError`, `DiagnosticError` for decisions of the kernel file."""
     space, space_path = rules.compiled.space, rules.path
     on_event(Preparing(f"building the space of {kernel.name}"))

@@ -31,10 +31,11 @@ from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.backbones import check_measurable
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import check_kernel
+from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
@@ -117,7 +118,7 @@ def load(path: Path | str) -> Function:
     if recorded.target != "cpu":
         raise EnvironmentLack(f"{path}: code for a GPU cannot be called from here")
     problem, lowered = _rebuilt(recorded, Path(path))
-    return build_function(problem.kernel.backbone, lowered.code)
+    return build_function(problem.kernel, lowered.code)
 
 
 def emit(path: Path | str) -> str:
@@ -133,7 +134,7 @@ def emit_launcher(path: Path | str) -> str:
             f"{path}: only code for a GPU has a launcher; `spacedsl.load` calls the others"
         )
     problem, candidate = recorded_implementation(recorded, Path(path))
-    assert isinstance(problem.device, GpuDevice)
+    assert isinstance(problem.device, GpuDevice) and isinstance(problem.kernel, KernelFile)
     try:
         program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
     except (LoweringError, VerificationError) as error:
@@ -159,7 +160,7 @@ def _rebuilt(recorded: Record, path: Path) -> tuple[Problem, Lowered]:
 def _posed(recorded: Record, path: Path, on_event: Listener) -> Problem:
     source = Source(str(path), recorded.kernel.text)
     kind = TARGETS[recorded.target].kind
-    kernel = check_kernel(source, Path(recorded.kernel.path), recorded.kernel.sizes, kind)
+    kernel = check_measurable(source, Path(recorded.kernel.path), recorded.kernel.sizes, kind)
     return pose(kernel, Path(recorded.space.path), _device(recorded, path), on_event)
 
 

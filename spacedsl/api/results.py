@@ -7,7 +7,6 @@ these are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,9 @@ from spacedsl import record
 from spacedsl.api.problem import Defect
 from spacedsl.codegen.c_interface import print_header
 from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Failure, Timing
-from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.operations import Op
 from spacedsl.record import (
     CodeRecord,
     DecisionRecord,
@@ -38,8 +36,6 @@ from spacedsl.search.store import About, Store
 
 if TYPE_CHECKING:
     import pandas
-
-_FLOPS = {Op.ADD: 1, Op.SUB: 1, Op.MUL: 1, Op.DIV: 1, Op.NEG: 1, Op.FMA: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ def fastest_measured(store: Store) -> Fastest | None:
 class Result:
     """What an exploration found. `flops` and `footprint_bytes` are those of one call of the kernel."""
 
-    kernel: KernelFile
+    kernel: MeasurableKernel
     target: str
     device: Device
     run: Path
@@ -115,15 +111,12 @@ class Result:
     @property
     def flops(self) -> int:
         """Floating-point operations of one call, a fused multiply-add counted as two."""
-        return sum(
-            _FLOPS.get(i.op, 0) * math.prod(d.extent for d in i.logical_dims)
-            for i in self.kernel.backbone.instructions
-        )
+        return self.kernel.flops
 
     @property
     def footprint_bytes(self) -> int:
         """Distinct bytes that one call reads or writes."""
-        return sum(t.elements * t.dtype.nbytes for t in self.kernel.backbone.tensors)
+        return sum(t.elements * t.dtype.nbytes for t in self.kernel.tensors)
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row for each implementation that was met; needs pandas."""
@@ -152,15 +145,15 @@ class RunFiles:
 
     folder: Path
     about: About
-    kernel: KernelFile
+    kernel: MeasurableKernel
     suffix: str
     """Of files with code."""
 
     def write_best(self, best: Fastest) -> Best:
         name, tensors, parameters = (
             self.kernel.name,
-            self.kernel.backbone.tensors,
-            self.kernel.backbone.parameters,
+            self.kernel.tensors,
+            self.kernel.parameters,
         )
         code, header, decisions = self._paths()
         timing = best.timing

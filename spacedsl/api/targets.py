@@ -7,7 +7,7 @@ every target is for the others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -21,12 +21,16 @@ from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.memory import check_memory, flush_bytes
 from spacedsl.engine.instance import Instance
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
 from spacedsl.kernels.evaluation import Evaluator
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, Kind
+from spacedsl.kernels.linalg import backbone as linalg
+from spacedsl.kernels.pipeline import backbone as pipeline
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
+from spacedsl.search.bounds.pipeline import PipelineBound
 from spacedsl.search.bounds.protocol import Bound
 
 
@@ -65,7 +69,7 @@ class Target(ABC):
         """From a record; raises `ValidationError`."""
 
     @abstractmethod
-    def check(self, kernel: KernelFile, device: Device) -> None:
+    def check(self, kernel: MeasurableKernel, device: Device) -> None:
         """Raises `TooLargeError`, `EnvironmentLack` for a kernel that this machine cannot check."""
 
     @abstractmethod
@@ -76,7 +80,7 @@ class Target(ABC):
     def bound(self, instance: Instance, device: Device) -> SearchBound: ...
 
     @abstractmethod
-    def evaluator(self, kernel: KernelFile, device: Device, on_event: Listener) -> PatientEvaluator: ...
+    def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PatientEvaluator: ...
 
     @abstractmethod
     def raise_peaks(self, device: Device, factor: float) -> bool:
@@ -100,7 +104,7 @@ class Cpu(Target):
     def recorded_device(self, data: Mapping[str, Any]) -> CpuDevice:
         return CpuDevice.model_validate(data)
 
-    def check(self, kernel: KernelFile, device: Device) -> None:
+    def check(self, kernel: MeasurableKernel, device: Device) -> None:
         assert isinstance(device, CpuDevice)
         check_memory(kernel, flush_bytes(kernel, device))
 
@@ -108,11 +112,11 @@ class Cpu(Target):
         compiler = find_compiler()
         return compiler.version, compiler.flags
 
-    def bound(self, instance: Instance, device: Device) -> CpuBound:
+    def bound(self, instance: Instance, device: Device) -> SearchBound:
         assert isinstance(device, CpuDevice)
-        return CpuBound(instance, device)
+        return _CPU_BOUNDS[type(instance.kernel)](instance, device)
 
-    def evaluator(self, kernel: KernelFile, device: Device, on_event: Listener) -> CpuEvaluator:
+    def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> CpuEvaluator:
         assert isinstance(device, CpuDevice)
         return CpuEvaluator(
             kernel,
@@ -146,7 +150,7 @@ class Cuda(Target):
     def recorded_device(self, data: Mapping[str, Any]) -> GpuDevice:
         return GpuDevice.model_validate(data)
 
-    def check(self, kernel: KernelFile, device: Device) -> None:
+    def check(self, kernel: MeasurableKernel, device: Device) -> None:
         """Implementations are checked on corners of the kernel, which are small."""
 
     def compiler(self) -> tuple[str, tuple[str, ...]]:
@@ -156,13 +160,19 @@ class Cuda(Target):
         assert isinstance(device, GpuDevice)
         return GpuBound(instance, device)
 
-    def evaluator(self, kernel: KernelFile, device: Device, on_event: Listener) -> PredictingEvaluator:
+    def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PredictingEvaluator:
         assert isinstance(device, GpuDevice)
+        assert isinstance(kernel, KernelFile)
         return PredictingEvaluator(kernel, device, warn=lambda message: on_event(Warned(message)))
 
     def raise_peaks(self, device: Device, factor: float) -> bool:
         return False
 
+
+_CPU_BOUNDS: Mapping[type, Callable[[Instance, CpuDevice], SearchBound]] = MappingProxyType(
+    {linalg.Kernel: CpuBound, pipeline.Kernel: PipelineBound}
+)
+"""By the class of the kernel that an instance is about."""
 
 TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in (Cpu(), Cuda())})
 

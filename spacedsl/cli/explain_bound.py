@@ -39,7 +39,7 @@ def explain_bound(
     target = TARGETS["cpu"] if named is None else target_of(named)
     path = (space or read.space_for(target.kind)).resolve()
     # What is wrong in a file is said before this machine is measured.
-    rules = load_rules(path, lambda event: None, target.kind)
+    rules = load_rules(path, read, target.kind, lambda event: None)
     machine = named or api.local_device(progress=console.say, warn=console.warn)
     problem = apply(rules, read.made_for(machine.kind), machine, lambda event: None)
     taken: list[Decision] = list(record.read(decisions).as_decisions()) if decisions is not None else []

@@ -32,7 +32,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
     from spacedsl.api import Result
-    from spacedsl.kernels.kernel_file import KernelFile
+    from spacedsl.kernels.backbones import MeasurableKernel
 
 Time = Annotated[
     str | None,
@@ -135,7 +135,7 @@ def explore(
     return _finish(console, result, json=json)
 
 
-def _settings(given: Settings, kernel: KernelFile, config: Path | None) -> Settings:
+def _settings(given: Settings, kernel: MeasurableKernel, config: Path | None) -> Settings:
     """What the flags say, else the kernel file, else the configuration, else the defaults."""
     in_file = kernel.search
     from_kernel = Settings(
@@ -152,7 +152,7 @@ def _settings(given: Settings, kernel: KernelFile, config: Path | None) -> Setti
 
 
 @contextmanager
-def _blame(kernel: KernelFile, given: Settings, explain_hint: str) -> Iterator[None]:
+def _blame(kernel: MeasurableKernel, given: Settings, explain_hint: str) -> Iterator[None]:
     """What only the posed problem shows: a name that came from the kernel file is shown there, and an empty
     space names the command that explains it.
     """

@@ -103,7 +103,7 @@ def explain_hint(kernel: Path, sizes: Iterable[str] | None, space: Path | None) 
 
 def parse_duration(text: str) -> float:
     """Seconds of `90s`, `3m`, `1h30m`, or of a plain number of seconds."""
-    from spacedsl.kernels.kernel_file import duration_s
+    from spacedsl.kernels.search_options import duration_s
 
     try:
         seconds = duration_s(float(text))

@@ -64,10 +64,8 @@ def rates(result: Result, time_ns: float) -> str:
 
 def _best(result: Result, best: Best) -> list[str]:
     low, high = best.time_ci_ns
-    tensors = result.kernel.backbone.tensors
-    arguments = [t.name for t in tensors if not t.is_output] + [
-        p.name for p in result.kernel.backbone.parameters
-    ]
+    tensors = result.kernel.tensors
+    arguments = [t.name for t in tensors if not t.is_output] + [p.name for p in result.kernel.parameters]
     tie = " (others cannot be told from it)" if best.is_tied else ""
     how = f"95 %: {duration(low)} to {duration(high)}"
     if best.is_predicted:

@@ -15,9 +15,9 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import (
     LINALG_SPACE,
     check_kernel,
-    duration_s,
     load_kernel,
 )
+from spacedsl.kernels.search_options import duration_s
 from spacedsl.kernels.sizes import SizeOverrideError
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
 
@@ -77,7 +77,7 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a division by zero": (changed(("* B[p, j]", "/ 0.0")), [("KF007", 9, 32, "division by zero")]),
     "a negative tolerance": (MATMUL + "tolerance: -1\n", [("KF007", 10, 12, "at least 0")]),
     "an unknown cache": (MATMUL + "cache: hot\n", [("KF007", 10, 8, "'warm' or 'cold'")]),
-    "a pipeline": ("kernel: blur\nbackbone: pipeline\nstages: 1\n", [("KF008", 2, 11, "not supported yet")]),
+    "a pipeline": ("kernel: blur\nbackbone: pipeline\nstages: 1\n", [("KF007", 2, 11, "this is a pipeline")]),
     "an unknown function": (
         changed(("sum[p](A[i, p]", "sum[p](expp(A[i, p])")),
         [("KF021", 9, 22, "unknown function `expp`")],

@@ -1,0 +1,92 @@
+"""What making and checking code for a CPU asks of a backbone: one place for what differs between them.
+
+In: a kernel file. Out: its `Generation`, functions on such kernel files. How code is built, run and timed is
+the same for all, and for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from spacedsl.codegen import cases
+from spacedsl.codegen.cases import Case
+from spacedsl.codegen.implementation import CandidateImplementation, check_decisions
+from spacedsl.codegen.lower import lower
+from spacedsl.codegen.pipeline import cases as pipeline_cases
+from spacedsl.codegen.pipeline.lower import lower as lower_pipeline
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
+from spacedsl.codegen.pipeline.schedule import check_decisions as check_schedule
+from spacedsl.codegen.program import Program
+from spacedsl.diagnostics import Diagnostic, Source, Span
+from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.backbones import MeasurableKernel
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.inputs import Allocate, plain_buffer
+from spacedsl.kernels.inputs import most_calls as linalg_calls
+from spacedsl.kernels.kernel_file import KernelFile, Kind, locate
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.tensors import Tensor
+from spacedsl.language.space import Space
+
+
+class MakeCases(Protocol):
+    """The case that implementations are timed on first; raises `NotFiniteError`."""
+
+    def __call__(
+        self,
+        kernel: Any,
+        random: np.random.Generator,
+        allocate: Allocate = plain_buffer,
+        *,
+        is_brief: bool = False,
+    ) -> Iterator[Case]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Of one backbone; `Any` is its kernel file."""
+
+    check: Callable[[Space, Source, Kind], None]
+    """Raises `DiagnosticError` (SP420) for a space that does not decide what lowering reads."""
+    lower: Callable[[Any, CpuDevice, Candidate], Program]
+    """The program of a complete candidate, not yet verified; raises `LoweringError`."""
+    make_cases: MakeCases
+    most_cases: Callable[[Any], int]
+    not_finite: Callable[[Any, int], Diagnostic]
+    """What is said of a kernel that `make_cases` finds no numbers in."""
+    own_arrays: Callable[[Any], Sequence[Tensor]]
+    """What every implementation allocates for itself."""
+    declared: Callable[[Any, Tensor], Span]
+    """Where the file says what an argument is."""
+
+
+def generation(kernel: MeasurableKernel) -> Generation:
+    return _GENERATIONS[type(kernel)]
+
+
+_GENERATIONS: dict[type, Generation] = {
+    KernelFile: Generation(
+        check=check_decisions,
+        lower=lambda kernel, device, candidate: lower(kernel.backbone, CandidateImplementation(candidate)),
+        make_cases=cases.make_cases,
+        most_cases=lambda kernel: linalg_calls(kernel.backbone),
+        not_finite=cases.not_finite,
+        own_arrays=lambda kernel: tuple(s.tensor for s in kernel.backbone.scratch),
+        declared=lambda kernel, tensor: locate(kernel, "tensors", tensor.name),
+    ),
+    PipelineFile: Generation(
+        check=check_schedule,
+        lower=lambda kernel, device, candidate: lower_pipeline(
+            kernel.backbone, kernel.boxes, CandidateDecisions(candidate), device.vector_bytes
+        ),
+        make_cases=pipeline_cases.make_cases,
+        most_cases=pipeline_cases.most_calls,
+        not_finite=pipeline_cases.not_finite,
+        own_arrays=lambda kernel: (),
+        declared=pipeline_cases.declared,
+    ),
+}

@@ -1,0 +1,151 @@
+"""Test cases of a pipeline: inputs, and what the reference says the outputs must be.
+
+In: a kernel file, a random generator, and where arrays shall lie. Out: `Case`s. The first has random values,
+and implementations are timed on it; the others are the hard ones of `kernels/pipeline/inputs.py`. Parameters
+have the values of the file. Outputs are equal where they are exact; elsewhere each element has a tolerance of
+its own (`kernels/pipeline/rounding.py`). A case by which too little of the outputs could be judged is left
+out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from spacedsl.codegen.cases import Case, NotFiniteError, Tolerance
+from spacedsl.diagnostics import Diagnostic, Span
+from spacedsl.kernels.inputs import Allocate, Array, plain_buffer
+from spacedsl.kernels.kernel_file import locate
+from spacedsl.kernels.pipeline.arguments import value_names
+from spacedsl.kernels.pipeline.inputs import FLOATS, Draw, patchwork, random_values, weaknesses
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.pieces import parts, pieces
+from spacedsl.kernels.pipeline.work import points
+from spacedsl.kernels.reference import view
+from spacedsl.kernels.tensors import Tensor
+
+LARGE_POINTS = 1 << 22
+"""Of all stages together: a larger pipeline gets one call with all weaknesses instead of one for each."""
+
+_SHARP = 1 / 16
+"""Of the largest result: with a tolerance up to it, a wrong value does not pass for a rounded one."""
+
+_MOSTLY = 0.99
+"""Elements with such a tolerance in a good case, of all."""
+
+_LEAST_SHARP = 1 / 64
+"""The same in a case that is used at all."""
+
+
+def make_cases(
+    kernel: PipelineFile,
+    random: np.random.Generator,
+    allocate: Allocate = plain_buffer,
+    *,
+    is_brief: bool = False,
+) -> Iterator[Case]:
+    """The random case, then the hard ones; of large pipelines, and where it `is_brief`, one of these alone.
+
+    Raises `NotFiniteError`, with the number of an output, where its random results are no numbers.
+    """
+    judge = _Judge(kernel, allocate)
+    yield judge.random_case(random)
+    if all(tensor.is_output for tensor in kernel.tensors):
+        return
+    kinds = {"patchwork": patchwork(random)} if is_brief or is_large(kernel) else weaknesses(random)
+    for name, draw in kinds.items():
+        case = judge.case(name, draw, allocate)
+        if min(judge.sharp_shares(case)) >= _LEAST_SHARP:
+            yield case
+
+
+def most_calls(kernel: PipelineFile) -> int:
+    """How many cases there are at most."""
+    return 2 if is_large(kernel) else 1 + len(weaknesses(np.random.default_rng()))
+
+
+def is_large(kernel: PipelineFile) -> bool:
+    """Whether a case costs enough to be sparing with."""
+    return points(kernel.algorithm, kernel.boxes) > LARGE_POINTS
+
+
+def not_finite(kernel: PipelineFile, number: int) -> Diagnostic:
+    """What is said of an output that cannot be judged."""
+    name = list(kernel.algorithm.outputs)[number]
+    message = f"`{name}` is not finite on random inputs: no implementation could be checked"
+    hint = (
+        "inputs are drawn from 0 to 1, and from 1/2 to 3/2, integers from all of their range: look for a "
+        "divisor that is 0, or for huge values"
+    )
+    return Diagnostic("KF047", message, locate(kernel, "outputs", name), hint)
+
+
+def declared(kernel: PipelineFile, tensor: Tensor) -> Span:
+    """Where the file says what an argument is."""
+    if not tensor.is_output:
+        return locate(kernel, "inputs", tensor.name)
+    stages = map(kernel.algorithm.stage, kernel.algorithm.outputs)
+    return locate(kernel, "outputs", next(s.name for s in stages if tensor.name in value_names(s)))
+
+
+class _Judge:
+    """Makes cases of one kernel, all with the same pieces."""
+
+    def __init__(self, kernel: PipelineFile, allocate: Allocate) -> None:
+        self.kernel = kernel
+        self.allocate = allocate
+        self.pieces = pieces(kernel.algorithm, kernel.boxes)
+
+    def random_case(self, random: np.random.Generator) -> Case:
+        """With the first kind of inputs by which nearly all of the outputs can be judged, else the best."""
+        algorithm = self.kernel.algorithm
+        has_floats = any(i.dtype.is_float for i in algorithm.inputs if i.name in self.kernel.boxes)
+        room = functools.cache(self.allocate)
+        found: list[tuple[float, int]] = []
+        for number, floats in enumerate(FLOATS if has_floats else FLOATS[:1]):
+            state = random.bit_generator.state
+            case = self.case("random", random_values(random, floats), room)
+            shares = self.sharp_shares(case)
+            if min(shares) >= _MOSTLY:
+                return case
+            found.append((min(shares), -number))
+            random.bit_generator.state = state
+        share, number = max(found)
+        if share == 0:
+            raise NotFiniteError(shares.index(0))
+        return self.case("random", random_values(random, FLOATS[-number]), room)
+
+    def case(self, name: str, draw: Draw, allocate: Allocate) -> Case:
+        tensors = {t.name: t for t in self.kernel.tensors}
+        inputs: dict[str, Array] = {}
+        for given in self.kernel.algorithm.inputs:
+            if given.name in tensors:
+                inputs[given.name] = allocate(tensors[given.name])
+                inputs[given.name][...] = draw(given, inputs[given.name].size)
+        expected = {t.name: allocate(t) for t in tensors.values() if t.is_output}
+        elements = {n: view(tensors[n], a) for n, a in (inputs | expected).items()}
+        tolerances: dict[str, Tolerance] = dict.fromkeys(expected, 0.0)
+        for part in parts(self.kernel.algorithm, self.pieces, {n: elements[n] for n in inputs}):
+            elements[part.name][part.place] = part.elements
+            if part.error is not None:
+                known = tolerances[part.name]
+                if isinstance(known, float):
+                    known = tolerances[part.name] = np.zeros(elements[part.name].shape, np.float32)
+                known[part.place] = part.error
+        parameters = {p.name: p.value for p in self.kernel.algorithm.parameters}
+        return Case(name, inputs, parameters, expected, tolerances)
+
+    def sharp_shares(self, case: Case) -> list[float]:
+        """By output, how many of its elements are numbers that a wrong one would not pass for."""
+        shares = []
+        for stage in map(self.kernel.algorithm.stage, self.kernel.algorithm.outputs):
+            counts = []
+            for name in value_names(stage):
+                values, tolerance = case.expected[name], np.ravel(case.tolerances[name])
+                is_number = np.isfinite(values)
+                largest = np.max(np.abs(values.astype(np.float64)), initial=0, where=is_number)
+                counts.append(np.mean(is_number & (tolerance <= _SHARP * largest)))
+            shares.append(float(min(counts)))
+        return shares

@@ -1,0 +1,87 @@
+"""The lower bound of pipelines on a CPU: how long the bytes take that every implementation moves.
+
+In: an instance of a pipeline, a measured device. Out: nanoseconds that no implementation can undercut. What
+is certainly read of each input is loaded once, and outputs are stored once; between runs, caches may keep as
+much of both as they hold. Nothing is counted of what is between, nor of what is computed: schedules differ in
+both, and compilers too. So all candidates have the same bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.pipeline.algorithm import Algorithm
+from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.footprints import certain_points, count
+from spacedsl.kernels.pipeline.work import size
+from spacedsl.search.bounds.protocol import BoundTerm
+from spacedsl.search.bounds.traffic import costs, least_ns
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Between a level of memory and those inside it."""
+
+    level: MemoryLevel
+    inner_bytes: int
+    loaded_bytes: int
+    stored_bytes: int
+    threads: int
+
+    @property
+    def time_ns(self) -> float:
+        edges = costs(self.level, self.threads, self.threads)
+        return least_ns(edges, self.loaded_bytes, self.stored_bytes, self.inner_bytes)
+
+    def term(self) -> BoundTerm:
+        detail = (
+            f"{self.loaded_bytes:,} bytes are loaded from {self.level.name} and {self.stored_bytes:,} "
+            f"stored, of which the caches inside keep at most {self.inner_bytes:,}"
+        )
+        return BoundTerm(f"{self.level.name} bandwidth", self.time_ns, detail)
+
+
+class PipelineBound:
+    """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of spaces of pipelines."""
+
+    no_native: str | None = None
+
+    def __init__(self, instance: Instance, device: CpuDevice) -> None:
+        kernel = instance.kernel
+        assert isinstance(kernel, Kernel)
+        loaded, stored = certain_bytes(kernel.algorithm)
+        inner = [level.capacity_bytes or 0 for level in device.memory]
+        levels = (
+            _Level(level, sum(inner[:at]), loaded, stored, device.threads)
+            for at, level in enumerate(device.memory)
+        )
+        self._terms = tuple(level.term() for level in levels)
+        self._bound_ns = max(term.bound_ns for term in self._terms)
+
+    def __call__(self, candidate: Candidate) -> float:
+        return self._bound_ns
+
+    def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [self._bound_ns] * len(candidates)
+
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        return [term.bound_ns for term in self._terms]
+
+    def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
+        return tuple(sorted(self._terms, key=lambda term: -term.bound_ns))
+
+
+def certain_bytes(algorithm: Algorithm) -> tuple[int, int]:
+    """Of inputs that are read, and of outputs that are written."""
+    points = certain_points(algorithm)
+    loaded = sum(count(points.get(i.name, ())) * i.dtype.nbytes for i in algorithm.inputs)
+    stored = sum(
+        size(box) * dtype.nbytes
+        for name, box in algorithm.outputs.items()
+        for dtype in algorithm.stage(name).dtypes
+    )
+    return loaded, stored

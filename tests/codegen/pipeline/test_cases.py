@@ -1,0 +1,142 @@
+"""Test cases of pipelines: what they are of, and that they find mistakes in every application."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.cases import Case, NotFiniteError
+from spacedsl.codegen.differences import first_difference
+from spacedsl.codegen.pipeline.cases import make_cases, most_calls, not_finite
+from spacedsl.kernels.inputs import Array
+from spacedsl.kernels.pipeline.algorithm import Algorithm
+from spacedsl.kernels.pipeline.arguments import held
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.pieces import parts, pieces
+from spacedsl.kernels.pipeline.reference import evaluate
+from spacedsl.kernels.reference import view
+from tests.kernels.pipeline.faults import faulty
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.test_library import CASES, NAMES, load
+
+SIZES = {
+    **{name: case.sizes for name, case in CASES.items()},
+    "interpolate": {"width": 60, "height": 50},
+    "iir_blur": {"width": 24, "height": 17},
+    "local_laplacian": {"width": 45, "height": 34, "levels": 3},
+    "max_filter": {"width": 40, "height": 30},
+}
+SEEN_AT_LARGE = ("down_", "up_", "push_", "pull_")
+"""Of deep pyramids, whose coarse levels have hardly an influence at small sizes."""
+
+
+@cache
+def cases_of(name: str) -> tuple[PipelineFile, tuple[Case, ...]]:
+    file = load(name, SIZES[name])
+    return file, tuple(make_cases(file, np.random.default_rng(0)))
+
+
+def elements(file: PipelineFile, case: Case, name: str) -> Array:
+    (tensor,) = (t for t in file.tensors if t.name == name)
+    return view(tensor, {**case.inputs, **case.expected}[name])
+
+
+def is_found(file: PipelineFile, case: Case, other: Algorithm) -> bool:
+    """Whether the case tells another algorithm from that of the file."""
+    (output,) = file.algorithm.outputs
+    inputs = {name: elements(file, case, name) for name in case.inputs}
+    boxes = {**file.boxes, **held(file.algorithm, file.boxes)}
+    (found,) = evaluate(other, boxes, inputs)[output]
+    return bool(first_difference(found, elements(file, case, output), case.tolerances[output]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_random_case_judges_nearly_all_elements(name: str) -> None:
+    _, (random, *_) = cases_of(name)
+    assert random.name == "random"
+    for output, expected in random.expected.items():
+        largest = np.nanmax(np.abs(expected.astype(np.float64)))
+        sharp = np.ravel(random.tolerances[output]) <= largest / 16
+        assert np.mean(sharp | np.isnan(expected)) > 0.95
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_computes_the_same_passes_and_a_mistake_does_not(name: str) -> None:
+    file, cases = cases_of(name)
+    assert not any(is_found(file, case, file.algorithm) for case in cases)
+    mistakes = [
+        (what, other)
+        for what, other in faulty(file.algorithm, {**file.boxes, **held(file.algorithm, file.boxes)})
+        if not what.startswith(SEEN_AT_LARGE)
+    ]
+    some = np.random.default_rng(5).choice(len(mistakes), min(len(mistakes), 6), replace=False)
+    missed = [
+        what
+        for what, other in (mistakes[n] for n in some)
+        if not any(is_found(file, case, other) for case in cases)
+    ]
+    assert not missed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tile_that_is_off_by_one_and_a_column_that_is_not_written_are_found(name: str) -> None:
+    file, (case, *_) = cases_of(name)
+    for output in case.expected:
+        expected, tolerance = elements(file, case, output), case.tolerances[output]
+        shifted = expected.copy()
+        shifted[..., 1:3] = expected[..., 0:2]
+        assert first_difference(shifted, expected, tolerance)
+        unwritten = expected.copy()
+        unwritten[..., -1] = np.frombuffer(b"\xde\xad\xc0\x7f" * 2, expected.dtype)[0]
+        assert first_difference(unwritten, expected, tolerance)
+
+
+def test_integers_are_exact_and_within_what_the_file_declares() -> None:
+    inputs = "{a: {dtype: i16, extents: [4000], values: [-3, 40]}}"
+    file = pipeline("f(x) = a(x) * 3 - a(x + 1)", "{f: {x: 3999}}", inputs)
+    cases = {case.name: case for case in make_cases(file, np.random.default_rng(0))}
+    assert list(cases) == [
+        "random", "extremes", "zeros", "greatest values", "last element", "one element"
+    ]  # fmt: skip
+    assert all(case.tolerances == {"f": 0.0} for case in cases.values())
+    assert {int(v) for v in cases["random"].inputs["a"]} == set(range(-3, 41))
+    assert {int(v) for v in cases["extremes"].inputs["a"]} == {-3, -2, -1, 0, 1, 18, 39, 40}
+    assert set(np.flatnonzero(cases["last element"].inputs["a"])) == {3999}
+
+
+def test_floats_of_images_are_from_0_to_1_and_otherwise_where_that_gives_no_numbers() -> None:
+    inputs = "{a: {dtype: f32, extents: [64]}}"
+    image = pipeline("f(x) = a(x) * 0.5", "{f: {x: 64}}", inputs)
+    random = next(make_cases(image, np.random.default_rng(0))).inputs["a"]
+    assert 0 <= random.min() < 0.2 and 0.8 < random.max() < 1
+    powers = pipeline("f(x) = sqrt(a(x) - 0.49)", "{f: {x: 64}}", inputs)
+    assert next(make_cases(powers, np.random.default_rng(0))).inputs["a"].min() >= 0.5
+
+
+def test_what_is_never_finite_is_told_with_its_output() -> None:
+    file = pipeline(
+        "g(x) = x\nf(x) = sqrt(-1 - a(x) * a(x))", "{g: {x: 3}, f: {x: 4}}", "{a: {dtype: f32, rank: 1}}"
+    )
+    with pytest.raises(NotFiniteError) as raised:
+        list(make_cases(file, np.random.default_rng(0)))
+    said = not_finite(file, raised.value.line)
+    assert said.code == "KF047" and "`f`" in said.message
+
+
+def test_a_large_pipeline_has_one_hard_case_of_all_kinds() -> None:
+    file = load("blur", {"width": 2048, "height": 1500})
+    random, patchwork = make_cases(file, np.random.default_rng(0))
+    assert most_calls(file) == 2 and patchwork.name == "patchwork"
+    assert random.expected["blur_y"].size == 2048 * 1500
+    values = patchwork.inputs["input"]
+    kinds = {tuple(np.unique(values[start : start + 997])[:3]) for start in range(997, 30000, 2 * 997)}
+    assert len(kinds) > 3
+
+
+def test_cases_hold_what_parts_give() -> None:
+    file, (case, *_) = cases_of("camera_pipe")
+    given = {name: elements(file, case, name) for name in case.inputs}
+    for part in parts(file.algorithm, pieces(file.algorithm, file.boxes), given):
+        np.testing.assert_array_equal(part.elements, elements(file, case, part.name)[part.place])
