@@ -6,12 +6,22 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from spacedsl.codegen.pipeline.schedule import CandidateDecisions, Nest, schedule, text
+from spacedsl.codegen.pipeline.schedule import (
+    CandidateDecisions,
+    Nest,
+    check_decisions,
+    schedule,
+    text,
+)
+from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.candidate import Decision
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.backbone import FULL
+from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE
+from spacedsl.language import check_source
 from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, instance, named
 from tests.kernels.pipeline.scheduled import Scheduled
+from tests.rules import rules_of
 
 
 def test_a_schedule_is_shown_as_loops() -> None:
@@ -37,6 +47,36 @@ def test_a_schedule_is_shown_as_loops() -> None:
         "      for x in 3 of 2 (REG)",
         "        f_sum: 2 x, 1 y",
         "        f_sum.1: 6 k, 2 x, 1 y",
+    ]
+
+
+def refused(space: str) -> list[str]:
+    """What is said of a space that code is wanted of."""
+    source = Source("own.space", space)
+    checked, _ = check_source(source)
+    assert checked is not None
+    try:
+        check_decisions(checked, source)
+    except DiagnosticError as error:
+        return [f"{d.code} {d.message}" for d in error.diagnostics]
+    return []
+
+
+def test_a_space_has_to_decide_what_lowering_reads() -> None:
+    rules = rules_of(PIPELINE_SPACE)
+    assert refused(rules) == []
+    steps = 'set Steps: iterator = "$kernel.steps" end\n'
+    assert refused(steps + "choice ordered enum site($s in Steps): ROOT < WARP end") == [
+        "SP420 there is no code for the value `WARP` of `site`",
+        "SP420 no code can be made: a quantity `extent` of 1 object is needed",
+        "SP420 no code can be made: a quantity `trips` of 1 object is needed",
+    ]
+    other = (
+        "choice ordered enum place($s in Steps): ROOT < TASK end\nquantity extent($s in Steps) = place($s)"
+    )
+    assert refused(steps + other)[:2] == [
+        "SP420 no code can be made: an enum choice `site` of 1 object is needed",
+        "SP420 no code can be made: a quantity `extent` of 1 object is needed",
     ]
 
 

@@ -1,0 +1,129 @@
+"""Pipelines in a worker: built, checked element by element, timed, called from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.memory import TooLargeError, check_memory
+from spacedsl.codegen.native import build_function
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
+from spacedsl.kernels.pipeline.reference import evaluate
+from tests.codegen.devices import DEVICE
+from tests.codegen.evaluating import OPTIONS, assert_times
+from tests.kernels.pipeline.cases import drawn
+from tests.kernels.pipeline.files import pipeline
+
+FILE = pipeline(
+    """
+    mean(x, y) = (image(x, y) + image(x + 1, y) + image(x, y + 1)) * scale
+    bright(x, y) = u8(mean(x, y) * 255)
+    total(y) = sum[r in 0:30](mean(r, y))
+    best(y) = (argmax[r in 0:30](bright(r, y)), bright(0, y))
+    """,
+    "{bright: {x: 30, y: 3:20}, total: {y: 20}, best: {y: 19}}",
+    "{image: {dtype: f32, rank: 2}}",
+    "params: {scale: {dtype: f32, value: 0.3}}\n",
+)
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[CpuEvaluator]:
+    with CpuEvaluator(FILE, DEVICE, OPTIONS) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lowered(evaluator: CpuEvaluator) -> Lowered:
+    candidate = next(drawn(FILE, 20, 3, DescentCounts()))
+    found = evaluator.lower(candidate)
+    assert isinstance(found, Lowered), found
+    return found
+
+
+def run(evaluator: CpuEvaluator, code: str) -> Outcome:
+    return evaluator.run(Lowered.of(code), None)
+
+
+def test_a_candidate_is_built_checked_and_timed(evaluator: CpuEvaluator, lowered: Lowered) -> None:
+    assert_times(evaluator.run(lowered, None))
+
+
+def last(lowered: Lowered, statement: str) -> str:
+    """The code with a statement behind everything."""
+    code = lowered.code.rstrip()
+    assert code.endswith("}")
+    return f"{code[:-1]}{statement}\n}}\n"
+
+
+WRONG = {
+    "an integer by one": ("bright[7 * 30 + 4] ^= 1;", "bright[7, 4] is "),
+    "a float by a thousandth": ("total[5] *= 1.001f;", "total[5] is "),
+    "the place of a maximum": ("best_0[2] += 1;", "best_0[2] is "),
+    "what is no number": ("total[19] = 0.0f / 0.0f;", "total[19] is nan"),
+    "memory that is none of its own": ("((char *)total)[-1] = 1;", "memory next to total was written"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_in_one_element_is_found(evaluator: CpuEvaluator, lowered: Lowered, name: str) -> None:
+    statement, words = WRONG[name]
+    outcome = run(evaluator, last(lowered, statement))
+    assert outcome.failure is Failure.WRONG_RESULT
+    assert words in outcome.message
+
+
+def test_what_rounding_may_do_passes(evaluator: CpuEvaluator, lowered: Lowered) -> None:
+    assert_times(run(evaluator, last(lowered, "total[5] *= 1.0000002f;")))
+
+
+def test_code_is_a_function_on_arrays(lowered: Lowered) -> None:
+    image = np.random.default_rng(1).random((23, 32), np.float32)
+    bright, total, *best = build_function(FILE, lowered.code)(image[:, :31][:21].copy(), 0.3)
+    box = FILE.boxes["image"]
+    assert [e.size for e in box] == [31, 21]
+    expected = evaluate(FILE.algorithm, FILE.boxes, {"image": image[:21, :31]})
+    np.testing.assert_array_equal(bright, expected["bright"][0][3:20])
+    np.testing.assert_allclose(total, expected["total"][0], rtol=1e-5)
+    np.testing.assert_array_equal(best[0], expected["best"][0])
+    np.testing.assert_array_equal(best[1], expected["best"][1])
+
+
+TYPES = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bool"]
+
+
+def test_arrays_and_parameters_are_of_all_types() -> None:
+    file = pipeline(
+        "\n".join(f"f{t}(x) = select(a{t}(x) == p{t}, a{t}(x + 1), a{t}(x))" for t in TYPES),
+        "{" + ", ".join(f"f{t}: {{x: 70}}" for t in TYPES) + "}",
+        "{" + ", ".join(f"a{t}: {{dtype: {t}, rank: 1}}" for t in TYPES) + "}",
+        "params: {" + ", ".join(f"p{t}: {{dtype: {t}, value: 1}}" for t in TYPES) + "}\n",
+    )
+    with CpuEvaluator(file, DEVICE, OPTIONS) as evaluator:
+        found = evaluator.lower(next(drawn(file, 20, 3, DescentCounts())))
+        assert isinstance(found, Lowered), found
+        assert_times(evaluator.run(found, None))
+        flips = "".join(f"((char *)(f{t} + 70))[-1] ^= 1;" for t in TYPES)
+        outcome = run(evaluator, last(found, flips))
+        assert [f"f{t}[69] is " in outcome.message for t in TYPES] == [True] * len(TYPES)
+
+
+def test_an_output_that_is_not_finite_is_told_where_it_stands() -> None:
+    file = pipeline("f(x) = a(x) / 0.0", "{f: {x: 4}}", "{a: {dtype: f32, rank: 1}}")
+    with pytest.raises(DiagnosticError) as raised:
+        CpuEvaluator(file, DEVICE, OPTIONS).open()
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.span.line) == ("KF047", 4)
+
+
+def test_a_pipeline_that_is_too_large_is_refused_at_its_largest_array() -> None:
+    file = pipeline("f(x) = a(x) + 1", "{f: {x: 2147483000}}", "{a: {dtype: u64, rank: 1}}")
+    with pytest.raises(TooLargeError) as raised:
+        check_memory(file, 0)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.span.line) == ("KF046", 3) and "its 2 test cases" in found.message
