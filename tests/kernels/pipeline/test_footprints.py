@@ -38,7 +38,8 @@ def test_what_is_counted_makes_a_difference(name: str) -> None:
     assert {name: count(found[name]) for name in ("a", "t") if name in found} == expected
     rng = np.random.default_rng(3)
     boxes = {**file.boxes, **held(file.algorithm, file.boxes)}
-    inputs = {n: rng.integers(100, 200, shape(boxes[n]), np.int32) for n in ("a", "t") if n in boxes}
+    read = [i.name for i in file.algorithm.inputs if i.name in boxes]
+    inputs = {n: rng.integers(100, 200, shape(boxes[n]), np.int32) for n in read}
     before = evaluate(file.algorithm, boxes, inputs)["f"][0]
     for array in expected:
         for place in np.ndindex(*(len(p) for p in reversed(found[array]))):
