@@ -6,13 +6,14 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from spacedsl.engine.candidate import Candidate
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
@@ -25,6 +26,15 @@ FIRST_ROLLOUTS = 40
 
 KNOWN = 16
 """Of the fastest implementations that are unlike each other have neighbours."""
+
+COMPARED = 16
+"""Implementations that are drawn where a walk begins, if there is a cost model; it begins at the cheapest."""
+
+WALK = 200
+"""Its steps, at most."""
+
+FIRST_COMPARED = 4
+"""Known implementations before walks begin beside them."""
 
 TRIES = 8
 """Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
@@ -42,9 +52,48 @@ class Drawing:
     policy: Policy
     partitions: Sequence[Partition] = ()
     """What neighbours may relax."""
+    costs: Callable[[Candidate], float] | None = None
+    """A cost model, which says what is worth a measurement."""
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
+        if self.costs is not None:
+            return self._cheap(state, self.costs, rng) or self._down(state, rng)
         return self._near(state, rng) or self._down(state, rng)
+
+    def _cheap(
+        self, state: State, costs: Callable[[Candidate], float], rng: np.random.Generator
+    ) -> Visit | None:
+        """An implementation that a walk downhill by the cost model comes to: from the cheapest of several
+        that are drawn, or from beside one of the fastest.
+        """
+        neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
+        known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
+        start: Candidate | None = None
+        if len(known) >= FIRST_COMPARED and float(rng.random()) < self.policy.share_near:
+            start = neighbourhood.draw(known, state.cut, rng)
+        else:
+            top = self.descent.expand(Bounded(neighbourhood.root, self.descent.bound(neighbourhood.root)))
+            ends = [self.descent.rollout(top, state.cut, rng) for _ in range(COMPARED)]
+            drawn = [end.end.candidate for end in ends if isinstance(end, Implementation)]
+            start = min(drawn, key=costs, default=None)
+        if start is None:
+            return None
+        best, cost_ns = start, costs(start)
+        for _ in range(int(rng.integers(1, WALK))):
+            other = neighbourhood.beside(best, state.cut, rng)
+            if other is not None and (other_ns := costs(other)) < cost_ns:
+                best, cost_ns = other, other_ns
+        return self._to(best, state)
+
+    def _to(self, target: Candidate, state: State) -> Visit | None:
+        """The node that an implementation lies below, where it was not yet met."""
+        node = state.tree.holder(target)
+        if node.closed is not None:
+            return None
+        expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
+        end = self.descent.towards(expanded, target)
+        is_met = state.steps(node, (*expanded.expansion.forced, *end.steps)) in state.met
+        return None if is_met else Visit(node, expanded, end)
 
     def _down(self, state: State, rng: np.random.Generator) -> Visit:
         """The node that the policy comes to, its expansion, and how rollouts from there ended.
@@ -76,15 +125,8 @@ class Drawing:
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
         for _ in range(TRIES):
             target = neighbourhood.draw(known, state.cut, rng)
-            if target is None:
-                continue
-            node = state.tree.holder(target)
-            if node.closed is not None:
-                continue
-            expanded = self.descent.expand(Bounded(state.tree.candidate(node), node.bound_ns))
-            end = self.descent.towards(expanded, target)
-            if state.steps(node, (*expanded.expansion.forced, *end.steps)) not in state.met:
-                return Visit(node, expanded, end)
+            if target is not None and (visit := self._to(target, state)) is not None:
+                return visit
         return None
 
     def _select(self, state: State, rng: np.random.Generator) -> Node:

@@ -74,6 +74,20 @@ class Neighbourhood:
         start = _like(instance, self.root, known, _in_turns(_by_choice(instance.variables), rng))
         return self._completed(start, cut, rng)
 
+    def beside(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
+        """An implementation in which one decision is another one, and little else."""
+        instance = self.descent.instance
+        by_choice = _by_choice(v for v in instance.variables if self.root.is_open(v))
+        if not by_choice:
+            return None
+        changed = _drawn(by_choice[_drawn(list(by_choice), rng)], rng)
+        others = self.root.mask(changed) & ~known.mask(changed)
+        values = [1 << bit for bit in range(others.bit_length()) if others >> bit & 1]
+        candidate = instance.restrict(self.root, changed, _drawn(values, rng)) if values else None
+        if candidate is None:
+            return None
+        return self._completed(_like(instance, candidate, known, _in_turns(by_choice, rng)), cut, rng)
+
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))
         if cut.excludes(bounded.bound_ns):

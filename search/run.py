@@ -111,6 +111,7 @@ class Search:
         policy: Policy,
         options: Options,
         decisions: Sequence[Decision] = (),
+        costs: Callable[[Candidate], float] | None = None,
         store: Store | None = None,
         listener: Listener = lambda event: None,
         clock: Callable[[], float] = time.monotonic,
@@ -125,7 +126,7 @@ class Search:
         self._emit = listener
         self._clock = clock
         descent = Descent(instance, ordering, bound, options.repairs, rollouts)
-        self._drawing = Drawing(descent, policy, partitions(instance))
+        self._drawing = Drawing(descent, policy, partitions(instance), costs)
         self._rng = np.random.default_rng(options.seed)
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""

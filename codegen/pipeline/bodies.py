@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
-from spacedsl.codegen.pipeline.interior import conditions, usable
 from spacedsl.codegen.pipeline.placement import Span, Spans
 from spacedsl.codegen.pipeline.values import Array, Block, Lanes, Point, Value, Values, condition
 from spacedsl.codegen.program import (
@@ -44,6 +43,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     reads,
 )
 from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.interior import conditions, usable
 
 MOST_UNROLLED = 32
 """Copies of a point, or of a vector, that are written out."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.codegen.pipeline.bodies import Setting, body
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, Spans, place
-from spacedsl.codegen.pipeline.schedule import Decisions, Sites, schedule
+from spacedsl.codegen.pipeline.schedule import Decisions, schedule
 from spacedsl.codegen.pipeline.values import Array, index
 from spacedsl.codegen.program import Let, Load, ParallelLoop, Program, Statement, Store, Sweep, Type
 from spacedsl.codegen.ranges import Ranges
@@ -21,6 +21,7 @@ from spacedsl.kernels.pipeline.affine import Linear, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.arguments import arguments, held, parameters, value_names
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
+from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.tensors import Scratch, Tensor, dense_strides
 from spacedsl.kernels.unique_names import UniqueNames
 
@@ -34,7 +35,7 @@ def lower(kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector
     tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars})
     placement = place(schedule(kernel.steps, decisions), kernel.steps, decisions, names.fresh)
-    lowering = _Lowering(Sites(kernel.steps, decisions), names, vector_bytes)
+    lowering = _Lowering(Sites(kernel.steps, decisions.site), names, vector_bytes)
     arrays = dict(_arguments(kernel, boxes))
     statements: list[Statement] = []
     copied: list[Statement] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal
 
-from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, Sites
+from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest
 from spacedsl.codegen.program import Let
 from spacedsl.codegen.ranges import Ranges, simplified
 from spacedsl.kernels.pipeline.affine import (
@@ -30,6 +30,7 @@ from spacedsl.kernels.pipeline.affine import (
 )
 from spacedsl.kernels.pipeline.algorithm import Variable, reads
 from spacedsl.kernels.pipeline.backbone import Box, SlotName, Step
+from spacedsl.kernels.pipeline.sites import Sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def place(
     nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions, fresh: Callable[[str], str]
 ) -> Placement:
     """`nests` are the schedule of the steps by these decisions; `fresh` gives names to variables."""
-    placer = _Placer(Sites(steps, decisions), decisions, fresh)
+    placer = _Placer(Sites(steps, decisions.site), decisions, fresh)
     whole = {step: {box.dim: placer.whole(box) for box in step.slots[0].boxes} for step in placer.sites.steps}
     return Placement(whole, tuple(placer.nest(nest, whole, Ranges()) for nest in nests))
 

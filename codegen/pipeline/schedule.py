@@ -15,6 +15,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Slot, SlotName, Step
+from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.language.space import Choice, EnumChoice, Quantity, Space
 
 VOCABULARY = frozenset({"site", "extent", "trips"})
@@ -118,30 +119,9 @@ class Nest:
     """Those of its slots that have loops or guests, outermost first."""
 
 
-class Sites:
-    """Who has the loops of whose slots."""
-
-    def __init__(self, steps: Sequence[Step], decisions: Decisions) -> None:
-        self.steps = [step for step in steps if not step.is_exit]
-        """All but the exit."""
-        self.of = {step: decisions.site(step) for step in steps}
-
-    def shares(self, step: Step, slot: SlotName) -> bool:
-        """Whether a step has that slot from its host."""
-        site = self.of[step]
-        return site not in SLOTS or SLOTS.index(site) >= SLOTS.index(slot)
-
-    def owner(self, step: Step, slot: SlotName) -> Step | None:
-        """The step whose loops a shared slot has: the first one outwards that does not share it itself."""
-        host = step.host
-        while host is not None and not host.is_exit and self.shares(host, slot):
-            host = host.host
-        return None if host is None or host.is_exit else host
-
-
 def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
     """The nests that are outside of all others, in the order in which they are computed."""
-    return tuple(_nests(None, "ROOT", Sites(steps, decisions), decisions))
+    return tuple(_nests(None, "ROOT", Sites(steps, decisions.site), decisions))
 
 
 def _nests(owner: Step | None, slot: SlotName, sites: Sites, decisions: Decisions) -> Iterator[Nest]:

@@ -277,6 +277,7 @@ def _search(
             seed=about.seed, seconds=about.seconds, evaluations=about.evaluations, batch=target.batch
         ),
         decisions=problem.kernel.decisions,
+        costs=target.costs(problem.instance, problem.device),
         store=store,
         listener=keeper.listen,
         # What others build and measure meanwhile is no part of this run's time.

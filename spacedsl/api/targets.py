@@ -20,6 +20,7 @@ from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
 from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.memory import check_memory, flush_bytes
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
@@ -32,6 +33,7 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import PipelineBound
 from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.pipeline_costs import PipelineCosts
 
 
 class PatientEvaluator(Evaluator, Protocol):
@@ -79,6 +81,10 @@ class Target(ABC):
     @abstractmethod
     def bound(self, instance: Instance, device: Device) -> SearchBound: ...
 
+    def costs(self, instance: Instance, device: Device) -> Callable[[Candidate], float] | None:
+        """What implementations may take, in nanoseconds, to compare them; None: the bound is enough."""
+        return None
+
     @abstractmethod
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PatientEvaluator: ...
 
@@ -115,6 +121,11 @@ class Cpu(Target):
     def bound(self, instance: Instance, device: Device) -> SearchBound:
         assert isinstance(device, CpuDevice)
         return _CPU_BOUNDS[type(instance.kernel)](instance, device)
+
+    def costs(self, instance: Instance, device: Device) -> PipelineCosts | None:
+        assert isinstance(device, CpuDevice)
+        is_pipeline = isinstance(instance.kernel, pipeline.Kernel)
+        return PipelineCosts(instance, device) if is_pipeline else None
 
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> CpuEvaluator:
         assert isinstance(device, CpuDevice)

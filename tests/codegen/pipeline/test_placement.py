@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacedsl.codegen.pipeline.placement import PlacedNest, Spans, place
-from spacedsl.codegen.pipeline.schedule import CandidateDecisions, Sites, schedule
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule
 from spacedsl.codegen.program import Let
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
@@ -20,6 +20,7 @@ from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.located_yaml import parse_document
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
+from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.unique_names import UniqueNames
 from tests.codegen.interpreter import position
 from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
@@ -39,7 +40,7 @@ class Placed:
     ) -> None:
         self.file = file
         self.decisions = CandidateDecisions(candidate)
-        self.sites = Sites(file.backbone.steps, self.decisions)
+        self.sites = Sites(file.backbone.steps, self.decisions.site)
         self.last = {step.stage.name: step for step in self.sites.steps}
         self.inputs = inputs
         self.scalars = {p.name: p.value for p in file.algorithm.parameters}

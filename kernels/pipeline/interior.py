@@ -1,7 +1,7 @@
 """Where positions are what they are in the middle of an image: without clamps, mirrors, wraps at its edges.
 
 In: positions that rise or fall with a variable. Out: the conditions under which no edge is near. What is done
-elsewhere is for `bodies.py`.
+elsewhere is for code generation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def conditions(position: Linear, name: str) -> Iterator[Linear]:
         yield from _conditions(atom, name)
 
 
-def _middle_of(position: Linear, name: str) -> Linear:
+def middle(position: Linear, name: str) -> Linear:
     """What the position is there."""
     total = Linear(position.constant)
     for atom, number in position.terms:
@@ -44,11 +44,11 @@ def _depends(form: Linear, name: str) -> bool:
 def _middle(atom: Atom, name: str) -> Linear:
     match atom:
         case Extreme(_, left, right) if _depends(left, name) or _depends(right, name):
-            return _middle_of(left if _depends(left, name) else right, name)
+            return middle(left if _depends(left, name) else right, name)
         case Remainder(dividend, divisor) if divisor >= LEAST_PERIOD and _depends(dividend, name):
-            return _middle_of(dividend, name)
+            return middle(dividend, name)
         case Quotient(dividend, divisor) if _depends(dividend, name):
-            return quotient(_middle_of(dividend, name), divisor)
+            return quotient(middle(dividend, name), divisor)
     return Linear(0, ((atom, 1),))
 
 
@@ -57,11 +57,11 @@ def _conditions(atom: Atom, name: str) -> Iterator[Linear]:
         case Extreme(operator, left, right) if _depends(left, name) or _depends(right, name):
             kept, other = (left, right) if _depends(left, name) else (right, left)
             yield from (*conditions(kept, name), *conditions(other, name))
-            apart = _middle_of(kept, name) + _middle_of(other, name) * -1
+            apart = middle(kept, name) + middle(other, name) * -1
             yield from usable(apart if operator == "max" else apart * -1, name)
         case Remainder(dividend, divisor) if divisor >= LEAST_PERIOD and _depends(dividend, name):
             yield from conditions(dividend, name)
-            inner = _middle_of(dividend, name)
+            inner = middle(dividend, name)
             yield from usable(inner, name)
             yield from usable(inner * -1 + Linear(divisor - 1), name)
         case Quotient(dividend) | Remainder(dividend):
