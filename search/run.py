@@ -196,11 +196,12 @@ class Search:
                 return Stop.EXHAUSTED
             if self._is_interrupted:
                 return Stop.INTERRUPTED
-            if self._is_spent(state, started):
+            is_spent = self._is_spent(state, started)
+            if is_spent and not self._owes_a_measurement(state):
                 return Stop.BUDGET
             try:
                 if state.waiting:
-                    self._evaluate(state, root, started)
+                    self._evaluate(state, root, started, only_one=is_spent)
                 elif state.is_doubtful:
                     self._judge(state, root, state.doubted(DOUBTED))
                 else:
@@ -214,6 +215,12 @@ class Search:
             limit.seconds is not None and self._clock() - started >= limit.seconds
         )
 
+    def _owes_a_measurement(self, state: State) -> bool:
+        """Whether nothing is known to be right, while programs that drawing has taken all the time for wait."""
+        limit = self._options.evaluations
+        is_allowed = limit is None or state.evaluations < limit
+        return state.best_ns is None and bool(state.waiting) and is_allowed
+
     def _draw(self, state: State, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
         for _ in range(MOST_ITERATIONS * self._options.batch):
@@ -226,11 +233,13 @@ class Search:
             if is_enough or state.tree.is_exhausted or self._is_interrupted or self._is_spent(state, started):
                 return
 
-    def _evaluate(self, state: State, root: Candidate, started: float) -> None:
-        """Builds all programs that wait, then measures those that are not cut meanwhile, one by one."""
+    def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
+        """Builds all programs that wait, or the first, then measures those that are not cut meanwhile, one by one."""
         programs = state.waiting
         if self._options.evaluations is not None:
             programs = programs[: self._options.evaluations - state.evaluations]
+        if only_one:
+            programs = programs[:1]
         lowered = [self._code(state, root, pending) for pending in programs]
         self._evaluator.build([program for program in lowered if isinstance(program, Lowered)])
         for program, pending in zip(lowered, programs, strict=True):

@@ -204,6 +204,26 @@ def test_the_time_is_respected() -> None:
     assert 0 <= result.progress.iterations - result.progress.evaluations < Options().batch
 
 
+def test_what_takes_all_the_time_to_draw_is_measured_until_one_is_right() -> None:
+    """One at a time, and no more than may be."""
+
+    def failing(values: tuple[int, ...]) -> Failure | None:
+        return Failure.BUILD_ERROR if len(evaluator.runs) < 3 else None
+
+    for evaluations, expected in ((None, 3), (2, 2)):
+        evaluator = ToyEvaluator(cost, failing=failing)
+        result = search(
+            ToyInstance([5] * 5),
+            evaluator,
+            options=Options(seconds=10, evaluations=evaluations, batch=8),
+            # Each look at it is a second: eight are drawn when ten have gone by.
+            clock=itertools.count().__next__,
+        )
+        assert result.stop is Stop.BUDGET
+        assert result.progress.evaluations == expected
+        assert result.progress.valid == (1 if expected == 3 else 0)
+
+
 def test_remarks_on_valid_implementations_are_counted() -> None:
     class Remarking(ToyEvaluator):
         def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
