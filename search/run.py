@@ -216,7 +216,7 @@ class Search:
         )
 
     def _owes_a_measurement(self, state: State) -> bool:
-        """Whether nothing is known to be right, while programs that drawing has taken all the time for wait."""
+        """Whether nothing is known to be right, while programs wait that took all the time to draw."""
         limit = self._options.evaluations
         is_allowed = limit is None or state.evaluations < limit
         return state.best_ns is None and bool(state.waiting) and is_allowed
