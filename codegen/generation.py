@@ -56,6 +56,8 @@ class Generation:
     """The program of a complete candidate, not yet verified; raises `LoweringError`."""
     make_cases: MakeCases
     most_cases: Callable[[Any], int]
+    making_bytes: Callable[[Any], int]
+    """Of memory that making a case takes beside its arrays, where that is much."""
     not_finite: Callable[[Any, int], Diagnostic]
     """What is said of a kernel that `make_cases` finds no numbers in."""
     own_arrays: Callable[[Any], Sequence[Tensor]]
@@ -74,6 +76,7 @@ _GENERATIONS: dict[type, Generation] = {
         lower=lambda kernel, device, candidate: lower(kernel.backbone, CandidateImplementation(candidate)),
         make_cases=cases.make_cases,
         most_cases=lambda kernel: linalg_calls(kernel.backbone),
+        making_bytes=lambda kernel: 0,
         not_finite=cases.not_finite,
         own_arrays=lambda kernel: tuple(s.tensor for s in kernel.backbone.scratch),
         declared=lambda kernel, tensor: locate(kernel, "tensors", tensor.name),
@@ -85,6 +88,7 @@ _GENERATIONS: dict[type, Generation] = {
         ),
         make_cases=pipeline_cases.make_cases,
         most_cases=pipeline_cases.most_calls,
+        making_bytes=pipeline_cases.making_bytes,
         not_finite=pipeline_cases.not_finite,
         own_arrays=lambda kernel: (),
         declared=pipeline_cases.declared,

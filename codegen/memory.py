@@ -54,20 +54,15 @@ def check_memory(kernel: MeasurableKernel, flush: int) -> None:
 
 
 def needed_bytes(kernel: MeasurableKernel, flush: int) -> int:
-    """Of all test cases, the outputs of a worker and the array that flushes caches, guard pages included.
+    """Of all test cases and what makes them, the outputs of a worker and the array that flushes caches.
 
-    Never too little; too much by the results of test cases that turn out not to be exact.
+    With guard pages. Never too little; too much by the results of test cases that turn out not to be exact.
     """
-    tensors = kernel.tensors
-    one_case = sum(mapped_bytes(t.nbytes) for t in tensors)
+    tensors, known = kernel.tensors, generation(kernel)
+    cases = known.most_cases(kernel) * sum(mapped_bytes(t.nbytes) for t in tensors)
     outputs = sum(mapped_bytes(t.nbytes) for t in tensors if t.is_output)
-    scratch = scratch_bytes(kernel)
-    return (
-        generation(kernel).most_cases(kernel) * one_case
-        + outputs
-        + scratch
-        + (mapped_bytes(flush) if flush else 0)
-    )
+    flushed = mapped_bytes(flush) if flush else 0
+    return cases + known.making_bytes(kernel) + outputs + scratch_bytes(kernel) + flushed
 
 
 def scratch_bytes(kernel: MeasurableKernel) -> int:

@@ -234,7 +234,7 @@ class Search:
                 return
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
-        """Builds all programs that wait, or the first, then measures those that are not cut meanwhile, one by one."""
+        """Builds the programs that wait, then measures those that are not cut meanwhile, one by one."""
         programs = state.waiting
         if self._options.evaluations is not None:
             programs = programs[: self._options.evaluations - state.evaluations]

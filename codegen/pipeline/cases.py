@@ -21,7 +21,7 @@ from spacedsl.kernels.kernel_file import locate
 from spacedsl.kernels.pipeline.arguments import value_names
 from spacedsl.kernels.pipeline.inputs import FLOATS, Draw, patchwork, random_values, weaknesses
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.kernels.pipeline.pieces import parts, pieces
+from spacedsl.kernels.pipeline.pieces import most_bytes, parts, pieces
 from spacedsl.kernels.pipeline.work import points
 from spacedsl.kernels.reference import view
 from spacedsl.kernels.tensors import Tensor
@@ -64,6 +64,12 @@ def make_cases(
 def most_calls(kernel: PipelineFile) -> int:
     """How many cases there are at most."""
     return 2 if is_large(kernel) else 1 + len(weaknesses(np.random.default_rng()))
+
+
+def making_bytes(kernel: PipelineFile) -> int:
+    """Of memory that making the cases takes beside their arrays; tolerances stay."""
+    kept = sum(4 * t.elements for t in kernel.tensors if t.is_output)
+    return most_calls(kernel) * kept + most_bytes(kernel.algorithm, pieces(kernel.algorithm, kernel.boxes))
 
 
 def is_large(kernel: PipelineFile) -> bool:

@@ -73,9 +73,22 @@ class Part:
 
 def parts(algorithm: Algorithm, cut: Sequence[Piece], inputs: Mapping[str, Array]) -> Iterator[Part]:
     """Of all outputs, with the parameters' own values. Inputs are arrays as programs are called with."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+    with ThreadPoolExecutor(_threads(cut)) as threads:
         for found in threads.map(lambda piece: _parts(algorithm, piece, inputs), cut):
             yield from found
+
+
+def most_bytes(algorithm: Algorithm, cut: Sequence[Piece]) -> int:
+    """That evaluating pieces takes at once: stages, their errors, and about twice as much on the way."""
+    stages = [(stage.name, sum(d.nbytes for d in stage.dtypes)) for stage in algorithm.stages]
+    largest = max(sum(size(p.boxes[name]) * n for name, n in stages if name in p.boxes) for p in cut)
+    return 3 * _threads(cut) * largest
+
+
+def _threads(cut: Sequence[Piece]) -> int:
+    """Few pieces are large ones, of which memory has room for one at a time."""
+    cpus = len(os.sched_getaffinity(0))
+    return cpus if len(cut) >= 4 * cpus else 1
 
 
 def _parts(algorithm: Algorithm, piece: Piece, inputs: Mapping[str, Array]) -> list[Part]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.memory import TooLargeError, check_memory
+from spacedsl.codegen.memory import TooLargeError, check_memory, needed_bytes
 from spacedsl.codegen.native import build_function
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.descent import DescentCounts
@@ -18,6 +18,7 @@ from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import OPTIONS, assert_times
 from tests.kernels.pipeline.cases import drawn
 from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.test_library import load
 
 FILE = pipeline(
     """
@@ -127,3 +128,11 @@ def test_a_pipeline_that_is_too_large_is_refused_at_its_largest_array() -> None:
         check_memory(file, 0)
     (found,) = raised.value.diagnostics
     assert (found.code, found.span.line) == ("KF046", 3) and "its 2 test cases" in found.message
+
+
+def test_memory_to_make_the_cases_counts() -> None:
+    """Measured: making those of max_filter at its full size takes 2.4 GB, its arrays included."""
+    full = load("max_filter")
+    arrays = sum(t.nbytes for t in full.tensors)
+    assert needed_bytes(full, 0) - 3 * arrays > 1.8e9
+    assert needed_bytes(load("blur"), 0) < 5 * sum(t.nbytes for t in load("blur").tensors)
