@@ -190,7 +190,7 @@ class _Search:
             chosen = max(both, key=lambda atom: sum(1 for _ in atoms(_of(atom))))
             yield [_with(terms, chosen, end) for end in (chosen.left, chosen.right)]
             return
-        yield from ([_with(terms, atom, end)] for atom in extremes for end in (atom.left, atom.right))
+        yield from ([_with(terms, atom, end)] for atom in extremes for end in _ends(atom))
         divided = next((atom for atom in terms if isinstance(atom, Quotient)), None)
         if divided is not None and not extremes:
             yield from self.whole(terms, divided)
@@ -232,6 +232,14 @@ def _with(terms: _Sum, atom: Atom, part: Linear, share: Fraction = Fraction(1)) 
     number = terms[atom] * share
     rest = {other: n for other, n in terms.items() if other != atom}
     return _sum(rest, {a: Fraction(n) for a, n in part.terms}, number), part.constant * number
+
+
+def _ends(atom: Extreme) -> Iterator[Linear]:
+    """What a minimum is never above, a maximum never below: of parts that are opposites, their mean, too."""
+    both = atom.left + atom.right
+    if not both.terms:
+        yield Linear(both.constant // 2 if atom.operator == "min" else -(-both.constant // 2))
+    yield from (atom.left, atom.right)
 
 
 def _sign(part: Atom, name: str) -> int | None:

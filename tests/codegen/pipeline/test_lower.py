@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
@@ -17,9 +20,12 @@ from spacedsl.kernels.pipeline.algorithm import Box
 from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.interpreter import interpret
-from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.images import Image, images
 from tests.kernels.pipeline.pointwise import Elements, elements
 from tests.kernels.pipeline.scheduled import outputs_of
+from tests.kernels.pipeline.test_space import graphs
 
 
 def lowered(file: PipelineFile, candidate: Candidate, vector_bytes: int = 16) -> Program:
@@ -47,13 +53,32 @@ def found(file: PipelineFile, program: Program) -> dict[str, Elements]:
     }
 
 
-def try_programs(file: PipelineFile, count: int, seed: int) -> None:
+def try_programs(file: PipelineFile, count: int, seed: int, vector_bytes: int = 16) -> None:
     expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs_of(file)))
     for candidate in drawn(file, count, seed, DescentCounts()):
-        program = lowered(file, candidate)
+        program = lowered(file, candidate, vector_bytes)
         assert found(file, program) == expected, candidate.decisions()
 
 
 @pytest.mark.parametrize("case", PIPELINES)
 def test_programs_compute_what_algorithms_say(case: str) -> None:
     try_programs(named(case), 20, 4)
+
+
+@settings(max_examples=10, deadline=None)
+@given(graphs(), st.integers(1, 40), st.sampled_from([16, 32, 64]), st.integers(0, 2**32))
+def test_programs_of_generated_graphs_compute_what_they_say(
+    stages: str, extent: int, vector_bytes: int, seed: int
+) -> None:
+    last = stages.splitlines()[-1].split("(")[0]
+    try_programs(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 2, seed, vector_bytes)
+
+
+@settings(max_examples=10, deadline=None)
+@given(images(), st.sampled_from([16, 32, 64]), st.integers(0, 2**32))
+def test_programs_of_generated_images_compute_what_they_say(
+    image: Image, vector_bytes: int, seed: int
+) -> None:
+    file = image.file()
+    assume(sum(math.prod(e.size for e in box) for box in file.boxes.values()) < 4000)
+    try_programs(file, 2, seed, vector_bytes)
