@@ -72,6 +72,7 @@ from spacedsl.codegen.rules import (
     type_fault,
 )
 from spacedsl.codegen.threads import are_apart
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.pipeline.affine import Opaque, atoms
 from spacedsl.kernels.pipeline.algorithm import Variable
@@ -138,6 +139,8 @@ class _Scope:
     """Arrays that each thread has of its own, or each block."""
     ranges: Ranges = field(default_factory=Ranges)
     """Of all loops, and of other variables of positions."""
+    is_counted: bool = True
+    """Whether it is known how often a statement is done: loops alone say so."""
     threads: Mapping[str, Coordinate] = field(default_factory=dict)
     """Coordinates of the threads of a grid, which are loops, too."""
     blocks: tuple[str, ...] = ()
@@ -153,16 +156,17 @@ class _Scope:
 
     def inside(self, loop: Loop | ParallelLoop) -> _Scope:
         loops = {**self.loops, loop.variable: range(loop.extent)}
-        ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))
         if isinstance(loop, ParallelLoop):
             registers = {p.register.name: p.register.type for p in loop.combined}
             own = {**self.private, **{t.name: t for t in loop.private}}
-            return _Scope(loops, registers, (*self.parallel, loop.variable), own, ranges)
+            # Threads see no variables but those of loops that are shared out.
+            return _Scope(loops, registers, (*self.parallel, loop.variable), own, _iterations(loops))
+        ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))
         return replace(self, loops=loops, registers=dict(self.registers), ranges=ranges)
 
-    def with_ranges(self, ranges: Ranges) -> _Scope:
-        """Where something is known of positions."""
-        return replace(self, registers=dict(self.registers), ranges=ranges)
+    def at_times(self, ranges: Ranges) -> _Scope:
+        """What is done as often as positions say."""
+        return replace(self, registers=dict(self.registers), ranges=ranges, is_counted=False)
 
     def where(self, variable: str, iterations: range) -> _Scope:
         """Some of the iterations of a loop around this place."""
@@ -208,7 +212,8 @@ class _Checker:
             self.position(statement.position, scope)
             return replace(scope, ranges=scope.ranges.with_position(name, statement.position))
         kind = self.expression(statement.value, scope)
-        if kind.lanes > 1 or not kind.dtype.is_integer or statement.low > statement.high:
+        is_position = kind.lanes == 1 and kind.dtype.is_integer and kind.dtype is not DType.U64
+        if not is_position or statement.low > statement.high:
             raise VerificationError(f"{kind} from {statement.low} to {statement.high} is no position")
         ends = Position(statement.low), Position(statement.high)
         return replace(scope, ranges=scope.ranges.with_loop(name, *ends))
@@ -281,12 +286,14 @@ class _Checker:
                 self.position(last, scope)
                 if step < 1:
                     raise VerificationError(f"sweep {variable} goes on by {step}")
-                self.block(body, scope.with_ranges(scope.ranges.with_loop(variable, first, last)))
+                self.block(body, scope.at_times(scope.ranges.with_loop(variable, first, last)))
             case When(least, body, otherwise):
+                if not least:
+                    raise VerificationError("a condition without positions")
                 for position in least:
                     self.position(position, scope)
-                self.block(body, scope.with_ranges(scope.ranges))
-                self.block(otherwise, scope.with_ranges(scope.ranges))
+                self.block(body, scope.at_times(scope.ranges))
+                self.block(otherwise, scope.at_times(scope.ranges))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
                 if not around.start < limit < around.stop:
@@ -316,9 +323,7 @@ class _Checker:
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
         numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
         self.sums(grid)
-        ranges = Ranges()
-        for c in grid.coordinates:
-            ranges = ranges.with_loop(c.variable, Position(0), Position(c.extent - 1))
+        ranges = _iterations(loops)
         scope = _Scope(loops, private=own, ranges=ranges, threads=threads, blocks=numbers, grid=grid)
         self.block(grid.body, scope)
 
@@ -337,7 +342,7 @@ class _Checker:
 
     def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
         """It is outermost, or all that there is in one that is."""
-        if set(scope.loops) != set(scope.parallel):
+        if set(scope.loops) != set(scope.parallel) or not scope.is_counted:
             raise VerificationError(f"parallel loop {loop.variable} is not outermost")
         if scope.loops and (loop.combined or loop.private):
             raise VerificationError(f"parallel loop {loop.variable} has memory of its own inside another")
@@ -356,7 +361,7 @@ class _Checker:
             raise VerificationError(f"register {register.name} is {register.type}, its value is {found}")
         if scope.registers.get(register.name, register.type) != register.type:
             raise VerificationError(f"register {register.name} changes its type")
-        if register.name in self.tensors or register.name in self.parameters or register.name in scope.loops:
+        if register.name in self.tensors or register.name in self.parameters or register.name in scope.ranges:
             raise VerificationError(f"register {register.name} has the name of something else")
         scope.registers[register.name] = register.type
 
@@ -386,11 +391,7 @@ class _Checker:
 
     def is_counted(self, index: Index, scope: _Scope) -> bool:
         """Whether it is of loops alone, all of which have so many iterations."""
-        return (
-            not index.atoms
-            and all(v in scope.loops for v, _ in index.terms)
-            and scope.loops.keys() == {*scope.ranges.loops, *scope.ranges.positions}
-        )
+        return scope.is_counted and not index.atoms and all(v in scope.loops for v, _ in index.terms)
 
     def parted(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
         """Iterations of parallel loops store to parts of their own, along some dimension."""
@@ -575,6 +576,13 @@ class _Checker:
             raise VerificationError(
                 f"an index of {name} comes to {high if high >= limit else low}, beyond {self.index_bits} bits"
             )
+
+
+def _iterations(loops: Mapping[str, range]) -> Ranges:
+    ranges = Ranges()
+    for variable, values in loops.items():
+        ranges = ranges.with_loop(variable, Position(values.start), Position(values.stop - 1))
+    return ranges
 
 
 def _position(index: Index) -> Position:

@@ -328,7 +328,6 @@ class _Interpreter:
                 return held(*(-x for x in value(a)))
             case Counted(where, kind):
                 return held(*(position(where, loops) + lane for lane in range(kind.lanes)))
-                return held(*(-x for x in value(a)))
             case FloorDiv(a, b):
                 return held(*(x // y if y else 0 for x, y in zip(value(a), value(b), strict=True)))
             case FloorMod(a, b):

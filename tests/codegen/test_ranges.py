@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.codegen.ranges import Ranges, simplified
-from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, remainder, variable
+from spacedsl.kernels.pipeline.affine import Extreme, Linear, extreme, quotient, remainder, variable
 from tests.codegen.interpreter import position
 from tests.kernels.pipeline.positions import positions, sums
 
@@ -143,10 +143,24 @@ def test_bounds_of_sums_of_variables_that_vary_by_themselves_are_exact(
 @given(nests(), st.data())
 def test_what_is_simpler_has_the_same_values(nest: Nest, data: st.DataObject) -> None:
     ranges, iterations = nest.ranges, nest.iterations()
-    form = data.draw(positions(nest.names, 3))
-    simple = simplified(form, ranges.is_natural)
-    for at in iterations:
-        assert position(simple, at) == position(form, at)
+    for form in data.draw(st.lists(positions(nest.names, 3), min_size=1, max_size=3)):
+        more = data.draw(positions(nest.names, 1))
+        for each in (form, *(extreme(operator, form, form + more) for operator in ("min", "max"))):
+            simple = simplified(each, ranges.is_natural)
+            for at in iterations:
+                assert position(simple, at) == position(each, at)
+
+
+def test_minima_and_maxima_of_which_it_is_known_which_part_they_are_are_no_more() -> None:
+    x = variable("x")
+    ranges = Ranges().with_loop("x", Linear(0), Linear(4))
+    for other, less in ((Linear(4), x), (Linear(0), Linear(0)), (x * 2, x), (x * -1, x * -1)):
+        more = x if less == other else other
+        for pair in ((x, other), (other, x)):
+            assert simplified(Linear(0, ((Extreme("min", *pair), 1),)), ranges.is_natural) == less
+            assert simplified(Linear(0, ((Extreme("max", *pair), 1),)), ranges.is_natural) == more
+    undecided = extreme("min", x, Linear(3))
+    assert simplified(undecided, ranges.is_natural) == undecided
 
 
 # ---- What has to be found ---------------------------------------------------------------------------------

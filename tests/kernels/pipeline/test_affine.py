@@ -61,6 +61,7 @@ def test_extremes_are_those_of_their_values(form: Linear, other: Linear, more: i
         (form, other),
         (form, form + Linear(more)),
         (quotient(form, divisor), quotient(form + Linear(more), divisor)),
+        (quotient(form, divisor), quotient(form + Linear(more), divisor + 1)),
         (quotient(form, divisor) * -2, quotient(form + Linear(more), divisor) * -2 + Linear(more)),
     ]
     for left, right in pairs:
