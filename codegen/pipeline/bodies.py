@@ -348,7 +348,7 @@ class _Body:
                     made = [Select(*values.alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
                 made = [_as(m, r.type) for m, r in zip(made, sums, strict=True)]
                 if len(made) > 1:
-                    made = [values.kept(m, inner) for m in made]
+                    made = [values.copied(m, inner) for m in made]
                 inner.statements += [Assign(r, m) for r, m in zip(sums, made, strict=True)]
 
         self.ranges(update, points, block, turn)

@@ -246,6 +246,10 @@ class Values:
         """In a register."""
         if isinstance(value, Register | Number | ParameterValue):
             return value
+        return self.copied(value, block)
+
+    def copied(self, value: Value, block: Block) -> Value:
+        """In a register of its own, which keeps it whatever becomes of others."""
         register = Register(self.fresh("v"), type_of(value))
         block.statements.append(Assign(register, value))
         return register

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from spacedsl.codegen.parts import statements, values
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.program import Pack, Program, Store, type_of
 from spacedsl.codegen.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
@@ -20,11 +22,14 @@ from spacedsl.kernels.pipeline.algorithm import Box
 from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.interpreter import interpret
+from tests.codegen.pipeline.running import compiled_difference
+from tests.codegen.pipeline.test_cases import cases_of
 from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
 from tests.kernels.pipeline.pointwise import Elements, elements
 from tests.kernels.pipeline.scheduled import outputs_of
+from tests.kernels.pipeline.test_library import NAMES
 from tests.kernels.pipeline.test_space import graphs
 
 
@@ -82,3 +87,40 @@ def test_programs_of_generated_images_compute_what_they_say(
     file = image.file()
     assume(sum(math.prod(e.size for e in box) for box in file.boxes.values()) < 4000)
     try_programs(file, 2, seed, vector_bytes)
+
+
+# ---- Applications -----------------------------------------------------------------------------------------
+
+SCHEDULES = {
+    "bilateral_grid": 5, "camera_pipe": 4, "nl_means": 5, "stencil_chain": 2, "max_filter": 4,
+    "interpolate": 1, "lens_blur": 1, "local_laplacian": 1,
+}  # fmt: skip
+"""Of those of which the code is long; of others there are more."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_path: Path) -> None:
+    file, (case, *_) = cases_of(name)
+    for number, candidate in enumerate(drawn(file, SCHEDULES.get(name, 10), 1, DescentCounts())):
+        program = lowered(file, candidate, (16, 32, 64)[number % 3])
+        library = tmp_path / f"{number}.so"
+        assert compiled_difference(file, program, case, library, ("-O0",)) == "", candidate.decisions()
+
+
+# ---- Vectors ----------------------------------------------------------------------------------------------
+
+EDGES = ("repeat_edge", "repeat_image", "mirror_image", "mirror_interior", "constant_exterior")
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
+    """Wherever there are vectors at all."""
+    taps = (f"{edge}(photo, {'0, ' * (edge == 'constant_exterior')}x + {n})" for n in (-2, 0, 1))
+    photo = "{photo: {dtype: f32, extents: [200]}}"
+    file = pipeline(f"f(x) = {' + '.join(taps)}", "{f: {x: 200}}", photo)
+    stored = []
+    for candidate in drawn(file, 10, 2, DescentCounts()):
+        body = lowered(file, candidate, 32).body
+        stored += [s for s in statements(body) if isinstance(s, Store) and type_of(s.value).lanes > 1]
+        assert not [v for v in values(body) if isinstance(v, Pack)], candidate.decisions()
+    assert stored

@@ -101,6 +101,13 @@ PIPELINES = {
         "{g: {x: 9}}",
     ),
     "two values": ("f(x) = argmin[r in 0:7](image(x, r)); g(x) = f(x) + f(x + 1)", "{g: {x: 8}}"),
+    "values that change places": (
+        "f(x) = (image(x, 0), x); f(x) = (f(x).1 + image(x, r), f(x).0) for r in 0:3; "
+        "g(x, y) = (image(x, y), x + y); "
+        "g(x, r) = (g(x, r).1 + f(x).1, g(x, r).0) for r in 0:4 where r != x; "
+        "h(x, y) = f(x).0 - g(x + 1, y).1 + g(x, y).0",
+        "{h: {x: 7, y: 4}}",
+    ),
     "updates of an output": ("f(x) = image(x, 0); f(x) += image(x, r) for r in 1:4", "{f: {x: 9}}"),
 }  # fmt: skip
 

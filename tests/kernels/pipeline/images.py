@@ -16,10 +16,6 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.kernels.pipeline.files import pipeline
 
 TYPES = ("u8", "u16", "i16", "i32", "f32", "f32")
-INPUTS = (
-    "{image: {dtype: i32, rank: 2}, photo: {dtype: u8, extents: [17, 5]}, "
-    "depth: {dtype: f32, extents: [9, 4]}, mask: {dtype: bool, extents: [12, 3]}}"
-)
 PARAMS = "params: {gain: {dtype: i16, value: 3}, bias: {dtype: f32, value: -2}}\n"
 EDGED = ("photo", "depth", "mask")
 
@@ -28,12 +24,18 @@ EDGED = ("photo", "depth", "mask")
 class Image:
     lines: tuple[str, ...]
     outputs: str
+    row: int
+    """About as long as those of the outputs."""
 
     def file(self) -> PipelineFile:
-        return pipeline("\n".join(self.lines), self.outputs, INPUTS, PARAMS)
+        inputs = (
+            f"{{image: {{dtype: i32, rank: 2}}, photo: {{dtype: u8, extents: [{self.row}, 5]}}, "
+            f"depth: {{dtype: f32, extents: [{self.row + 1}, 4]}}, mask: {{dtype: bool, extents: [12, 3]}}}}"
+        )
+        return pipeline("\n".join(self.lines), self.outputs, inputs, PARAMS)
 
     def __repr__(self) -> str:
-        return "\n" + "\n".join(self.lines) + f"\noutputs: {self.outputs}"
+        return "\n" + "\n".join(self.lines) + f"\noutputs: {self.outputs}, row: {self.row}"
 
 
 def _along(draw: st.DrawFn, name: str) -> str:
@@ -45,7 +47,7 @@ def _along(draw: st.DrawFn, name: str) -> str:
         case 1:
             return f"({name} + {draw(st.integers(-1, 1))}) / 2"
         case 2:
-            return f"({name} - 1) / 2 + {draw(st.integers(1, 2))} * ({name} % 2)"
+            return f"({name} - 1) / 2 + {draw(st.sampled_from([1, 2, -1]))} * ({name} % 2)"
         case 3:
             return f"clamp({near}, {draw(st.integers(-1, 2))}, {draw(st.integers(3, 9))})"
         case 4:
@@ -117,22 +119,27 @@ class _Stages:
 
     def scanned(self, name: str, kind: str, at: _Point) -> list[str]:
         new = _small(kind, f"{at.of(name, 'r - 1')} + {self.tap(kind, 'r', at.y)}")
-        return [*self.plain(name, kind, at), f"{at.of(name, 'r')} = {new} for {self.range()}"]
+        return [
+            *self.plain(name, kind, at),
+            f"{at.of(name, 'r')} = {new} for {self.range()}{self.where('r', at)}",
+        ]
 
     def updated(self, name: str, kind: str, at: _Point) -> list[str]:
-        where = self.one("", f" where {self.condition('x', at.y)}")
         more = self.tap(kind, "(x + r)", at.y)
         return [
             f"{at.of(name)} = {self.tap(kind, 'x', at.y)}",
-            f"{at.of(name)} {self.one('+=', '-=', 'max=')} {more} for {self.range()}{where}",
+            f"{at.of(name)} {self.one('+=', '-=', 'max=')} {more} for {self.range()}{self.where('x', at)}",
         ]
 
     def histogram(self, name: str, kind: str, at: _Point) -> list[str]:
-        place = f"clamp(i32({self.element('r', at.y)}), 0, {self.number(2, 6)})"
-        return [
-            f"{at.of(name)} = {self.number(0, 3)}",
-            f"{at.of(name, place)} += {self.number(1, 3)} for {self.range()}",
-        ]
+        """Along a row, or across rows, where each column has one of its own."""
+        ranges = f"{self.range()}{self.where('r', at)}"
+        bin_of = f"clamp(i32({self.element('r', at.y)}), 0, {self.number(2, 6)})"
+        place = at.of(name, bin_of)
+        if at.rank == 2 and self.number(0, 1):
+            place = f"{name}(x, clamp(i32({self.element('x', 'r')}), 0, {self.number(2, 4)}))"
+            ranges = self.range()
+        return [f"{at.of(name)} = {self.number(0, 3)}", f"{place} += {self.number(1, 3)} for {ranges}"]
 
     def chosen(self, name: str, kind: str, at: _Point) -> list[str]:
         best, inner = f"best_{name}", self.value(kind, "(x + r)", at.y)
@@ -167,6 +174,9 @@ class _Stages:
 
     def range(self) -> str:
         return f"r in {self.number(-1, 1)}:{self.number(2, 5)}"
+
+    def where(self, x: str, at: _Point) -> str:
+        return self.one("", f" where {self.condition(x, at.y)}")
 
     def point(self, rank: int, x: str, y: str) -> str:
         ways = [_along(self.draw, x), f"{y} + {self.number(-1, 1)}"]
@@ -243,4 +253,4 @@ def images(draw: st.DrawFn, most: int = 5) -> Image:
         variables = "xy"[: stages.ranks[name]]
         box = (f"{v}: {first}:{first + n}" for v, n in zip(variables, extents, strict=False))
         outputs.append(f"{name}: {{{', '.join(box)}}}")
-    return Image(tuple(stages.lines), "{" + ", ".join(outputs) + "}")
+    return Image(tuple(stages.lines), "{" + ", ".join(outputs) + "}", max(2, row + draw(st.integers(-2, 2))))
