@@ -19,7 +19,7 @@ PEERS := .venv-peers
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak soak-kernels soak-cuda mutants fuzz peers check format clean
+.PHONY: setup explore test soak soak-kernels soak-cuda soak-pipelines mutants fuzz peers check format clean
 
 setup: $(VENV)/.installed
 
@@ -65,6 +65,11 @@ soak-kernels: $(VENV)/.installed-dev
 # before is not tried again. ARGS="--replay KERNEL:SEED" for a batch that failed.
 soak-cuda: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.soak_cuda $(ARGS)
+
+# Random schedules of the applications, built and against their references at small sizes, for as long, or
+# ARGS="--names A,B --count 200 --seconds 600"; what passed before is not tried again.
+soak-pipelines: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.codegen.pipeline.soak $(ARGS)
 
 # Small mistakes in the engine and in the translation to CP-SAT, one at a time, which random spaces have to find;
 # ARGS="SECONDS WORD".

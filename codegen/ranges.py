@@ -308,7 +308,10 @@ def _simplified(atom: Atom, is_natural: Callable[[Linear], bool]) -> Linear:
             return quotient(simplified(dividend, is_natural), divisor)
         case Remainder(dividend, divisor):
             inner = simplified(dividend, is_natural)
-            is_less = is_natural(inner) and is_natural(inner * -1 + Linear(divisor - 1))
-            return inner if is_less else remainder(inner, divisor)
+            # Numbers below 0 have become ones below the divisor.
+            for whole in (inner, inner + Linear(-divisor)):
+                if is_natural(whole) and is_natural(whole * -1 + Linear(divisor - 1)):
+                    return whole
+            return remainder(inner, divisor)
         case Variable() | Opaque():
             return _of(atom)

@@ -46,10 +46,15 @@ def _middle(atom: Atom, name: str) -> Linear:
         case Extreme(_, left, right) if _depends(left, name) or _depends(right, name):
             return middle(left if _depends(left, name) else right, name)
         case Remainder(dividend, divisor) if divisor >= LEAST_PERIOD and _depends(dividend, name):
-            return middle(dividend, name)
+            return _unwrapped(middle(dividend, name), divisor)
         case Quotient(dividend, divisor) if _depends(dividend, name):
             return quotient(middle(dividend, name), divisor)
     return Linear(0, ((atom, 1),))
+
+
+def _unwrapped(dividend: Linear, divisor: int) -> Linear:
+    """With a number that is nearest to 0, as it has been before it was made one from 0 on."""
+    return dividend + Linear(-divisor) if 2 * dividend.constant > divisor else dividend
 
 
 def _conditions(atom: Atom, name: str) -> Iterator[Linear]:
@@ -61,7 +66,7 @@ def _conditions(atom: Atom, name: str) -> Iterator[Linear]:
             yield from usable(apart if operator == "max" else apart * -1, name)
         case Remainder(dividend, divisor) if divisor >= LEAST_PERIOD and _depends(dividend, name):
             yield from conditions(dividend, name)
-            inner = middle(dividend, name)
+            inner = _unwrapped(middle(dividend, name), divisor)
             yield from usable(inner, name)
             yield from usable(inner * -1 + Linear(divisor - 1), name)
         case Quotient(dividend) | Remainder(dividend):

@@ -75,9 +75,10 @@ def bodies(draw: st.DrawFn, out: str) -> tuple[Statement, ...]:
         statements = (When(least, statements, otherwise),)
     for name, ends in reversed(nest.variables):
         if len(ends) == 1:
-            statements = (Let(name, *ends), *statements)
+            statements = (Let(name, ends[0]), *statements)
         else:
-            statements = (Sweep(name, *ends, draw(st.sampled_from([1, 1, 2, 3])), statements),)
+            step = draw(st.sampled_from([1, 1, 2, 3]))
+            statements = (Sweep(name, ends[0], ends[1], step, statements),)
     return statements
 
 

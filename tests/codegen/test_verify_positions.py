@@ -79,9 +79,9 @@ def over(*body: Statement) -> Sweep:
     return sweep("y", 0, ROWS - 1, sweep("x", 0, COLUMNS - 1, *body))
 
 
-def rows(*body: Statement, extent: int = 3, **more: tuple[Tensor, ...]) -> ParallelLoop:
+def rows(*body: Statement, private: tuple[Tensor, ...] = ()) -> ParallelLoop:
     """Two at a time."""
-    return ParallelLoop("t", extent, body, **more)
+    return ParallelLoop("t", 3, body, private=private)
 
 
 def two_rows(y: Linear, *body: Statement) -> Sweep:
