@@ -48,6 +48,7 @@ X, Y, T = (variable(name) for name in "xyt")
 IN = Tensor("picture", DType.I32, (ROWS, COLUMNS), (COLUMNS, 1), is_output=False)
 OUT = Tensor("out", DType.I32, (ROWS, COLUMNS), (COLUMNS, 1), is_output=True)
 MORE = Tensor("more", DType.I32, (ROWS, COLUMNS), (COLUMNS, 1), is_output=True)
+ODD = Tensor("odd", DType.I32, (4,), (2,), is_output=True)
 WIDE = Tensor("wide", DType.U64, (4,), (1,), is_output=False)
 SEVEN = Number(7, I32)
 ALL = Loop("all", ROWS * COLUMNS, (Store("out", Index(0, (("all", 1),)), SEVEN),))
@@ -90,7 +91,9 @@ def two_rows(y: Linear, *body: Statement) -> Sweep:
 
 def program(*body: Statement) -> Program:
     parameters = (Parameter("gain", DType.I32),)
-    return Program("k", (IN, WIDE, OUT), parameters, body, (Scratch(MORE, is_zeroed=True),))
+    return Program(
+        "k", (IN, WIDE, OUT), parameters, body, tuple(Scratch(t, is_zeroed=True) for t in (MORE, ODD))
+    )
 
 
 END = extreme("min", T * 4 + Linear(3), Linear(COLUMNS - 1))
@@ -137,7 +140,8 @@ RIGHT: Mapping[str, Program] = {
     ),
     "memory of each thread": program(
         rows(
-            Store("own", Index(3), SEVEN), two_rows(T * 2, store(value=Load("own", Index(3), I32))),
+            sweep("u", 0, 9, Store("own", at(variable("u"), Linear(0)), SEVEN)),
+            two_rows(T * 2, store(value=Load("own", at(X, Linear(0)), I32))),
             private=(replace(OUT, name="own"),),
         )
     ),
@@ -179,6 +183,10 @@ MISTAKES: Mapping[str, tuple[Program, str]] = {
     "an element that says too little": (
         program(over(Take("there", load(X, Y), -1, 9), store(value=load(variable("there"), Y)))),
         NOWHERE,
+    ),
+    "an element between those of an array": (
+        program(sweep("x", 0, 3, Store("odd", index(X * 2 + Linear(1)), SEVEN)), ALL),
+        f"odd has elements 0 to 6, and {NOWHERE}",
     ),
     "a condition that is not there": (program(over(When((X,), (store(X + Linear(1), Y),)))), NOWHERE),
     "a share beside a position": (

@@ -114,8 +114,8 @@ EDGES = ("repeat_edge", "repeat_image", "mirror_image", "mirror_interior", "cons
 
 @pytest.mark.parametrize("edge", EDGES)
 def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
-    """Wherever there are vectors at all."""
-    taps = (f"{edge}(photo, {'0, ' * (edge == 'constant_exterior')}x + {n})" for n in (-2, 0, 1))
+    """Wherever there are vectors at all. Points beside the middle are computed, too."""
+    taps = (f"{edge}(photo, {'0, ' * (edge == 'constant_exterior')}x + {n})" for n in (-5, 0, 7))
     photo = "{photo: {dtype: f32, extents: [200]}}"
     file = pipeline(f"f(x) = {' + '.join(taps)}", "{f: {x: 200}}", photo)
     stored = []
@@ -124,3 +124,4 @@ def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
         stored += [s for s in statements(body) if isinstance(s, Store) and type_of(s.value).lanes > 1]
         assert not [v for v in values(body) if isinstance(v, Pack)], candidate.decisions()
     assert stored
+    try_programs(file, 10, 2, 32)

@@ -86,6 +86,11 @@ PIPELINES = {
         "h(i) = 0; h(i) += rows(i, r) for r in 0:5; g(i) = h(i) * 2",
         "{g: {i: 23}}",
     ),
+    "a histogram of each column": (
+        "a(x, y) = image(x, y); h(x, i) = 0; h(x, clamp(a(x, r), 0, 5)) += r + 1 for r in 0:5; "
+        "g(x, i) = h(x, i) - h(x + 1, i)",
+        "{g: {x: 9, i: 6}}",
+    ),
     "a scan": (
         "a(x, y) = image(x, y); f(x, y) = a(x, y); f(x, r) = f(x, r - 1) * 2 + f(x, r) for r in 1:6; "
         "f(x, 4 - r) += f(x, 5 - r) for r in 0:5; g(x, y) = f(x, y) + f(x + 1, y)",
