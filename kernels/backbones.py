@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.kernel_file import KernelFile, Kind, check_kernel, no_code_for_plain
+from spacedsl.kernels.kernel_source import kernel_source
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.located_yaml import Document, parse_document
 from spacedsl.kernels.pipeline import backbone as pipeline
@@ -56,12 +57,14 @@ BACKBONES: Mapping[str, Backbone] = MappingProxyType(
 
 
 def load_any(path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
-    """Reads and checks a kernel file of any backbone; `sizes` replace sizes or integer parameters.
+    """Reads and checks a kernel file of any backbone, or `FILE.py:FUNCTION`; `sizes` replace sizes or integer
+    parameters.
 
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
     `DiagnosticError` with all that is wrong in the file.
     """
-    return check_file(Source.read(path), path, sizes)
+    source, others = kernel_source(path, sizes)
+    return check_file(source, path, others)
 
 
 def check_file(source: Source, path: Path, sizes: Mapping[str, int] = MappingProxyType({})) -> AnyKernel:
@@ -73,7 +76,8 @@ def load_measurable(
     path: Path, sizes: Mapping[str, int] = MappingProxyType({}), kind: Kind = "cpu"
 ) -> MeasurableKernel:
     """The same of a kernel that there is code for, made for a kind of machine; KF045 where there is none."""
-    return check_measurable(Source.read(path), path, sizes, kind)
+    source, others = kernel_source(path, sizes)
+    return check_measurable(source, path, others, kind)
 
 
 def check_measurable(

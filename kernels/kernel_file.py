@@ -21,6 +21,7 @@ from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.declarations import declarations
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.expression import Assignment
+from spacedsl.kernels.kernel_source import kernel_source
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.operations import Op
@@ -125,7 +126,8 @@ def load_kernel(
     Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
     `DiagnosticError` with all that is wrong in the file.
     """
-    return check_kernel(Source.read(path), path, sizes, kind)
+    source, others = kernel_source(path, sizes)
+    return check_kernel(source, path, others, kind)
 
 
 def check_kernel(

@@ -19,7 +19,8 @@ from spacedsl.language.report import Report
 MOST_ELEMENTS = 2**40
 """Of a tensor, the gaps of strides included; and of a size."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+IDENTIFIER_HINT = "letters, digits and `_`, beginning with a letter"
 
 
 class SizeOverrideError(ValueError):
@@ -60,9 +61,8 @@ class SizeReader:
                 seen.setdefault(name, span)
 
     def identifier(self, name: str, span: Span) -> None:
-        if not _IDENTIFIER.fullmatch(name):
-            hint = "letters, digits and `_`, beginning with a letter"
-            self.report.error("KF010", f"{name!r} cannot be a name", span, hint)
+        if not IDENTIFIER.fullmatch(name):
+            self.report.error("KF010", f"{name!r} cannot be a name", span, IDENTIFIER_HINT)
         elif name in self.reserved:
             self.report.error("KF010", f"`{name}` is a reserved word", span, "choose another name")
 

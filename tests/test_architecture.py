@@ -37,6 +37,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.oracle": ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.oracle"),
     "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.candidate", "spacedsl.kernels.evaluation"),
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
+    # What users write.
+    "spacedsl.kernels.library": ("spacedsl.pipeline",),
+    "spacedsl.pipeline": ("spacedsl.engine.candidate", "spacedsl.kernels.pipeline.python"),
     "spacedsl.search": (*CORE, "spacedsl.kernels", "spacedsl.search"),
     "spacedsl.codegen": (*CORE, "spacedsl.c_compilers", "spacedsl.kernels", "spacedsl.codegen"),
     "spacedsl.api": (

@@ -93,6 +93,7 @@ def check_example(example: Example, folder: Path) -> tuple[int, tuple[Diagnostic
         "bytes": ("", _check_bytes),
         "yaml": (_base(example, "yaml preamble"), _check_with(_load, "example.yaml")),
         "plain": ("", _check_with(load_any, "example.yaml")),
+        "python": ("", _check_with(_build, "example.py")),
         "json": ("", _check_with(record.read, "best.json")),
         "results": ("", _check_with(_results, "results.jsonl")),
     }[kind]
@@ -128,6 +129,10 @@ def _check_with(load: Callable[[Path], object], name: str) -> Check:
         return ()
 
     return check
+
+
+def _build(path: Path) -> None:
+    load_any(path.with_name(f"{path.name}:build"))
 
 
 def _results(path: Path) -> None:

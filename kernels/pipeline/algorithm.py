@@ -9,7 +9,7 @@ stage is computed is for others to say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from spacedsl.kernels.dtypes import DType
@@ -256,6 +256,23 @@ def operands(node: Expression) -> tuple[Expression, ...]:
             return arguments
         case Constant() | Undefined() | Variable() | Scalar():
             return ()
+
+
+def with_operands(node: Expression, given: tuple[Expression, ...]) -> Expression:
+    """The same with others right below it, in the order of `operands`."""
+    match node:
+        case Read():
+            return replace(node, point=given)
+        case Unary() | Cast():
+            return replace(node, operand=given[0])
+        case Binary() | Compare():
+            return replace(node, left=given[0], right=given[1])
+        case Select():
+            return Select(*given)
+        case Apply():
+            return replace(node, arguments=given)
+        case Constant() | Undefined() | Variable() | Scalar():
+            return node
 
 
 def walk(node: Expression) -> Iterator[Expression]:

@@ -24,6 +24,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     walk,
 )
+from spacedsl.kernels.pipeline.bounds import Outside, Problem
 from spacedsl.kernels.pipeline.functions import EDGES, RESERVED, inside, selection
 from spacedsl.kernels.pipeline.reductions import identity, reduced
 from spacedsl.kernels.pipeline.rules import misplaced
@@ -38,6 +39,10 @@ from spacedsl.kernels.pipeline.typing import (
     nearest,
     typed,
 )
+from spacedsl.kernels.sizes import IDENTIFIER, IDENTIFIER_HINT
+
+MOST_LEVELS = 256
+"""Operations inside each other: what walks expressions is recursive."""
 
 # ---- What comes from outside ------------------------------------------------------------------------------
 
@@ -58,6 +63,22 @@ def values_of(dtype: DType, low: int, high: int) -> tuple[int, int]:
     if low > high or not (dtype.is_float or (dtype.least <= low and high <= dtype.greatest)):
         raise DefinitionError("KF065", f"{low} to {high} are no values of {dtype.label}")
     return low, high
+
+
+def points(count: int) -> int:
+    """How many there are along a dimension, numbered by 32 bits; raises KF012 or KF013."""
+    if count < 1:
+        raise DefinitionError("KF012", f"an extent must be at least 1, not {count}")
+    if count > DType.I32.greatest:
+        raise DefinitionError("KF013", "32 bits are not enough for so many points")
+    return count
+
+
+def named(name: str) -> str:
+    """A name of letters, digits and `_`, which the language has no meaning for; raises KF010."""
+    if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
+        raise DefinitionError("KF010", f"{name!r} cannot be a name", IDENTIFIER_HINT)
+    return free(name)
 
 
 def free(name: str) -> str:
@@ -121,6 +142,25 @@ def beyond(rule: str, source: Input, point: Sequence[Operand], outside: Operand)
     if rule != "constant_exterior":
         return inner, inner
     return selection([inside(positions, source.extents), inner, outside]), inner
+
+
+def out_of_bounds(problem: Problem, inputs: Sequence[Input]) -> DefinitionError:
+    """What bounds inference has found, in words."""
+    source, dimension = problem.read.source, problem.position + 1
+    if isinstance(problem, Outside):
+        low, high = problem.region.low, problem.region.high
+        last = next(i for i in inputs if i.name == source).extents[problem.position] - 1
+        message = (
+            f"dimension {dimension} of `{source}` is read from {low} to {high}, and goes from 0 to {last}"
+        )
+        hint = f"`repeat_edge({source}, ..)` reads the nearest element, for example"
+        return DefinitionError("KF035", message, hint)
+    message = (
+        f"there is no end within 32 bits to the points of `{source}` that are needed along "
+        f"dimension {dimension}"
+    )
+    hint = "hold the position between two numbers: `clamp(position, low, high)`"
+    return DefinitionError("KF067", message, hint)
 
 
 def range_of(name: str, low: int, high: int) -> Range:

@@ -6,6 +6,7 @@ In: the path of a kernel file, and sizes from the command line. Out: a frozen `P
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,15 @@ from spacedsl.kernels.located_yaml import Document, PlacedText
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
 from spacedsl.kernels.pipeline.arguments import arguments, parameters
 from spacedsl.kernels.pipeline.backbone import Kernel
-from spacedsl.kernels.pipeline.bounds import Outside, Problem, infer
+from spacedsl.kernels.pipeline.bounds import Problem, infer
 from spacedsl.kernels.pipeline.build import build
-from spacedsl.kernels.pipeline.definitions import parameter, range_of, values_of
+from spacedsl.kernels.pipeline.definitions import (
+    out_of_bounds,
+    parameter,
+    points,
+    range_of,
+    values_of,
+)
 from spacedsl.kernels.pipeline.functions import RESERVED
 from spacedsl.kernels.pipeline.parser import parse_stages
 from spacedsl.kernels.pipeline.resolution import Declared, Places, resolve
@@ -32,7 +39,7 @@ from spacedsl.kernels.pipeline.typing import DefinitionError
 from spacedsl.kernels.pipeline.work import flops
 from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
 from spacedsl.kernels.search_options import SearchOptions, search_options
-from spacedsl.kernels.sizes import SizeReader, overridden
+from spacedsl.kernels.sizes import SizeOverrideError, SizeReader, overridden
 from spacedsl.kernels.tensors import Parameter as ScalarArgument
 from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.validation import closest, read_model
@@ -99,6 +106,9 @@ def check_pipeline(
     if entry is None:
         raise DiagnosticError(in_order(report))
     known = overridden(entry.kernel, entry.sizes, sizes)
+    for name, size in sizes.items():
+        if size != entry.sizes[name] and not _stands_in(entry, name):
+            raise SizeOverrideError(f"nothing in `{entry.kernel}` depends on the size `{name}`")
     return _Loader(document, entry, known, report).load(path)
 
 
@@ -239,31 +249,28 @@ class _Loader(SizeReader):
     def points(self, given: int | str, *place: str | int) -> int | None:
         """How many there are along a dimension, numbered by 32 bits; None with an error reported."""
         count = self.positive(given, *place)
-        if count is not None and count > DType.I32.greatest:
-            span = self.document.value(*place)
-            self.report.error("KF013", "32 bits are not enough for so many points", span)
+        if count is None or count < 1:
+            return count
+        try:
+            return points(count)
+        except DefinitionError as error:
+            self.report.error(error.code, str(error), self.document.value(*place))
             return None
-        return count
 
     def unbounded(self, problem: Problem, places: Places, inputs: Mapping[str, Input]) -> None:
         read = problem.read
         span = places.read((problem.stage, problem.update), read)
-        if isinstance(problem, Outside):
-            low, high = problem.region.low, problem.region.high
-            last = inputs[read.source].extents[problem.position] - 1
-            message = (
-                f"dimension {problem.position + 1} of `{read.source}` is read from {low} to {high}, and goes "
-                f"from 0 to {last}"
-            )
-            hint = f"`repeat_edge({read.source}, ..)` reads the nearest element, for example"
-            self.report.error("KF035", message, span, hint)
-            return
-        message = (
-            f"there is no end within 32 bits to the points of `{read.source}` that are needed along "
-            f"dimension {problem.position + 1}"
-        )
-        hint = "hold the position between two numbers: `clamp(position, low, high)`"
-        self.report.error("KF067", message, span, hint)
+        error = out_of_bounds(problem, tuple(inputs.values()))
+        self.report.error(error.code, str(error), span, error.hint)
+
+
+def _stands_in(entry: PipelineEntry, name: str) -> bool:
+    """Whether a kernel file names a size. One that Python has written does not: its sizes are numbers."""
+    extents = (
+        *(extent for given in entry.inputs.values() for extent in given.extents or ()),
+        *(extent for box in entry.outputs.values() for extent in box.values()),
+    )
+    return any(re.search(rf"\b{name}\b", str(text)) for text in (entry.stages, *extents))
 
 
 def _part(text: PlacedText, start: int, end: int) -> PlacedText:

@@ -28,6 +28,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
 )
 from spacedsl.kernels.pipeline.definitions import (
+    MOST_LEVELS,
     beyond,
     combined,
     condition,
@@ -336,6 +337,10 @@ class _Resolver:
             least = "at least " if is_open else ""
             message = f"`{name}` takes {least}{counted(wanted, 'argument')}, not {len(given)}"
             raise self.error("KF022", message, node.span)
+        most = 2 * MOST_LEVELS + 1 if name == "select" else MOST_LEVELS
+        if len(given) > most:
+            message = f"`{name}` of more than {most} arguments is not supported"
+            raise self.error("KF008", message, node.span)
 
         def made() -> Operand:
             match name:
@@ -402,5 +407,9 @@ class _Resolver:
 
     def taken(self) -> set[str]:
         return {
-            *self.stages, *self.wrong, *self.declared.sizes, *self.declared.inputs, *self.declared.parameters
-        }  # fmt: skip
+            *self.stages,
+            *self.defined,
+            *self.declared.sizes,
+            *self.declared.inputs,
+            *self.declared.parameters,
+        }

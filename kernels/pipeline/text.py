@@ -1,6 +1,7 @@
 """An algorithm as the text of a kernel file.
 
-In: an `Algorithm`, in which all sizes are numbers. Out: YAML that `kernel_file.py` reads as an equal one.
+In: an `Algorithm`, in which all sizes are numbers, and what else the file is to say. Out: YAML that
+`kernel_file.py` reads as an equal one.
 
 What is read is what was printed, since both sides keep to one form. A constant has a value that its type
 holds exactly, so that the fewest digits that stand for it are enough. Numbers without a type are computed
@@ -11,10 +12,13 @@ for the same expressions on both sides. An algorithm holds no stage that nothing
 
 from __future__ import annotations
 
+import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.pipeline.algorithm import (
@@ -37,6 +41,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Undefined,
     Update,
     Variable,
+    operands,
 )
 
 WIDTH = 100
@@ -56,10 +61,18 @@ _GLUE = "\N{NO-BREAK SPACE}"
 """A space where no line is broken: behind an operator, and in a range."""
 
 
-def print_pipeline(algorithm: Algorithm) -> str:
-    """A kernel file, with its line ends."""
+def print_pipeline(
+    algorithm: Algorithm,
+    *,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    space: str | None = None,
+    decisions: Sequence[Decision] = (),
+) -> str:
+    """A kernel file, with its line ends. The algorithm has been made with `sizes`, and names them no more."""
     counts = {stage.name: len(stage.values) for stage in algorithm.stages}
     lines = [f"kernel: {_word(algorithm.name)}", "backbone: pipeline"]
+    if sizes:
+        lines.append(f"sizes: {{{', '.join(f'{_word(n)}: {size}' for n, size in sizes.items())}}}")
     if algorithm.parameters:
         lines += ["params:", *(f"  {_word(p.name)}: {{{_parameter(p)}}}" for p in algorithm.parameters)]
     if algorithm.inputs:
@@ -73,7 +86,33 @@ def print_pipeline(algorithm: Algorithm) -> str:
     lines.append("outputs:")
     for name, box in algorithm.outputs.items():
         lines.append(f"  {_word(name)}: {{{_box(algorithm.stage(name), box)}}}")
+    if space is not None:
+        lines.append(f"space: {json.dumps(space, ensure_ascii=False)}")
+    if decisions:
+        lines += ["decisions:", *(f"  - {{{_decision(decision)}}}" for decision in decisions)]
     return "\n".join(lines) + "\n"
+
+
+def nesting(node: Expression) -> int:
+    """How deep its text nests at most, as the depth of a parse tree; chains that have one call count once."""
+    deepest, pending = 0, [(node, 1)]
+    while pending:
+        top, depth = pending.pop()
+        match top:
+            case Select(condition, yes, no):
+                pending += [(condition, depth + 2), (yes, depth + 2)]
+                pending.append((no, depth if isinstance(no, Select) else depth + 2))
+            case Binary("min" | "max" as operator, left, right):
+                is_chain = isinstance(left, Binary) and left.operator == operator
+                pending += [(left, depth if is_chain else depth + 2), (right, depth + 2)]
+            case Constant() | Undefined():
+                deepest = max(deepest, depth + 3)
+            case Unary() | Binary() | Compare():
+                pending += [(part, depth + 1) for part in operands(top)]
+            case _:
+                deepest = max(deepest, depth)
+                pending += [(part, depth + 2) for part in operands(top)]
+    return deepest
 
 
 def number(value: float, dtype: DType, *, with_point: bool = False) -> str:
@@ -111,6 +150,11 @@ def _input(given: Input) -> str:
     if given.values is not None:
         parts.append(f"values: [{given.values[0]}, {given.values[1]}]")
     return ", ".join(parts)
+
+
+def _decision(given: Decision) -> str:
+    objects, values = (json.dumps(each, ensure_ascii=False) for each in (given.objects, given.values))
+    return f"choice: {json.dumps(given.choice, ensure_ascii=False)}, objects: {objects}, values: {values}"
 
 
 def _box(stage: Stage, box: Box) -> str:

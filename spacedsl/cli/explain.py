@@ -16,6 +16,7 @@ from spacedsl.cli.console import Console
 from spacedsl.cli.explain_bound import explain_bound
 from spacedsl.cli.faults import CommandError, ExitCode
 from spacedsl.cli.options import (
+    AnyKernel,
     DeviceFile,
     Json,
     Quiet,
@@ -51,7 +52,7 @@ UNTELLING = (0, 2**64 - 1, 2**63 - 1, 1 - 2**63)
 
 
 def explain(
-    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file of any backbone.")],
+    kernel: AnyKernel,
     question: Annotated[
         str | None,
         typer.Argument(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def check(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="`.space` files and kernel files (YAML).")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="`.space` files, kernel files (YAML), or FILE.py:FUNCTION."),
     ],
     json: Json = False,
     verbose: Verbose = False,
@@ -95,6 +96,7 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
     from spacedsl.compiler import compile_space, refusals
     from spacedsl.diagnostics import DiagnosticError
     from spacedsl.kernels.backbones import load_any
+    from spacedsl.kernels.kernel_source import is_kernel
     from spacedsl.language import check_file, load_space
 
     if file.suffix == ".space":
@@ -103,11 +105,11 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
         if space is None or refused:
             raise DiagnosticError((*found, *refused))
         return found
-    if file.suffix in {".yaml", ".yml"}:
+    if is_kernel(file):
         compile_space(load_space(load_any(file).space))
         return ()
     if file.is_file():
-        raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml)")
+        raise CommandError(f"{file}: neither a .space file nor a kernel file (.yaml, or FILE.py:FUNCTION)")
     missing = FileNotFoundError(errno.ENOENT, "", str(file))
     raise IsADirectoryError(errno.EISDIR, "", str(file)) if file.exists() else missing
 

@@ -27,6 +27,13 @@ def a_space(file: Path | None) -> Path | None:
     return file
 
 
+AnyKernel = Annotated[
+    Path,
+    typer.Argument(
+        metavar="KERNEL.yaml",
+        help="A kernel file of any backbone, or FILE.py:FUNCTION, which builds a pipeline.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode
 from spacedsl.cli.options import (
+    AnyKernel,
     DeviceFile,
     Json,
     Quiet,
@@ -30,7 +30,7 @@ DEFAULT_TIME = "1m"
 
 
 def solve(
-    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file of any backbone.")],
+    kernel: AnyKernel,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="So many solutions. Default: 1.")
     ] = None,

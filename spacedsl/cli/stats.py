@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode
 from spacedsl.cli.options import (
+    AnyKernel,
     DeviceFile,
     Json,
     Quiet,
@@ -32,7 +32,7 @@ _TENTH = 0.1
 
 
 def stats(
-    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.yaml", help="A kernel file of any backbone.")],
+    kernel: AnyKernel,
     size: Sizes = None,
     space: SpaceFile = None,
     ordering: Annotated[

@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 from spacedsl.diagnostics import DiagnosticError, Source, render
-from spacedsl.kernels.backbones import check_file
+from spacedsl.kernels.backbones import check_file, load_any
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.schema import KernelEntry, PipelineEntry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,16 @@ def test_every_example_of_the_page_loads_or_fails_as_shown() -> None:
         assert outcome(text) == shown.get(text, "")
 
 
+def test_the_example_in_python_is_the_one_in_text(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    (text,) = re.findall(r"```yaml\n(kernel: sharpen\n.*?)```", PAGE, re.S)
+    (tmp_path / "sharpen.py").write_text(example)
+    written, built = check_file(Source("sharpen.yaml", text), Path()), load_any(tmp_path / "sharpen.py:build")
+    assert isinstance(written, PipelineFile)
+    assert isinstance(built, PipelineFile)
+    assert built.algorithm == written.algorithm
+
+
 def test_every_key_is_in_the_table_of_the_page() -> None:
     _, _, after = PAGE.partition("\n## Keys\n")
     section, _, _ = after.partition("\n## ")
@@ -52,7 +63,10 @@ def test_every_key_of_a_pipeline_is_in_the_table_of_its_section() -> None:
 
 def test_every_code_that_is_reported_is_in_a_test() -> None:
     # What only a space or a search can refuse in a kernel file is reported by those who bring them together.
-    folders = ("kernels", "kernels/pipeline", "kernels/plain", "spacedsl/api", "spacedsl/cli")
+    folders = (
+        "kernels", "kernels/pipeline", "kernels/pipeline/python", "kernels/plain", "spacedsl/api",
+        "spacedsl/cli",
+    )  # fmt: skip
     sources = [path for folder in folders for path in ROOT.glob(f"{folder}/*.py")]
     literals = [
         node.value
@@ -66,6 +80,7 @@ def test_every_code_that_is_reported_is_in_a_test() -> None:
         "kernels/test_kernel_file.py",
         "kernels/test_plain.py",
         "kernels/pipeline/test_mistakes.py",
+        "kernels/pipeline/test_python_mistakes.py",
         "cli/test_mistakes.py",
     )
     tested = "".join((ROOT / "tests" / path).read_text(encoding="utf-8") for path in tests)

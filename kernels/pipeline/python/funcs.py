@@ -1,0 +1,281 @@
+"""Pipelines in Python, in Halide's idiom: inputs, parameters, Funcs, and what is wanted of them.
+
+In: a user's calls and assignments. Out: a `Pipeline`, whose Funcs hold their definitions. Each is checked
+when it is made, as `definitions.py` checks those of kernel files. `assembly.py` makes an algorithm of all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.pipeline import algorithm, definitions
+from spacedsl.kernels.pipeline.algorithm import Scalar, Stage
+from spacedsl.kernels.pipeline.python.callers import Caller, failure, located
+from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Value, operand
+from spacedsl.kernels.pipeline.python.resolution import Definition, resolved
+from spacedsl.kernels.pipeline.python.terms import RDom, Reading, Var, domains, expression, stretch, whole
+from spacedsl.kernels.pipeline.typing import DefinitionError, TypeMismatchError
+from spacedsl.kernels.unique_names import UniqueNames
+
+_COUNT = itertools.count()
+"""Of what is made: in this order it stands in a kernel file."""
+
+
+class Param(Expr):
+    """A scalar from outside, and the value that is explored with."""
+
+    __slots__ = ("caller", "order", "parameter")
+
+    def __init__(self, name: str, type: ElementType, value: float) -> None:
+        self.parameter = located(
+            lambda: definitions.parameter(definitions.named(name), type.dtype, _number(value))
+        )
+        self.caller, self.order = Caller.here(), next(_COUNT)
+        super().__init__(Scalar(name, type.dtype))
+
+    @property
+    def name(self) -> str:
+        return self.parameter.name
+
+
+class Input:
+    """An array from outside, the innermost dimension first: `image[x, y]` is an element.
+
+    `shape` is how many dimensions it has, or the extent of each, from 0 on; without extents, what is read
+    says which elements there are. `values` are the least and the greatest element, where positions depend on
+    them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        type: ElementType,
+        shape: int | Sequence[int],
+        *,
+        values: tuple[int, int] | None = None,
+    ) -> None:
+        def make() -> algorithm.Input:
+            extents = () if isinstance(shape, int) else tuple(definitions.points(whole(n)) for n in shape)
+            rank = shape if isinstance(shape, int) else len(extents)
+            if rank < 0:
+                raise DefinitionError("KF007", f"an array has no {rank} dimensions")
+            bounds = None if values is None else definitions.values_of(type.dtype, *map(whole, values))
+            return algorithm.Input(definitions.named(name), type.dtype, rank, extents, bounds)
+
+        self.declared = located(make)
+        self.caller, self.order = Caller.here(), next(_COUNT)
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    def __getitem__(self, index: Any) -> Expr:
+        return _reading(self, self.declared, _point(index))
+
+    __iter__ = None
+
+
+class Func:
+    """A stage: `f[x, y] = expression` first, and updates of it by further assignments.
+
+    `f[x, y]` is its value there; that of a Func with several values is a tuple.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = located(lambda: definitions.named(name))
+        self.caller, self.order = Caller.here(), next(_COUNT)
+        self.definitions: list[Definition] = []
+        self.stage: Stage | None = None
+        """As far as it has been defined; its reductions have names that are not final."""
+        self.reader: Caller | None = None
+        """Where another one reads it first."""
+
+    def __getitem__(self, index: Any) -> Any:
+        stage, point = self.stage, _point(index)
+        if stage is None:
+            hint = f"define it first: `{self.name}[..] = 0`"
+            raise failure(DefinitionError("KF060", f"`{self.name}` has no value yet", hint), Caller.here())
+        values = tuple(_reading(self, stage, point, element) for element in range(len(stage.values)))
+        return values if len(values) > 1 else values[0]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._define(_point(index), value, None, None)
+
+    def update(self, point: Any, value: Any, *, over: RDom | None = None, where: Expr | None = None) -> None:
+        """`f[point] = value` through ranges that need not stand in it, and where a condition holds."""
+        self._define(_point(point), value, over, where)
+
+    def _define(self, at: tuple[Any, ...], value: Any, over: RDom | None, where: Expr | None) -> None:
+        caller = Caller.here()
+        if self.stage is not None and self.reader is not None:
+            message = f"`{self.name}` is updated after others have read it"
+            error = DefinitionError("KF062", message, "updates come first")
+            raise failure(error, caller, (self.reader, "read here"))
+
+        def make() -> Definition:
+            point = tuple(map(expression, at))
+            values = tuple(map(expression, value if isinstance(value, tuple) else (value,)))
+            limits = () if where is None else (expression(where),)
+            domain = _one_domain(self.name, over, [*point, *values, *limits])
+            ranges = () if domain is None else domain._ranges
+            condition = _both(None if domain is None else domain._condition, *limits)
+            if self.stage is None:
+                self._is_first(point, is_update=bool(ranges) or condition is not None)
+            return Definition(point, values, ranges, condition, caller, next(_COUNT))
+
+        definition = located(make)
+        self.stage = located(
+            lambda: resolved(self.name, self.stage, definition, UniqueNames({self.name})).stage
+        )
+        self.definitions.append(definition)
+        for reading in definition.readings():
+            if isinstance(reading.source, Func) and reading.source is not self:
+                reading.source.reader = reading.source.reader or reading.caller
+
+    def _is_first(self, point: tuple[Expr, ...], *, is_update: bool) -> None:
+        if is_update:
+            message = f"`{self.name}` has no value yet that could be updated"
+            raise DefinitionError("KF060", message, f"define it first: `{self.name}[..] = 0`")
+        if not all(isinstance(at, Var) for at in point):
+            message = f"`{self.name}` is defined for all points first: each position is a Var"
+            raise DefinitionError("KF061", message, "what is special at some points is an update")
+
+    def output(self, *extents: int | range) -> Output:
+        """The Func as a result: of each variable how many points from 0 on, or which."""
+        return Output(self, located(lambda: tuple(map(stretch, extents))), Caller.here())
+
+    __iter__ = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output:
+    """What is wanted of a Func."""
+
+    func: Func
+    extents: tuple[range, ...]
+    caller: Caller
+
+
+class Pipeline:
+    """What a function that builds a pipeline returns.
+
+    `name` is what generated code is called. `space` and `decisions` are as in kernel files: other rules, by a
+    path that starts at the folder of the Python file, and decisions that have been made already.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        outputs: Output | Sequence[Output],
+        *,
+        space: str | Path | None = None,
+        decisions: Sequence[Decision] = (),
+    ) -> None:
+        def make() -> tuple[Output, ...]:
+            wanted = tuple(outputs) if isinstance(outputs, Sequence) else (outputs,)
+            if not wanted or not all(isinstance(each, Output) for each in wanted):
+                hint = "one or several of them: `Pipeline(name, [f.output(640, 480)])`"
+                raise DefinitionError("KF066", "a pipeline is made of outputs", hint)
+            return wanted
+
+        self.name = located(lambda: definitions.named(name))
+        self.outputs = located(make)
+        self.space = None if space is None else str(space)
+        self.decisions = located(lambda: tuple(map(_decision, decisions)))
+        self.caller = Caller.here()
+
+
+# ---- What lies outside of an input ------------------------------------------------------------------------
+
+
+def repeat_edge(image: Input, *point: Value) -> Expr:
+    """The nearest element."""
+    return _beyond("repeat_edge", image, point)
+
+
+def repeat_image(image: Input, *point: Value) -> Expr:
+    """Copies of the input."""
+    return _beyond("repeat_image", image, point)
+
+
+def mirror_image(image: Input, *point: Value) -> Expr:
+    """Mirrored copies, with the outermost element twice."""
+    return _beyond("mirror_image", image, point)
+
+
+def mirror_interior(image: Input, *point: Value) -> Expr:
+    """Mirrored copies, with the outermost element once."""
+    return _beyond("mirror_interior", image, point)
+
+
+def constant_exterior(image: Input, value: Value, *point: Value) -> Expr:
+    """A value that is the same everywhere outside."""
+    return _beyond("constant_exterior", image, point, value)
+
+
+def _beyond(rule: str, image: Input, point: tuple[Value, ...], outside: Value = 0) -> Expr:
+    def make() -> Expr:
+        if not isinstance(image, Input):
+            raise DefinitionError("KF022", f"`{rule}` takes an Input with extents, and a point")
+        given = [operand(at) for at in point]
+        value, inner = definitions.beyond(rule, image.declared, given, operand(outside))
+        parts = tuple(e for e in (*point, outside) if isinstance(e, Expr))
+        return Reading(image, inner, Caller.here(), value, parts)
+
+    return located(make)
+
+
+# ---- Parts ------------------------------------------------------------------------------------------------
+
+
+def _reading(source: Func | Input, what: Stage | algorithm.Input, point: Any, element: int = 0) -> Expr:
+    def make() -> Expr:
+        given = [operand(at) for at in point]
+        try:
+            made = definitions.read(what, given, element)
+        except DefinitionError as error:
+            dimensions = len(what.variables) if isinstance(what, Stage) else what.rank
+            written = f"{what.name}[{', '.join('xyzw'[:dimensions]) or '()'}]"
+            hint = f"a point of it is written `{written}`" if error.code == "KF022" else error.hint
+            raise DefinitionError(error.code, str(error), hint) from None
+        parts = tuple(at for at in point if isinstance(at, Expr))
+        return Reading(source, made, Caller.here(), made, parts)
+
+    return located(make)
+
+
+def _point(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _one_domain(owner: str, over: RDom | None, expressions: Sequence[Expr]) -> RDom | None:
+    found = list(dict.fromkeys([*([] if over is None else [over]), *domains(expressions)]))
+    if len(found) > 1:
+        message = f"an update of `{owner}` goes through the ranges of one RDom, not of {len(found)}"
+        raise DefinitionError("KF063", message, "give one RDom all of these ranges, the innermost first")
+    return found[0] if found else None
+
+
+def _both(left: Expr | None, right: Expr | None = None) -> Expr | None:
+    return left & right if left is not None and right is not None else left if right is None else right
+
+
+def _decision(given: Decision) -> Decision:
+    if isinstance(given, Decision):
+        objects, values = tuple(given.objects), tuple(given.values)
+        if all(isinstance(o, str) for o in objects) and all(isinstance(v, str | int) for v in values):
+            return Decision(str(given.choice), objects, values)
+    hint = 'such as `Decision("site", ("f",), ("INLINE",))`'
+    raise DefinitionError("KF007", f"`{given!r}` is no decision", hint)
+
+
+def _number(value: Any) -> int | float:
+    number = operand(value)
+    if isinstance(number, int | float):
+        return number
+    raise TypeMismatchError("the value of a parameter is a number")

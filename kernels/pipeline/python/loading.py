@@ -1,0 +1,147 @@
+"""`FILE.py:FUNCTION`: a kernel file that Python writes.
+
+In: a path of that form, and sizes from the command line. Out: the text of a kernel file, or a
+`DiagnosticError` with a place in the user's Python for whatever happens there. The function's arguments that
+have whole numbers as defaults are the sizes. What it prints goes to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+
+from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.kernels.pipeline.python.assembly import text_of
+from spacedsl.kernels.pipeline.python.callers import Caller
+from spacedsl.kernels.pipeline.python.funcs import Pipeline
+from spacedsl.kernels.sizes import overridden
+from spacedsl.kernels.validation import closest
+
+_FORM = re.compile(r"(?P<file>.+\.py)(?::(?P<function>\w*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """What `FILE.py:FUNCTION` names."""
+
+    file: Path
+    function: str
+
+    @classmethod
+    def named_by(cls, path: Path) -> PythonFunction | None:
+        """None for a path of another form; without a function, its name is empty."""
+        match = _FORM.fullmatch(str(path))
+        return None if match is None else cls(Path(match["file"]), match["function"] or "")
+
+
+def kernel_text(named: PythonFunction, sizes: Mapping[str, int] = MappingProxyType({})) -> str:
+    """The kernel file that the function's pipeline is, at these sizes.
+
+    Raises `OSError` where the file cannot be read, `SizeOverrideError` for a wrong entry of `sizes`,
+    `DiagnosticError` (KF068) where the user's code fails, and (KF069) where it makes no pipeline.
+    """
+    source = Source.read(named.file)
+    module = ModuleType(f"{named.file.stem} of a pipeline")
+    module.__file__ = source.name
+    with _running(source, module):
+        exec(compile(source.text, source.name, "exec"), vars(module))
+    function = _function(source, module, named)
+    known = overridden(named.function, _sizes(source, function), sizes)
+    with _running(source, module):
+        pipeline = function(**known)
+    if not isinstance(pipeline, Pipeline):
+        made = "nothing" if pipeline is None else f"a {type(pipeline).__name__}"
+        hint = f'end with `return Pipeline("{named.function}", f.output(640, 480))`'
+        message = f"`{named.function}` returns {made}, not a Pipeline"
+        raise _no_pipeline(message, _header(source, function), hint)
+    return text_of(pipeline, known)
+
+
+def _function(source: Source, module: ModuleType, named: PythonFunction) -> Callable[..., object]:
+    functions = {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    }
+    if named.function in functions:
+        return functions[named.function]
+    start = Span(source, 0, 0)
+    if not named.function:
+        hint = f"`{named.file}:{next(reversed(functions), 'build')}`, for example"
+        raise _no_pipeline("which function builds the pipeline?", start, hint)
+    message = f"no function is called `{named.function}` in {named.file.name}"
+    raise _no_pipeline(message, start, closest(named.function, functions))
+
+
+def _sizes(source: Source, function: Callable[..., object]) -> dict[str, int]:
+    """Arguments with whole numbers as defaults; those with other defaults stay as they are."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        has_default = parameter.default is not parameter.empty
+        if is_open or (has_default and type(parameter.default) is not int):
+            continue
+        if not has_default or parameter.kind is parameter.POSITIONAL_ONLY:
+            message = f"the argument `{name}` of `{function.__name__}` cannot be given as a size"
+            hint = f"a size has a name and a default: `{name}=640`"
+            raise _no_pipeline(message, _header(source, function), hint)
+        found[name] = parameter.default
+    return found
+
+
+def _no_pipeline(message: str, span: Span, hint: str | None) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("KF069", message, span, hint)])
+
+
+def _header(source: Source, function: Callable[..., object]) -> Span:
+    """The line that a function begins with."""
+    line = inspect.unwrap(function).__code__.co_firstlineno
+    start = source.line_starts[line - 1]
+    text = source.line(line)
+    return Span(source, start + len(text) - len(text.lstrip()), start + len(text))
+
+
+@contextmanager
+def _running(source: Source, module: ModuleType) -> Iterator[None]:
+    """Where the user's code runs: beside its own modules, and what fails there is said with its place."""
+    before = sys.path[:]
+    sys.path.insert(0, str(Path(source.name).resolve().parent))
+    sys.modules[module.__name__] = module  # where classes look for the module that they are of
+    importlib.invalidate_caches()
+    linecache.checkcache()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (DiagnosticError, KeyboardInterrupt):
+        raise
+    except SyntaxError as error:
+        if error.filename != source.name:
+            raise _failed(source, error) from None
+        start = source.line_starts[min(error.lineno or 1, len(source.line_starts)) - 1]
+        at = min(start + max(error.offset or 1, 1) - 1, len(source.text))
+        raise _error(f"this is no Python: {error.msg}", Span(source, at, at)) from None
+    except (Exception, SystemExit) as error:
+        raise _failed(source, error) from None
+    finally:
+        sys.path[:] = before
+        del sys.modules[module.__name__]
+
+
+def _failed(source: Source, error: BaseException) -> DiagnosticError:
+    caller = Caller.of(error.__traceback__, source.name)
+    span = Span(source, 0, 0) if caller is None else caller.span()
+    words = str(error).strip().splitlines()
+    kind = type(error).__name__
+    return _error(f"{kind}: {words[0]}" if words else kind, span)
+
+
+def _error(message: str, span: Span) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("KF068", message, span)])
