@@ -70,6 +70,39 @@ def depthwise_separable_conv(image: Array, depthwise: Array, pointwise: Array, b
     return np.maximum(filtered @ pointwise + bias, 0)
 
 
+def convolved(image: Array, filter: Array, bias: Array) -> Array:
+    """`image[.., y, x, channel]` without its outermost rows and columns."""
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (-3, -2))
+    return np.einsum("...yxkji,kjic->...yxc", windows, filter) + bias
+
+
+def vgg(image: Array, **given: Array) -> Array:
+    level = image.astype(np.float64)
+    for block, convolutions in enumerate((2, 2, 3, 3, 3), 1):
+        for each in range(1, convolutions + 1):
+            wide = np.pad(level, [(0, 0), (1, 1), (1, 1), (0, 0)])
+            filtered = convolved(wide, given[f"filter_{block}_{each}"], given[f"bias_{block}_{each}"])
+            level = np.maximum(filtered, 0)
+        batch, height, width, channels = level.shape
+        level = level.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
+    return level
+
+
+def learned_demosaic(mosaic: Array, **given: Array) -> Array:
+    """Red, green, green and blue, two by two; each layer is computed as far out as the next one reads."""
+    wide = edged(mosaic.astype(np.float64), 6)
+    level = np.stack([wide[down::2, right::2] for down in (0, 1) for right in (0, 1)], -1)
+    for each in (1, 2, 3):
+        level = convolved(level, given[f"filter_{each}"], given[f"bias_{each}"])
+        level = np.maximum(level, 0) if each < 3 else np.clip(level, 0, 1)
+    result = np.empty((3, *mosaic.shape))
+    for place, (down, right) in enumerate(((0, 0), (0, 1), (1, 0), (1, 1))):
+        pixels = level[..., 3 * place : 3 * place + 3].transpose(2, 0, 1)
+        pixels[down + right] = mosaic[down::2, right::2]
+        result[:, down::2, right::2] = pixels
+    return result
+
+
 # ---- Filters ----------------------------------------------------------------------------------------------
 
 
@@ -151,6 +184,44 @@ def bilateral_grid(image: Array) -> Array:
     at = [10 * np.clip(image, 0, 1) + 2, y / 8 + 2, x / 8 + 2]
     value, weight = (ndimage.map_coordinates(each, at, order=1) for each in grid)
     return value / weight
+
+
+def bgu(small: Array, wanted: Array, large: Array, cell: int, bins: int, stiffness: float = 0.001) -> Array:
+    """As `bilateral_grid`, but what lies in a cell is an affine map, fitted to the pixels around."""
+
+    def gray(image: Array) -> Array:
+        return np.clip(np.tensordot([0.25, 0.5, 0.25], image.astype(np.float64), 1), 0, 1)
+
+    _, height, width = small.shape
+    rows, columns = height // cell + 6, width // cell + 6
+    before = 2 * cell + cell // 2
+    margins = [(before, cell * rows), (before, cell * columns)]
+    here, there = (
+        np.pad(image.astype(np.float64), [(0, 0), *margins], "edge")[:, : cell * rows, : cell * columns]
+        for image in (small, wanted)
+    )
+    y, x = np.indices(here.shape[1:]) // cell
+    z = (bins * gray(here) + 0.5).astype(int) + 2
+    pixel = np.concatenate([here, np.ones_like(here[:1])])
+    grid = np.zeros((4, 7, bins + 6, rows, columns))
+    for i, of_pixel in enumerate(pixel):
+        for j, value in enumerate([*pixel, *there]):
+            np.add.at(grid[i, j], (z, y, x), of_pixel * value)
+    for axis in (2, 3, 4):
+        grid = ndimage.correlate1d(grid, [1, 4, 6, 4, 1], axis, mode="constant")
+    grid = grid.transpose(2, 3, 4, 0, 1)
+    stiff = stiffness * (grid[..., 3, 3] + 1)[..., None, None] * np.eye(4)
+    maps = np.linalg.solve(grid[..., :4] + stiff, grid[..., 4:] + stiff[..., :3])
+    factor = large.shape[1] // height
+    y, x = np.indices(large.shape[1:]) / (factor * cell) + 2
+    at = [bins * gray(large) + 2, y, x]
+    point = [*large.astype(np.float64), 1]
+    return np.stack(
+        [
+            sum(point[i] * ndimage.map_coordinates(maps[..., i, k], at, order=1) for i in range(4))
+            for k in range(3)
+        ]
+    )
 
 
 def hist_eq(image: Array) -> Array:

@@ -43,6 +43,12 @@ class Case:
     """Of integers, how many may be another one's neighbour, since they have been floats before."""
 
 
+def toned(inputs: Inputs) -> Inputs:
+    """What is wanted of an image depends on its colours, and not as an affine map would say."""
+    small = inputs["small"]
+    return inputs | {"wanted": np.sqrt(small[::-1]) * small}
+
+
 def with_holes(inputs: Inputs) -> Inputs:
     """Half of the pixels are not there at all, and the others partly."""
     image = inputs["image"].copy()
@@ -79,10 +85,12 @@ def lone_pixels(inputs: Inputs) -> Inputs:
 
 SMALL = {"width": 45, "height": 34}
 CHANNELS = {"inputs": 5, "outputs": 3, "width": 9, "height": 7, "batch": 2}
+CELLS = {"cell": 8, "bins": 4}
 LENS = {"slices": 16, "focus": 5, "reach": 5, "samples": 12}
 
 CASES = {
     "bilateral_grid": Case(SMALL, given=beyond_black_and_white),
+    "bgu": Case(SMALL | CELLS | {"factor": 3}, tuple(CELLS), given=toned, rtol=1e-4, atol=1e-5),
     "blur": Case(SMALL),
     "camera_pipe": Case({"width": 46, "height": 34}, given=of_ten_bits),
     "conv_layer": Case(CHANNELS, given=of_both_signs),
@@ -91,6 +99,7 @@ CASES = {
     "hist_eq": Case(SMALL, given=darker_to_the_left),
     "iir_blur": Case(SMALL),
     "interpolate": Case({"width": 200, "height": 180}, given=with_holes),
+    "learned_demosaic": Case({"width": 13, "height": 9, "features": 5}, given=of_both_signs),
     "lens_blur": Case({"width": 90, "height": 70} | LENS, tuple(LENS)),
     "local_laplacian": Case(SMALL | {"levels": 4}, ("levels",), given=darker_to_the_left, share=0.01),
     "matmul": Case({"n": 17}),
@@ -101,14 +110,27 @@ CASES = {
     "toy_blur": Case(SMALL),
     "toy_trig": Case(SMALL, ("width", "height")),
     "unsharp": Case(SMALL),
+    "vgg": Case({"last": 1, "channels": 2, "batch": 2}, given=of_both_signs),
 }
 
 
 GRAY = [(0, 1535), (0, 2559)]
 COLOURS = [*GRAY, (0, 2)]
 
+VGG = [
+    ("1_1", 64, 3), ("1_2", 64, 64), ("2_1", 128, 64), ("2_2", 128, 128), ("3_1", 256, 128),
+    ("3_2", 256, 256), ("3_3", 256, 256), ("4_1", 512, 256), ("4_2", 512, 512), ("4_3", 512, 512),
+    ("5_1", 512, 512), ("5_2", 512, 512), ("5_3", 512, 512),
+]  # fmt: skip
+"""Layers of VGG-16, and how many channels each makes of how many."""
+
 READ = {
     "bilateral_grid": {"image": GRAY},
+    "bgu": {
+        "small": [(0, 191), (0, 319), (0, 2)],
+        "wanted": [(0, 191), (0, 319), (0, 2)],
+        "large": COLOURS,
+    },
     "blur": {"input": [(0, 6401), (0, 4801)]},
     "camera_pipe": {"sensor": [(10, 2581), (6, 1937)]},
     "conv_layer": {
@@ -126,6 +148,15 @@ READ = {
     "hist_eq": {"image": COLOURS},
     "iir_blur": {"image": COLOURS},
     "interpolate": {"image": [*GRAY, (0, 3)]},
+    "learned_demosaic": {
+        "mosaic": GRAY,
+        "filter_1": [(0, 15), (0, 2), (0, 2), (0, 3)],
+        "bias_1": [(0, 15)],
+        "filter_2": [(0, 15), (0, 2), (0, 2), (0, 15)],
+        "bias_2": [(0, 15)],
+        "filter_3": [(0, 11), (0, 2), (0, 2), (0, 15)],
+        "bias_3": [(0, 11)],
+    },
     "lens_blur": {eye: [(0, 191), (0, 319), (0, 2)] for eye in ("left", "right")},
     "local_laplacian": {"image": COLOURS},
     "matmul": {matrix: [(0, 2047), (0, 2047)] for matrix in ("a", "b")},
@@ -136,6 +167,15 @@ READ = {
     "toy_blur": {"input": [(0, 2049), (0, 2049)]},
     "toy_trig": {},
     "unsharp": {"image": COLOURS},
+    "vgg": {"image": [(0, 2), (0, 223), (0, 223), (0, 3)]}
+    | {
+        name: box
+        for layer, outputs, inputs in VGG
+        for name, box in (
+            (f"filter_{layer}", [(0, outputs - 1), (0, 2), (0, 2), (0, inputs - 1)]),
+            (f"bias_{layer}", [(0, outputs - 1)]),
+        )
+    },
 }
 """Of each input, the least and the greatest position along each dimension, the innermost first."""
 
