@@ -18,6 +18,7 @@ from spacedsl.kernels.pipeline.typing import (
     DefinitionError,
     Operand,
     TypeMismatchError,
+    apply,
     binary,
     cast_to,
     typed,
@@ -48,6 +49,13 @@ class ElementType:
 
     def __repr__(self) -> str:
         return self.dtype.label
+
+
+def element_type(given: Any) -> DType:
+    """Raises KF064 for what is none."""
+    if isinstance(given, ElementType):
+        return given.dtype
+    raise TypeMismatchError(f"`{given!r}` is no element type", "such as `u8` or `f32` of `spacedsl.pipeline`")
 
 
 class Expr:
@@ -173,6 +181,9 @@ class Expr:
 
     def __invert__(self) -> Expr:
         return made(lambda v: unary("!" if typed(v).dtype is DType.BOOL else "~", v), self)
+
+    def __abs__(self) -> Expr:
+        return made(lambda value: apply("abs", [value]), self)
 
     def __bool__(self) -> NoReturn:
         def refuse() -> NoReturn:

@@ -16,7 +16,7 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.pipeline import algorithm, definitions
 from spacedsl.kernels.pipeline.algorithm import Scalar, Stage
 from spacedsl.kernels.pipeline.python.callers import Caller, failure, located
-from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Value, operand
+from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Value, element_type, operand
 from spacedsl.kernels.pipeline.python.resolution import Definition, resolved
 from spacedsl.kernels.pipeline.python.terms import RDom, Reading, Var, domains, expression, stretch, whole
 from spacedsl.kernels.pipeline.typing import DefinitionError, TypeMismatchError
@@ -33,7 +33,7 @@ class Param(Expr):
 
     def __init__(self, name: str, type: ElementType, value: float) -> None:
         self.parameter = located(
-            lambda: definitions.parameter(definitions.named(name), type.dtype, _number(value))
+            lambda: definitions.parameter(definitions.named(name), element_type(type), _number(value))
         )
         self.caller, self.order = Caller.here(), next(_COUNT)
         super().__init__(Scalar(name, type.dtype))
@@ -64,8 +64,9 @@ class Input:
             rank = shape if isinstance(shape, int) else len(extents)
             if rank < 0:
                 raise DefinitionError("KF007", f"an array has no {rank} dimensions")
-            bounds = None if values is None else definitions.values_of(type.dtype, *map(whole, values))
-            return algorithm.Input(definitions.named(name), type.dtype, rank, extents, bounds)
+            dtype = element_type(type)
+            bounds = None if values is None else definitions.values_of(dtype, *map(whole, values))
+            return algorithm.Input(definitions.named(name), dtype, rank, extents, bounds)
 
         self.declared = located(make)
         self.caller, self.order = Caller.here(), next(_COUNT)

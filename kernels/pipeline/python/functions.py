@@ -11,7 +11,15 @@ from typing import cast
 
 from spacedsl.kernels.pipeline import functions
 from spacedsl.kernels.pipeline.algorithm import Function, Undefined
-from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Operation, Value, made
+from spacedsl.kernels.pipeline.python.callers import located
+from spacedsl.kernels.pipeline.python.expressions import (
+    ElementType,
+    Expr,
+    Operation,
+    Value,
+    element_type,
+    made,
+)
 from spacedsl.kernels.pipeline.typing import Operand, TypeMismatchError, apply, binary
 
 bool_, f16, f32, f64 = map(ElementType, ("bool", "f16", "f32", "f64"))
@@ -21,7 +29,7 @@ u8, u16, u32, u64 = map(ElementType, ("u8", "u16", "u32", "u64"))
 
 def undefined(type: ElementType) -> Expr:
     """What nobody reads before an update has written it."""
-    return Operation(Undefined(type.dtype))
+    return Operation(Undefined(located(lambda: element_type(type))))
 
 
 # ---- Choices ----------------------------------------------------------------------------------------------
@@ -68,7 +76,7 @@ def saturated(type: ElementType, value: Value) -> Expr:
     """As an integer type that takes its least or greatest value for what is beyond: `u8_sat` in a file."""
 
     def make(given: Operand) -> Operand:
-        if not type.dtype.is_integer:
+        if not element_type(type).is_integer:
             raise TypeMismatchError(f"{type} has no least and no greatest value")
         return functions.saturated(type.dtype, given)
 
