@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from spacedsl.diagnostics import counted
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.line_parser import DEEPEST
 from spacedsl.kernels.pipeline.algorithm import (
     Expression,
     Input,
@@ -89,6 +90,17 @@ def free(name: str) -> str:
 
 
 # ---- Parts of expressions ---------------------------------------------------------------------------------
+
+
+def shallow(nested: int, levels: int) -> None:
+    """Of the tree of a text: raises KF008 where what walks it, or what it means, would go too deep.
+
+    In `nested`, operators that follow each other count once, as in a sum; in `levels`, as they stand there.
+    """
+    if nested > DEEPEST or levels > MOST_LEVELS:
+        most, where = (DEEPEST, "inside") if nested > DEEPEST else (MOST_LEVELS, "behind")
+        message = f"more than {most} operations {where} each other are not supported"
+        raise DefinitionError("KF008", message, "give a part of it to a stage of its own, or use a reduction")
 
 
 def position(value: Operand) -> Expression:

@@ -16,8 +16,8 @@ from lark.exceptions import UnexpectedInput
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.kernels.line_errors import unexpected
-from spacedsl.kernels.line_parser import check_depth
 from spacedsl.kernels.located_yaml import PlacedText
+from spacedsl.kernels.pipeline.definitions import shallow
 from spacedsl.kernels.pipeline.syntax import (
     Call,
     Definition,
@@ -30,6 +30,7 @@ from spacedsl.kernels.pipeline.syntax import (
     Reducer,
     Reduction,
 )
+from spacedsl.kernels.pipeline.typing import DefinitionError
 
 GRAMMAR = Path(__file__).resolve().parents[2] / "grammars" / "pipeline.lark"
 
@@ -37,6 +38,7 @@ _OPERATORS = {
     "or_": "||", "and_": "&&", "bit_or": "|", "bit_xor": "^", "bit_and": "&", "shift_left": "<<",
     "shift_right": ">>", "plus": "+", "minus": "-", "times": "*", "over": "/", "modulo": "%",
 }  # fmt: skip
+_INFIXES = _OPERATORS.keys() | {"compare"}
 _PREFIXES = {"negative": "-", "not_": "!", "complement": "~"}
 _DIGITS = 20
 """Of the largest integer of 64 bits."""
@@ -52,8 +54,22 @@ def parse_stages(text: PlacedText) -> tuple[Definition, ...]:
         raise DiagnosticError([_syntax_error(error, text)]) from None
     for definition in tree.children:
         assert isinstance(definition, Tree)
-        check_depth(definition, text.span(definition.meta.start_pos, definition.meta.end_pos))
+        _check_depth(definition, text.span(definition.meta.start_pos, definition.meta.end_pos))
     return cast("tuple[Definition, ...]", _Builder(text).transform(tree))
+
+
+def _check_depth(definition: Tree[Token], span: Span) -> None:
+    pending = [(definition, 1, 1)]
+    while pending:
+        top, nested, levels = pending.pop()
+        try:
+            shallow(nested, levels)
+        except DefinitionError as error:
+            raise DiagnosticError([Diagnostic(error.code, str(error), span, error.hint)]) from None
+        for position, child in enumerate(top.children):
+            if isinstance(child, Tree):
+                follows = position == 0 and {str(top.data), str(child.data)} <= _INFIXES
+                pending.append((child, nested if follows else nested + 1, levels + 1))
 
 
 @cache

@@ -17,6 +17,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeGuard
 
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.dtypes import DType
@@ -93,26 +94,34 @@ def print_pipeline(
     return "\n".join(lines) + "\n"
 
 
-def nesting(node: Expression) -> int:
-    """How deep its text nests at most, as the depth of a parse tree; chains that have one call count once."""
-    deepest, pending = 0, [(node, 1)]
+def nesting(node: Expression) -> tuple[int, int]:
+    """How deep the tree of its text is at most: without operators that follow each other, and with them."""
+    nested, levels, pending = 0, 0, [(node, 1, 1)]
+
+    def inside(parts: Sequence[Expression], steps: int) -> None:
+        pending.extend((part, depth + steps, level + steps) for part in parts)
+
     while pending:
-        top, depth = pending.pop()
+        top, depth, level = pending.pop()
+        nested, levels = max(nested, depth), max(levels, level)
         match top:
-            case Select(condition, yes, no):
-                pending += [(condition, depth + 2), (yes, depth + 2)]
-                pending.append((no, depth if isinstance(no, Select) else depth + 2))
-            case Binary("min" | "max" as operator, left, right):
-                is_chain = isinstance(left, Binary) and left.operator == operator
-                pending += [(left, depth if is_chain else depth + 2), (right, depth + 2)]
+            # A call is one level, and its arguments are another one.
             case Constant() | Undefined():
-                deepest = max(deepest, depth + 3)
-            case Unary() | Binary() | Compare():
-                pending += [(part, depth + 1) for part in operands(top)]
+                nested, levels = max(nested, depth + 3), max(levels, level + 3)
+            case Select(condition, yes, no):
+                inside((condition, yes), 2)
+                inside((no,), 0 if isinstance(no, Select) else 2)
+            case Binary("min" | "max" as operator, left, right):
+                inside((left,), 0 if isinstance(left, Binary) and left.operator == operator else 2)
+                inside((right,), 2)
+            case Unary(operand=operand):
+                inside((operand,), 1)
+            case Binary(left=left, right=right) | Compare(left=left, right=right):
+                pending.append((left, depth if _is_infix(left) else depth + 1, level + 1))
+                inside((right,), 1)
             case _:
-                deepest = max(deepest, depth)
-                pending += [(part, depth + 2) for part in operands(top)]
-    return deepest
+                inside(operands(top), 2)
+    return nested, levels
 
 
 def number(value: float, dtype: DType, *, with_point: bool = False) -> str:
@@ -171,6 +180,11 @@ def _wrapped(line: str) -> list[str]:
         break_on_hyphens=False,
     )  # fmt: skip
     return [part.replace(_GLUE, " ") for part in made]
+
+
+def _is_infix(node: Expression) -> TypeGuard[Binary | Compare]:
+    """Whether it stands between its operands."""
+    return isinstance(node, Compare) or (isinstance(node, Binary) and node.operator not in ("min", "max"))
 
 
 def _whole(text: str) -> str:
@@ -262,23 +276,34 @@ class _Printer:
                 return self.call("clamp", [self.text(value), self.anchored(low), self.anchored(high)])
             case Binary("min" | "max" as operator):
                 return self.call(operator, self.extremes(operator, node))
-            case Binary("&&" | "||" as operator, left, right):
-                level = _BINDS[operator]
-                a, b = self.anchored(left, level), self.anchored(right, level + 1)
-                return f"{a} {operator}{_GLUE}{b}", level
-            case Binary(operator, left, right):
-                level = _BINDS[operator]
-                a, b = self.computed(left, right, (level, level + 1))
-                return f"{a} {operator}{_GLUE}{b}", level
-            case Compare(operator, left, right):
-                a, b = self.computed(left, right, (_COMPARISON + 1, _COMPARISON + 1))
-                return f"{a} {operator}{_GLUE}{b}", _COMPARISON
+            case Binary() | Compare():
+                return self.infixes(node)
             case Select():
                 return self.call("select", self.choices(node))
             case Cast(dtype, operand):
                 return self.call(dtype.label, [self.text(operand)])
             case Apply(function, arguments):
                 return self.call(function, self.together(arguments))
+
+    def infixes(self, node: Binary | Compare) -> tuple[str, int]:
+        """Operators whose left operands are operators, however many: from the left."""
+        chain: list[Binary | Compare] = [node]
+        while _is_infix(left := chain[-1].left):
+            chain.append(left)
+        text, binds = "", _ATOM
+        for each in reversed(chain):
+            level = _BINDS[each.operator]
+            # Comparisons do not follow each other.
+            least = level + 1 if isinstance(each, Compare) else level
+            if each is not chain[-1]:
+                a = _whole(f"({text})") if binds < least else text
+                b = self.anchored(each.right, level + 1)
+            elif each.operator in ("&&", "||"):
+                a, b = self.anchored(each.left, least), self.anchored(each.right, level + 1)
+            else:
+                a, b = self.computed(each.left, each.right, (least, level + 1))
+            text, binds = f"{a} {each.operator}{_GLUE}{b}", level
+        return text, binds
 
     def call(self, name: str, arguments: Sequence[str]) -> tuple[str, int]:
         return _whole(f"{name}({', '.join(arguments)})"), _ATOM

@@ -28,8 +28,6 @@ from spacedsl.kernels.pipeline.typing import (
 MOST_OPERATIONS = 10_000
 """In one expression, where what Python shares is counted as often as text repeats it."""
 
-TOO_MUCH = "give a part of it to a Func of its own, or use a reduction"
-
 
 class ElementType:
     """Of values. Called with one, it converts it: `u8(value)`."""
@@ -79,7 +77,8 @@ class Expr:
                 if self.levels > MOST_LEVELS
                 else f"an expression of more than {MOST_OPERATIONS:,} operations"
             )
-            raise DefinitionError("KF008", f"not supported: {what}", TOO_MUCH)
+            hint = "give a part of it to a Func of its own, or use a reduction"
+            raise DefinitionError("KF008", f"not supported: {what}", hint)
 
     @property
     def type(self) -> ElementType:

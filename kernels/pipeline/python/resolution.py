@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spacedsl.kernels.line_parser import DEEPEST
 from spacedsl.kernels.pipeline import definitions
 from spacedsl.kernels.pipeline.algorithm import (
     Expression,
@@ -23,7 +22,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     with_operands,
 )
 from spacedsl.kernels.pipeline.python.callers import Caller, located
-from spacedsl.kernels.pipeline.python.expressions import TOO_MUCH, Expr, below
+from spacedsl.kernels.pipeline.python.expressions import Expr, below
 from spacedsl.kernels.pipeline.python.terms import Reading, Reduced, outside_of_reductions
 from spacedsl.kernels.pipeline.resolution import Part
 from spacedsl.kernels.pipeline.text import nesting
@@ -140,9 +139,8 @@ class _Resolver:
         if isinstance(given.node, int | float):
             return given.node
         node = _replaced(given.node, self.made)
-        if nesting(node) > DEEPEST - _AROUND:
-            message = f"more than {DEEPEST} operations inside each other are not supported"
-            raise DefinitionError("KF008", message, TOO_MUCH)
+        nested, levels = nesting(node)
+        definitions.shallow(nested + _AROUND, levels + _AROUND)
         for inner in walk(node):
             if isinstance(inner, Variable) and inner.name not in scope:
                 known = ", ".join(f"`{name}`" for name in scope)

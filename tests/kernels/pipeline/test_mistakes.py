@@ -16,6 +16,7 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "a word for a sign": ("f(x) = select(x > 1 and x < 3, 1, 2)", [("KF020", 1, 21, "unexpected `and`")]),
     "an inclusive range": ("f(x) = sum[r in 0..3](r)", [("KF020", 1, 19, "unexpected `.`")]),
     "depth": ("f(x) = " + "(1 + " * 120 + "x" + ")" * 120, [("KF008", 1, 1, "inside each other")]),
+    "length": (f"f(x) = x{' + x' * 260}", [("KF008", 1, 1, "256 operations behind each other")]),
     "arguments": (f"f(x) = max({'x, ' * 300}x)", [("KF008", 1, 8, "more than 256 arguments")]),
     "a variable that is not there": ("f(x) = y", [("KF021", 1, 8, "`y` is no variable here")]),
     "a stage below": ("f(x) = g(x)\ng(x) = 1", [("KF021", 1, 8, "is called `g`")]),

@@ -207,6 +207,13 @@ def test_python_means_what_text_means(build: Build) -> None:
     assert made == written
 
 
+def test_sums_may_have_many_terms() -> None:
+    x, f = pl.Var("x"), pl.Func("f")
+    f[x] = sum((pl.f32(x + n) * (n + 0.5) for n in range(1, 240)), pl.f32(x))
+    made = pl.Pipeline("k", f.output(4))
+    assert read(text_of(made)).algorithm == algorithm_of(made)
+
+
 def test_a_reduction_that_is_used_twice_is_computed_once() -> None:
     x, f = pl.Var("x"), pl.Func("f")
     total = pl.sum(pl.RDom(r=3), x)

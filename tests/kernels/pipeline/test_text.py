@@ -93,6 +93,15 @@ def test_long_lines_are_broken_between_operands() -> None:
     assert " ".join(line.strip() for line in printed) == f"f(x) = {terms}"
 
 
+@pytest.mark.parametrize("operator", ["+", "-", "/", "<<", "^"])
+def test_long_sums_are_read_as_they_were_printed(operator: str) -> None:
+    chain = f" {operator} ".join(f"u8(x + {n})" for n in range(240))
+    algorithm = pipeline(f"f(x) = {chain}", "{f: {x: 4}}").algorithm
+    text = print_pipeline(algorithm)
+    assert read(text).algorithm == algorithm
+    assert "(u8" not in text
+
+
 @pytest.mark.parametrize("number", ["1e39", "-1e39", "inf - inf"])
 def test_a_number_that_its_type_does_not_hold_is_refused(number: str) -> None:
     (mistake,) = mistakes(text_of(f"f(x) = f32(x) * ({number})", "{f: {x: 4}}"))
