@@ -132,7 +132,7 @@ def _running(source: Source, module: ModuleType) -> Iterator[None]:
         raise _failed(source, error) from None
     finally:
         sys.path[:] = before
-        del sys.modules[module.__name__]
+        sys.modules.pop(module.__name__, None)
 
 
 def _failed(source: Source, error: BaseException) -> DiagnosticError:

@@ -88,6 +88,8 @@ def resolved(
 
 
 class _Resolver:
+    """Of one definition: what a reduction becomes is the same wherever it stands in it."""
+
     def __init__(self, owner: str, names: UniqueNames, callers: Callers) -> None:
         self.owner = owner
         self.names = names

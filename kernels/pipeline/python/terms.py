@@ -14,7 +14,7 @@ from spacedsl.kernels.pipeline.algorithm import Range, Read, Variable
 from spacedsl.kernels.pipeline.python.callers import Caller, located
 from spacedsl.kernels.pipeline.python.expressions import Expr, Operation, Value, below, operand
 from spacedsl.kernels.pipeline.syntax import Reducer
-from spacedsl.kernels.pipeline.typing import DefinitionError, TypeMismatchError, typed
+from spacedsl.kernels.pipeline.typing import DefinitionError, Operand, TypeMismatchError, typed
 
 if TYPE_CHECKING:
     from spacedsl.kernels.pipeline.python.funcs import Func, Input
@@ -35,16 +35,16 @@ class Var(Expr):
 class RDom:
     """Ranges that an update or a reduction goes through in order, the first one innermost.
 
-    Each has a name, and is a number of points from 0 on, or `range(low, high)`: an `r = RDom(i=3, j=range(-1,
-    2))` has the variables `r.i` and `r.j`.
+    Each has a name, and is a number of points from 0 on, or `range(low, high)`: where `r` is
+    `RDom(i=3, j=range(-1, 2))`, `r.i` and `r.j` are its variables.
     """
 
     def __init__(self, **ranges: int | range) -> None:
         def make() -> tuple[Range, ...]:
             if not ranges:
                 raise DefinitionError("KF063", "an RDom has ranges", "such as `RDom(i=range(-1, 2), j=3)`")
-            each = {definitions.named(name): stretch(given) for name, given in ranges.items()}
-            return tuple(definitions.range_of(n, r.start, r.stop) for n, r in each.items())
+            given = {definitions.named(name): stretch(points) for name, points in ranges.items()}
+            return tuple(definitions.range_of(n, points.start, points.stop) for n, points in given.items())
 
         self._ranges: tuple[Range, ...] = located(make)
         self._condition: Expr | None = None
@@ -82,7 +82,9 @@ class Reading(Expr):
 
     __slots__ = ("caller", "read", "source")
 
-    def __init__(self, source: Func | Input, read: Read, caller: Caller, node: Any, parts: Any) -> None:
+    def __init__(
+        self, source: Func | Input, read: Read, caller: Caller, node: Operand, parts: tuple[Expr, ...]
+    ) -> None:
         self.source = source
         self.read = read
         self.caller = caller
@@ -164,6 +166,7 @@ def _reduced(operator: Reducer, r: RDom, value: Value) -> Expr:
 
 
 def expression(value: Any) -> Expr:
+    """Also of a number."""
     return value if isinstance(value, Expr) else Operation(operand(value))
 
 
@@ -192,4 +195,4 @@ def whole(value: Any) -> int:
     number = operand(value)
     if isinstance(number, int) and not isinstance(number, bool):
         return number
-    raise TypeMismatchError(f"`{value!r}` is no whole number", "`range(low, high)` goes from a number to one")
+    raise TypeMismatchError(f"`{value!r}` is no whole number", "such as `3`, or `range(-1, 2)`")
