@@ -1,8 +1,8 @@
 """`FILE.py:FUNCTION`: a kernel file that Python writes.
 
-In: a path of that form, and sizes from the command line. Out: the text of a kernel file, or a
+In: a function by its name, and sizes from the command line. Out: the text of a kernel file, or a
 `DiagnosticError` with a place in the user's Python for whatever happens there. The function's arguments that
-have whole numbers as defaults are the sizes. What it prints goes to stderr.
+have whole numbers from 1 on as defaults are the sizes. What it prints goes to stderr.
 """
 
 from __future__ import annotations
@@ -10,36 +10,21 @@ from __future__ import annotations
 import importlib
 import inspect
 import linecache
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
+from spacedsl.kernels.kernel_source import PythonFunction
+from spacedsl.kernels.pipeline import definitions
 from spacedsl.kernels.pipeline.python.assembly import text_of
 from spacedsl.kernels.pipeline.python.callers import Caller
 from spacedsl.kernels.pipeline.python.funcs import Pipeline
+from spacedsl.kernels.pipeline.typing import DefinitionError
 from spacedsl.kernels.sizes import overridden
 from spacedsl.kernels.validation import closest
-
-_FORM = re.compile(r"(?P<file>.+\.py)(?::(?P<function>\w*))?")
-
-
-@dataclass(frozen=True, slots=True)
-class PythonFunction:
-    """What `FILE.py:FUNCTION` names."""
-
-    file: Path
-    function: str
-
-    @classmethod
-    def named_by(cls, path: Path) -> PythonFunction | None:
-        """None for a path of another form; without a function, its name is empty."""
-        match = _FORM.fullmatch(str(path))
-        return None if match is None else cls(Path(match["file"]), match["function"] or "")
 
 
 def kernel_text(named: PythonFunction, sizes: Mapping[str, int] = MappingProxyType({})) -> str:
@@ -54,13 +39,13 @@ def kernel_text(named: PythonFunction, sizes: Mapping[str, int] = MappingProxyTy
     with _running(source, module):
         exec(compile(source.text, source.name, "exec"), vars(module))
     function = _function(source, module, named)
-    known = overridden(named.function, _sizes(source, function), sizes)
+    known = overridden(named.name, _sizes(source, function), sizes)
     with _running(source, module):
         pipeline = function(**known)
     if not isinstance(pipeline, Pipeline):
         made = "nothing" if pipeline is None else f"a {type(pipeline).__name__}"
-        hint = f'end with `return Pipeline("{named.function}", f.output(640, 480))`'
-        message = f"`{named.function}` returns {made}, not a Pipeline"
+        hint = f'end with `return Pipeline("{named.name}", f.output(640, 480))`'
+        message = f"`{named.name}` returns {made}, not a Pipeline"
         raise _no_pipeline(message, _header(source, function), hint)
     return text_of(pipeline, known)
 
@@ -71,29 +56,34 @@ def _function(source: Source, module: ModuleType, named: PythonFunction) -> Call
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
-    if named.function in functions:
-        return functions[named.function]
+    if named.name in functions:
+        return functions[named.name]
     start = Span(source, 0, 0)
-    if not named.function:
+    if not named.name:
         hint = f"`{named.file}:{next(reversed(functions), 'build')}`, for example"
         raise _no_pipeline("which function builds the pipeline?", start, hint)
-    message = f"no function is called `{named.function}` in {named.file.name}"
-    raise _no_pipeline(message, start, closest(named.function, functions))
+    message = f"no function is called `{named.name}` in {named.file.name}"
+    raise _no_pipeline(message, start, closest(named.name, functions))
 
 
 def _sizes(source: Source, function: Callable[..., object]) -> dict[str, int]:
-    """Arguments with whole numbers as defaults; those with other defaults stay as they are."""
+    """Arguments with whole numbers from 1 on as defaults; those with other defaults stay as they are."""
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         has_default = parameter.default is not parameter.empty
-        if is_open or (has_default and type(parameter.default) is not int):
+        is_size = type(parameter.default) is int and parameter.default > 0
+        if is_open or (has_default and not is_size):
             continue
         if not has_default or parameter.kind is parameter.POSITIONAL_ONLY:
             message = f"the argument `{name}` of `{function.__name__}` cannot be given as a size"
             hint = f"a size has a name and a default: `{name}=640`"
             raise _no_pipeline(message, _header(source, function), hint)
-        found[name] = parameter.default
+        try:
+            found[definitions.named(name)] = parameter.default
+        except DefinitionError as error:
+            span = _header(source, function)
+            raise DiagnosticError([Diagnostic(error.code, str(error), span, error.hint)]) from None
     return found
 
 

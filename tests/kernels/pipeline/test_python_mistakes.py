@@ -152,6 +152,12 @@ def test_what_cannot_be_called_is_no_pipeline(header: str, words: str, tmp_path:
     assert found.message == words
 
 
+@pytest.mark.parametrize("name", ["max", "_n"])
+def test_what_cannot_be_a_name_is_no_size(name: str, tmp_path: Path) -> None:
+    found = said(write(tmp_path, f"def build({name}=3): pass\n"))
+    assert (found.code, found.span.text) == ("KF010", f"def build({name}=3): pass")
+
+
 def test_a_file_without_a_function_names_one(tmp_path: Path) -> None:
     write(tmp_path, HEAD + TAIL)
     found = said(tmp_path / "my.py")
@@ -163,7 +169,7 @@ GOOD = HEAD + "    g[x, y] = f[x, y]\n" + TAIL
 
 
 def test_arguments_with_whole_numbers_are_sizes(tmp_path: Path) -> None:
-    header = "def build(width=64, height=48, *, factor=0.5, kind='a', **others):"
+    header = "def build(width=64, height=48, *, factor=0.5, margin=0, is_wide=True, kind='a', **others):"
     path = write(tmp_path, GOOD.replace("def build(width=64, height=48):", header))
     file = load_any(path, {"width": 7})
     assert isinstance(file, PipelineFile)
