@@ -17,7 +17,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.dtypes import DType
@@ -66,6 +66,7 @@ def print_pipeline(
     algorithm: Algorithm,
     *,
     sizes: Mapping[str, int] = MappingProxyType({}),
+    cache: Literal["warm", "cold"] = "warm",
     space: str | None = None,
     decisions: Sequence[Decision] = (),
 ) -> str:
@@ -87,6 +88,8 @@ def print_pipeline(
     lines.append("outputs:")
     for name, box in algorithm.outputs.items():
         lines.append(f"  {_word(name)}: {{{_box(algorithm.stage(name), box)}}}")
+    if cache != "warm":
+        lines.append(f"cache: {cache}")
     if space is not None:
         lines.append(f"space: {json.dumps(space, ensure_ascii=False)}")
     if decisions:

@@ -53,6 +53,20 @@ def test_what_cannot_be_built_is_said_by_every_command(
     assert "Traceback" not in ran.err
 
 
+def test_a_run_goes_on_without_python(machine: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(BLUR.read_text())
+    ran = run("explore", f"{mine}:build", *SMALL, "-n", 1, "--runs", tmp_path / "runs", "--json")
+    assert ran.code == 0, ran.err
+    folder = Path(json.loads(ran.out)["run"])
+    mine.unlink()
+    ran = run("resume", folder, "-n", 1, "--json")
+    assert ran.code == 0, ran.err
+    recorded = json.loads((folder / "best.json").read_text())["kernel"]
+    assert recorded["sizes"] == {"width": 64, "height": 33}
+    assert "blur_y: {x: 64, y: 33}" in recorded["text"]
+
+
 def test_a_size_that_the_function_lacks_is_a_usage_error() -> None:
     ran = run("solve", f"{BLUR}:build", "--size", "widht=3")
     assert (ran.code, ran.out) == (2, "")

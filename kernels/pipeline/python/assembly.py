@@ -66,7 +66,13 @@ def algorithm_of(pipeline: Pipeline, sizes: Mapping[str, int] = MappingProxyType
 def text_of(pipeline: Pipeline, sizes: Mapping[str, int] = MappingProxyType({})) -> str:
     """The kernel file; raises `PipelineError`."""
     algorithm = algorithm_of(pipeline, sizes)
-    text = print_pipeline(algorithm, sizes=sizes, space=pipeline.space, decisions=pipeline.decisions)
+    text = print_pipeline(
+        algorithm,
+        sizes=sizes,
+        cache=pipeline.cache,
+        space=pipeline.space,
+        decisions=pipeline.decisions,
+    )
     if len(text) > MOST_CHARACTERS:
         message = f"a kernel file of more than {MOST_CHARACTERS:,} characters is not supported"
         raise failure(DefinitionError("KF008", message), pipeline.caller)

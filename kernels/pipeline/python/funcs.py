@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.pipeline import algorithm, definitions
@@ -165,8 +165,9 @@ class Output:
 class Pipeline:
     """What a function that builds a pipeline returns.
 
-    `name` is what generated code is called. `space` and `decisions` are as in kernel files: other rules, by a
-    path that starts at the folder of the Python file, and decisions that have been made already.
+    `name` is what generated code is called. The others are as in kernel files: whether a measured run finds
+    its data in the caches; other rules, by a path that starts at the folder of the Python file; decisions
+    that have been made already.
     """
 
     def __init__(
@@ -174,6 +175,7 @@ class Pipeline:
         name: str,
         outputs: Output | Sequence[Output],
         *,
+        cache: Literal["warm", "cold"] = "warm",
         space: str | Path | None = None,
         decisions: Sequence[Decision] = (),
     ) -> None:
@@ -186,6 +188,7 @@ class Pipeline:
 
         self.name = located(lambda: definitions.named(name))
         self.outputs = located(make)
+        self.cache = located(lambda: _cache(cache))
         self.space = None if space is None else str(space)
         self.decisions = located(lambda: tuple(map(_decision, decisions)))
         self.caller = Caller.here()
@@ -264,6 +267,14 @@ def _one_domain(owner: str, over: RDom | None, expressions: Sequence[Expr]) -> R
 
 def _both(left: Expr | None, right: Expr | None = None) -> Expr | None:
     return left & right if left is not None and right is not None else left if right is None else right
+
+
+def _cache(given: Any) -> Literal["warm", "cold"]:
+    if given == "cold":
+        return "cold"
+    if given == "warm":
+        return "warm"
+    raise DefinitionError("KF007", f"`cache`: expected 'warm' or 'cold', not {given!r}")
 
 
 def _decision(given: Decision) -> Decision:
