@@ -23,9 +23,13 @@ SLOTS: tuple[SlotName, ...] = ("ROOT", "TASK", "CHUNK", "LANE", "REG")
 FULL = 2**40
 """The size of a tile that is its whole box, so that there is no loop."""
 
+MOST_COPIES = 64
+"""Of the value of an inlined step, for one point of what is not."""
+
 
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
+    "uses",
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -46,6 +50,8 @@ class Step:
     """The innermost step that all paths from it to the exit pass through."""
     readers: tuple[Step, ...] = ()
     """The steps that need what it has computed; of an output, the exit too."""
+    uses: tuple[Use, ...] = ()
+    """How often each of them reads it at a point; the exit reads nothing."""
     between: tuple[Step, ...] = ()
     """The steps on paths from it to its host."""
     before: Step | None = None
@@ -81,6 +87,20 @@ class Step:
     @property
     def definition(self) -> Stage | Update:
         return self.stage if self.update is None else self.stage.updates[self.update]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@exposed("name", "reader", "count")
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Use:
+    """Reads of a step at different points."""
+
+    name: str
+    """`blur_y<-blur_x`."""
+    reader: Step
+    count: int
 
     def __repr__(self) -> str:
         return self.name
@@ -158,7 +178,7 @@ class Term:
         return self.name
 
 
-@exposed("name", "steps", "inner", "updates", "boxes", "loops", "full")
+@exposed("name", "steps", "inner", "updates", "boxes", "loops", "full", "most_copies")
 @dataclass(slots=True, eq=False)
 class Kernel:
     """An algorithm as a space sees it."""
@@ -174,6 +194,10 @@ class Kernel:
     @property
     def full(self) -> int:
         return FULL
+
+    @property
+    def most_copies(self) -> int:
+        return MOST_COPIES
 
     @property
     def inner(self) -> tuple[Step, ...]:

@@ -18,7 +18,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     reads,
 )
 from spacedsl.kernels.pipeline.algorithm import Box as Region
-from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Read, Slot, Step, Term
+from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Read, Slot, Step, Term, Use
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
 from spacedsl.kernels.pipeline.reductions import is_associative
 
@@ -106,6 +106,8 @@ class _Builder:
                 each.readers = (*each.readers, step)
             if step.is_output:
                 step.readers = (*step.readers, self.exit)
+        for step in self.steps[:-1]:
+            step.uses = tuple(_use(step, reader) for reader in step.readers if reader is not self.exit)
         place = {step: at for at, step in enumerate(self.steps)}
         for step in reversed(self.steps[:-1]):
             met = set(step.readers)
@@ -198,6 +200,11 @@ def _between(step: Step) -> set[Step]:
             found.add(each)
             pending += each.readers
     return found
+
+
+def _use(step: Step, reader: Step) -> Use:
+    found = {read for read in reads(reader.definition) if read.source == step.stage.name}
+    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)))
 
 
 def _last_update(stage: Stage) -> int | None:

@@ -67,3 +67,21 @@ def test_where_nothing_is_to_be_found_one_draw_says_so() -> None:
 
 def test_the_default_policy_draws_several() -> None:
     assert near().draws > ThresholdAscent().draws == 1
+
+
+def test_a_walk_ends_where_no_neighbour_costs_less() -> None:
+    """Of 64 implementations, the cheapest one is found; their bounds are all the same."""
+    instance = ToyInstance([4, 4, 4])
+    root = instance.root()
+    assert root is not None
+
+    def costs(candidate: Candidate) -> float:
+        a, b, c = values_of(candidate)
+        return float((a - 2) ** 2 + (b - 1) ** 2 + (c - 3) ** 2)
+
+    drawing = Drawing(Descent(instance, InOrder(instance), NoBound()), near(), costs=costs)
+    state = State(Tree(instance, root, 0.0, 1), 5)
+    ends = [drawing.visit(state, np.random.default_rng(seed)).end for seed in range(10)]
+    found = [costs(end.end.candidate) for end in ends if isinstance(end, Implementation)]
+    assert len(found) == 10
+    assert found.count(0.0) >= 7

@@ -1,0 +1,87 @@
+"""The cost model of pipelines: what it says of schedules that differ in one thing alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.device import DEVICES, load_device
+from spacedsl.kernels.pipeline.backbone import FULL
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.search.pipeline_costs import PipelineCosts
+from spacedsl.search.run import decided
+from tests.kernels.pipeline.cases import drawn, instance
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.test_library import CASES, load
+
+DEVICE = load_device(DEVICES / "generic-x86-64.yaml")
+IMAGE = "{image: {dtype: f32, rank: 2}}"
+
+
+def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
+    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
+    here = instance(file.backbone)
+    root = here.root()
+    assert root is not None
+    steps = [s for s in file.backbone.steps if not s.is_exit]
+    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in steps]
+    decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in file.backbone.loops]
+    return decided(here, root, decisions)
+
+
+def cost(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> float:
+    candidate = schedule(file, sites, tiles)
+    return PipelineCosts(candidate.instance, DEVICE)(candidate)
+
+
+def blur() -> PipelineFile:
+    stages = """
+        b(x, y) = image(x, y) + image(x + 1, y) + image(x + 2, y)
+        c(x, y) = b(x, y) + b(x, y + 1) + b(x, y + 2)
+    """
+    return pipeline(stages, "{c: {x: 2048, y: 2048}}", IMAGE)
+
+
+def test_what_runs_in_parallel_takes_less() -> None:
+    assert cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64}) < cost(blur(), {"b": "INLINE"}, {}) / 3
+
+
+def test_rows_of_vectors_take_less_than_columns() -> None:
+    narrow = cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64, "c.x.CHUNK": 1})
+    wide = cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64, "c.x.CHUNK": 64})
+    assert wide < narrow / 4
+
+
+def test_what_stays_in_caches_takes_less_than_what_goes_to_memory_and_back() -> None:
+    near = cost(blur(), {"b": "TASK"}, {"c.y.TASK": 16})
+    far = cost(blur(), {}, {"c.y.TASK": 16, "b.y.TASK": 16})
+    assert near < far
+
+
+def test_what_is_computed_again_costs_again() -> None:
+    some = cost(blur(), {"b": "TASK"}, {"c.y.TASK": 32})
+    much = cost(blur(), {"b": "TASK"}, {"c.y.TASK": 1})
+    assert some < 0.8 * much
+
+
+def test_products_of_tiles_load_less() -> None:
+    file = load("matmul", {"n": 1024})
+    steps = {s.name: s for s in file.backbone.steps}
+    update = next(s for s in steps.values() if s.update is not None)
+    x, y = update.variables[:2]
+    flat = cost(file, {}, {f"{update.name}.{y}.TASK": 8})
+    tiled = cost(file, {}, {f"{update.name}.{y}.TASK": 8, f"{update.name}.{x}.CHUNK": 64})
+    assert tiled < flat
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_implementation_costs_something(name: str) -> None:
+    file = load(name, CASES[name].sizes)
+    for candidate in drawn(file, 2, 5, DescentCounts()):
+        costs = PipelineCosts(candidate.instance, DEVICE)
+        assert 0 < costs(candidate) < math.inf
+        assert costs(candidate) == costs(candidate)
