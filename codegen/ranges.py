@@ -298,11 +298,11 @@ def _simplified(atom: Atom, is_natural: Callable[[Linear], bool]) -> Linear:
     match atom:
         case Extreme(operator):
             left, right = simplified(atom.left, is_natural), simplified(atom.right, is_natural)
-            if left.terms != right.terms:
-                if is_natural(left + right * -1):
-                    return left if operator == "max" else right
-                if is_natural(right + left * -1):
-                    return right if operator == "max" else left
+            for one, other in ((left, right), (right, left)):
+                apart = other + one * -1 if operator == "min" else one + other * -1
+                # A number in place of what moves would no longer cancel out with where a box begins.
+                if one.terms and one.terms != other.terms and is_natural(apart):
+                    return one
             return extreme(operator, left, right)
         case Quotient(dividend, divisor):
             return quotient(simplified(dividend, is_natural), divisor)

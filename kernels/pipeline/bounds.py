@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
+    Binary,
     Box,
     Extent,
     Input,
     Read,
     Stage,
+    Unary,
     Update,
     reads,
     walk,
@@ -48,7 +50,17 @@ class Outside:
     region: Interval
 
 
-Problem = Unbounded | Outside
+@dataclass(frozen=True, slots=True)
+class Overflowing:
+    """A definition, and a position in it that is computed from one that 32 bits do not hold."""
+
+    stage: str
+    update: int | None
+    read: Read
+    position: int
+
+
+Problem = Unbounded | Outside | Overflowing
 
 
 def values_known(stages: Sequence[Stage], inputs: Sequence[Input]) -> Known:
@@ -141,6 +153,7 @@ class _Inference:
                 for at, variable in enumerate(stage.variables)
             ]
             self.need(stage.name, number, read, region)
+            self.held(stage.name, number, read, variables)
 
     def read(self, stage: Stage, number: int | None, variables: Variables) -> None:
         definition = stage if number is None else stage.updates[number]
@@ -148,6 +161,7 @@ class _Inference:
             if read.source != stage.name:
                 region = [self.region(read, at, variables) for at in range(len(read.point))]
                 self.need(stage.name, number, read, region)
+                self.held(stage.name, number, read, variables)
 
     def region(self, read: Read, at: int, variables: Variables) -> Interval:
         return interval(read.point[at], variables, self.known)
@@ -155,7 +169,7 @@ class _Inference:
     def need(self, stage: str, number: int | None, read: Read, region: Sequence[Interval]) -> None:
         source = self.inputs.get(read.source)
         for at, each in enumerate(region):
-            if not POSITIONS.low <= each.low <= each.high <= POSITIONS.high:
+            if not _is_held(each):
                 self.problem(Unbounded(stage, number, read, at))
                 return
             if source is not None and source.extents and not 0 <= each.low <= each.high < source.extents[at]:
@@ -166,9 +180,25 @@ class _Inference:
             tuple(region) if old is None else tuple(a.hull(b) for a, b in zip(old, region, strict=True))
         )
 
+    def held(self, stage: str, number: int | None, read: Read, variables: Variables) -> None:
+        """What positions are computed from is held by 32 bits: they are reasoned about as whole numbers."""
+        if any(problem.read == read for problem in self.problems):
+            return
+        for at, expression in enumerate(read.point):
+            for node in walk(expression):
+                is_sum = isinstance(node, Binary | Unary) and node.dtype is DType.I32
+                values = interval(node, variables, self.known) if is_sum else POSITIONS
+                if values.is_bounded and not _is_held(values):
+                    self.problem(Overflowing(stage, number, read, at))
+                    return
+
     def problem(self, found: Problem) -> None:
         if found not in self.problems:
             self.problems.append(found)
+
+
+def _is_held(values: Interval) -> bool:
+    return POSITIONS.low <= values.low <= values.high <= POSITIONS.high
 
 
 def _target(stage: Stage, update: Update) -> Read:

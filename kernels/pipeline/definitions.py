@@ -25,7 +25,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     walk,
 )
-from spacedsl.kernels.pipeline.bounds import Outside, Problem
+from spacedsl.kernels.pipeline.bounds import Outside, Overflowing, Problem
 from spacedsl.kernels.pipeline.functions import EDGES, RESERVED, inside, selection
 from spacedsl.kernels.pipeline.reductions import identity, reduced
 from spacedsl.kernels.pipeline.rules import misplaced
@@ -167,6 +167,9 @@ def out_of_bounds(problem: Problem, inputs: Sequence[Input]) -> DefinitionError:
         )
         hint = f"`repeat_edge({source}, ..)` reads the nearest element, for example"
         return DefinitionError("KF035", message, hint)
+    if isinstance(problem, Overflowing):
+        message = f"32 bits do not hold what a position along dimension {dimension} of `{source}` is made of"
+        return DefinitionError("KF067", message, "hold what is large between two numbers earlier")
     message = (
         f"there is no end within 32 bits to the points of `{source}` that are needed along "
         f"dimension {dimension}"

@@ -73,6 +73,11 @@ PIPELINES = {
     "a table": (
         "t(i) = i * i; a(x) = image(x, 0); b(x) = t(clamp(a(x), 0, 22)) + a(x + 1)", "{b: {x: 8}}"
     ),
+    "padded and pooled": (
+        "g(x) = image(x, 0) * 2; p(x) = select(x >= 0 && x < 4, g(clamp(x, 0, 3)), 0); s(x) = 0; "
+        "s(x) += p(x + i - 1) for i in 0:3; l(x) = max(s(x), 0); f(x) = max(l(2 * x), l(2 * x + 1))",
+        "{f: {x: 2}}",
+    ),
     "a sum": (
         "f(x, y) = sum[r in 0:5](image(x + r, y)); g(x, y) = f(x, y) - f(x, y + 1)", "{g: {x: 7, y: 3}}"
     ),

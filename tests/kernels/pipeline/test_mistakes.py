@@ -72,6 +72,9 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "no end": ("g(i) = i\nf(x) = g(i32(a(x)))", [("KF067", 2, 8, "no end")]),
     "an end beyond 32 bits": ("g(i) = i\nf(x) = g(x * 1000000000)", [("KF067", 2, 8, "within 32 bits")]),
     "a range beyond 32 bits": ("f(x) = sum[r in 0:3000000000](x)", [("KF063", 1, 12, "32 bits")]),
+    "a position from one beyond 32 bits": (
+        "g(i) = i\nf(x) = g(clamp(x * 1000000000, 0, 5))", [("KF067", 2, 8, "do not hold what")]
+    ),
     "no end of what is written": ("f(x) = 0\nf(i32(a(r))) += 1 for r in 0:9", [("KF067", 2, 1, "no end")]),
 }  # fmt: skip
 
