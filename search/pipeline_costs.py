@@ -26,6 +26,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Constant,
     Expression,
     Read,
+    Update,
     Variable,
     expressions,
     operands,
@@ -33,6 +34,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.backbone import SLOTS, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.interior import middle
+from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.kernels.pipeline.sites import Sites
 
 BODY_NS, ROW_NS, START_NS = 3.0, 1.0, 3000.0
@@ -211,9 +213,7 @@ class _Estimate:
         step = self.costs.final.get(source)
         if step is None:
             return math.inf
-        first = step
-        while first.before is not None:
-            first = first.before
+        *_, first = _steps_of(step)
         site = self.sites.of[step]
         points = math.prod(self.extent(first, d, site) for d in first.dims)
         return points * sum(d.nbytes for d in step.stage.dtypes)
@@ -232,17 +232,32 @@ class _Estimate:
                     seen[node] = None
                 else:
                     _count(node, work)
+        is_inlined = self.sites.of[step] == "INLINE"
         for read in seen:
+            if is_inlined and read.source == step.stage.name:
+                # What an accumulation goes on with is in a register.
+                continue
             moved, pattern = _moved(read, along, step.dims)
             source = self.costs.final.get(read.source)
             if source is not None and source is not step and self.sites.of[source] == "INLINE":
                 dims = dict(zip(source.stage.variables, moved, strict=True))
-                work.add(self.of(source), 1, dims, pattern)
+                for each in _steps_of(source):
+                    ranges = dict.fromkeys(each.dims, frozenset[str]())
+                    turns = turn_count(each.definition) if isinstance(each.definition, Update) else 1
+                    work.add(self.of(each), turns, {**ranges, **dims}, pattern)
             else:
                 dims_all = frozenset[str]().union(*moved)
                 work.accesses[Access(read.source, dims_all, pattern, read.dtype.nbytes)] += 1
         self.work[step] = work
         return work
+
+
+def _steps_of(last: Step) -> Iterator[Step]:
+    """All steps of a stage, of which this is the last one."""
+    step: Step | None = last
+    while step is not None:
+        yield step
+        step = step.before
 
 
 def _computed(node: Expression) -> Iterator[Expression]:

@@ -40,10 +40,10 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     expressions,
     operands,
-    reads,
 )
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.interior import conditions, usable
+from spacedsl.kernels.pipeline.reductions import is_accumulation, unrolled
 
 MOST_UNROLLED = 32
 """Copies of a point, or of a vector, that are written out."""
@@ -99,10 +99,7 @@ class _Body:
     @property
     def is_accumulated(self) -> bool:
         """Whether each point goes on with what it is itself, and with no other of the stage."""
-        point = tuple(Variable(v) for v in self.stage.variables)
-        own = [r for r in reads(self.step.definition) if r.source == self.stage.name]
-        update = self.update
-        return update is not None and update.point == point and all(r.point == point for r in own)
+        return self.update is not None and is_accumulation(self.stage, self.update)
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -271,8 +268,10 @@ class _Body:
                 if stage is not None and (node.source, positions) not in seen:
                     seen.add((node.source, positions))
                     there = dict(zip(stage.variables, positions, strict=True))
-                    for value in stage.values:
-                        yield from within(value, there)
+                    for definition, turn in unrolled(stage):
+                        at_turn = {**there, **{name: Linear(n) for name, n in turn.items()}}
+                        for value in expressions(definition):
+                            yield from within(value, at_turn)
             for part in operands(node):
                 yield from within(part, at)
 
@@ -411,7 +410,8 @@ def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterato
             pending += operands(node)
         elif node.source in inlined and node.source not in seen:
             seen.add(node.source)
-            pending += inlined[node.source].values
+            stage = inlined[node.source]
+            pending += [value for each in (stage, *stage.updates) for value in each.values]
 
 
 @dataclass(frozen=True, slots=True)

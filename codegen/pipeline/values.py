@@ -69,8 +69,10 @@ from spacedsl.kernels.pipeline.algorithm import (
     Stage,
     Unary,
     Undefined,
+    Update,
     Variable,
 )
+from spacedsl.kernels.pipeline.reductions import is_associative, unrolled
 
 Point = Mapping[str, Linear]
 """By variable of a definition."""
@@ -322,11 +324,33 @@ class Values:
             found = self.load(node, positions, block)
         else:
             there = dict(zip(stage.variables, positions, strict=True))
-            found = self.value(stage.values[node.element], there, block)
+            found = self.inlined_value(stage, node.element, there, block)
         found = self.kept(found, block)
         if node.source not in self.written:
             block.found[key] = found
         return found
+
+    def inlined_value(self, stage: Stage, element: int, there: Point, block: Block) -> Value:
+        """Of a stage at a point, with all turns of its updates."""
+        if not stage.updates:
+            return self.value(stage.values[element], there, block)
+        around = self.own
+        made: list[Value] = []
+        for definition, turn in unrolled(stage):
+            at = {**there, **{name: Linear(number) for name, number in turn.items()}}
+            before, made = made, [self.value(v, at, block) for v in definition.values]
+            if isinstance(definition, Update):
+                if definition.condition is not None:
+                    holds = self.value(definition.condition, at, block)
+                    made = [
+                        program.Select(*self.alike(holds, *pair)) for pair in zip(made, before, strict=True)
+                    ]
+                if not is_associative(stage, definition):
+                    # What is used twice is computed once.
+                    made = [self.kept(m, block) for m in made]
+            self.own = {**around, stage.name: tuple(made)}
+        self.own = around
+        return made[element]
 
     def load(self, node: Read, positions: Sequence[Linear], block: Block) -> Value:
         array = self.arrays[node.source]

@@ -92,7 +92,7 @@ class Step:
         return self.name
 
 
-@exposed("name", "reader", "count")
+@exposed("name", "reader", "count", "turns")
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Use:
     """Reads of a step at different points."""
@@ -101,6 +101,8 @@ class Use:
     """`blur_y<-blur_x`."""
     reader: Step
     count: int
+    turns: int
+    """Of the ranges of the reader: so often it reads them for a point, where it is inlined."""
 
     def __repr__(self) -> str:
         return self.name

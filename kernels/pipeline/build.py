@@ -18,9 +18,20 @@ from spacedsl.kernels.pipeline.algorithm import (
     reads,
 )
 from spacedsl.kernels.pipeline.algorithm import Box as Region
-from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Read, Slot, Step, Term, Use
+from spacedsl.kernels.pipeline.backbone import (
+    FULL,
+    MOST_COPIES,
+    SLOTS,
+    Box,
+    Kernel,
+    Read,
+    Slot,
+    Step,
+    Term,
+    Use,
+)
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
-from spacedsl.kernels.pipeline.reductions import is_associative
+from spacedsl.kernels.pipeline.reductions import is_accumulation, is_associative, turn_count
 
 
 def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
@@ -56,7 +67,7 @@ class _Builder:
             name, dims = f"{stage.name}.{(number or 0) + 1}", (*(r.name for r in update.ranges), *kept)
         step = Step(name, stage, number, dims, from_output)
         step.is_output = stage.name in self.algorithm.outputs and number == _last_update(stage)
-        step.is_inlinable = not stage.updates and stage.name not in self.algorithm.outputs
+        step.is_inlinable = stage.name not in self.algorithm.outputs and _is_inlinable(stage)
         step.before = None if update is None else self.last[stage.name]
         is_cut_in_order = update is None or len(update.ranges) < 2 or is_associative(stage, update)
         outer = dict.fromkeys(dims)
@@ -204,7 +215,14 @@ def _between(step: Step) -> set[Step]:
 
 def _use(step: Step, reader: Step) -> Use:
     found = {read for read in reads(reader.definition) if read.source == step.stage.name}
-    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)))
+    update = reader.definition
+    turns = turn_count(update) if isinstance(update, Update) else 1
+    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)), turns)
+
+
+def _is_inlinable(stage: Stage) -> bool:
+    """Whether the values of a point follow from others alone, in few turns."""
+    return all(is_accumulation(stage, u) and turn_count(u) <= MOST_COPIES for u in stage.updates)
 
 
 def _last_update(stage: Stage) -> int | None:

@@ -1,12 +1,15 @@
 """Reductions as stages: the value that each begins with, and the update that takes in one more.
 
-In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update. And
-of any update, whether it reduces, so that its points may come in any order.
+In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update. Of
+any update, too: whether it reduces, so that its points may come in any order, whether it is an accumulation,
+and its turns.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import product
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
@@ -38,6 +41,31 @@ def is_associative(stage: Stage, update: Update) -> bool:
             return False
         own.remove(old)
     return not own
+
+
+def is_accumulation(stage: Stage, update: Update) -> bool:
+    """Whether each point goes on with what it is itself, and with no other of the stage."""
+    point = tuple(Variable(v) for v in stage.variables)
+    own = (read for read in reads(update) if read.source == stage.name)
+    return update.point == point and all(read.point == point for read in own)
+
+
+def turns(update: Update) -> Iterator[dict[str, int]]:
+    """The points of its ranges, in order: the first range is the innermost loop."""
+    for values in product(*(range(r.low, r.high) for r in reversed(update.ranges))):
+        yield dict(zip((r.name for r in reversed(update.ranges)), values, strict=True))
+
+
+def unrolled(stage: Stage) -> Iterator[tuple[Stage | Update, dict[str, int]]]:
+    """Its definition, then each turn of its updates."""
+    yield stage, {}
+    for update in stage.updates:
+        for turn in turns(update):
+            yield update, turn
+
+
+def turn_count(update: Update) -> int:
+    return math.prod(r.high - r.low for r in update.ranges)
 
 
 def identity(operator: Reducer, dtype: DType, ranges: tuple[Range, ...]) -> tuple[Expression, ...]:

@@ -25,7 +25,7 @@ from spacedsl.kernels.unique_names import UniqueNames
 from tests.codegen.interpreter import position
 from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
-from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, value
+from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, inlined
 from tests.kernels.pipeline.scheduled import outputs_of
 from tests.kernels.pipeline.test_space import graphs
 
@@ -104,8 +104,7 @@ class Placed:
             return self.inputs[source](where)
         stage = self.last[source].stage
         if self.sites.of[self.last[source]] == "INLINE":
-            at = dict(zip(stage.variables, where, strict=True))
-            return value(stage.values[element], at, self.scalars, self.read)
+            return inlined(stage, where, element, self.scalars, self.read)
         assert where in self.stored.get(source, {}), f"{source}{where} has not been computed"
         return self.stored[source][where][element]
 

@@ -101,6 +101,22 @@ def compute(
             into[where] = tuple(value(v, at, scalars, read) for v in update.values)
 
 
+def inlined(
+    stage: Stage, where: Point, element: int, scalars: Mapping[str, Any], read: Reading
+) -> Any:  # fmt: skip
+    """An element of a stage at a point of which nothing is stored."""
+    into: Elements = {}
+
+    def own(source: str, at: Point, part: int) -> Any:
+        return into[at][part] if source == stage.name else read(source, at, part)
+
+    box = {v: (at, at) for v, at in zip(stage.variables, where, strict=True)}
+    for number in (None, *range(len(stage.updates))):
+        ranges = () if number is None else stage.updates[number].ranges
+        compute(stage, number, {**box, **{r.name: (r.low, r.high - 1) for r in ranges}}, into, scalars, own)
+    return into[where][element]
+
+
 def elements(
     algorithm: Algorithm, boxes: Mapping[str, Box], inputs: Mapping[str, Callable[[Point], Any]]
 ) -> dict[str, Elements]:

@@ -19,7 +19,7 @@ from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Kernel, Step
 from spacedsl.kernels.pipeline.bounds import range_values, values_known
 from spacedsl.kernels.pipeline.intervals import Interval, interval
-from tests.kernels.pipeline.pointwise import Elements, Point, compute, value
+from tests.kernels.pipeline.pointwise import Elements, Point, compute, inlined
 
 Ranges = dict[str, tuple[int, int]]
 """By dimension, the least and the greatest point."""
@@ -173,9 +173,7 @@ class Scheduled:
             return self.inputs[source](where)
         step = self.final[source]
         if self.sites[step] == "INLINE":
-            stage = step.stage
-            at = dict(zip(stage.variables, where, strict=True))
-            return value(stage.values[element], at, self.scalars, self.read)
+            return inlined(step.stage, where, element, self.scalars, self.read)
         if where not in self.stored.get(source, {}):
             raise WrongScheduleError(f"{source}{where} is read, and has not been computed")
         return self.stored[source][where][element]
