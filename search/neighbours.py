@@ -175,13 +175,27 @@ def _like(
     waiting = list(variables)
     while True:
         before = candidate
-        for variable in waiting:
-            wanted = candidate.mask(variable) & known.mask(variable)
-            if wanted and candidate.is_open(variable):
-                candidate = instance.restrict(candidate, variable, wanted) or candidate
+        candidate = _kept(instance, candidate, known, waiting)
         waiting = [v for v in waiting if not candidate.is_present(v)]
         if candidate is before or not waiting:
             return candidate
+
+
+def _kept(
+    instance: Instance, candidate: Candidate, known: Candidate, variables: Sequence[Variable]
+) -> Candidate:
+    """As if each were restricted by itself, in this order: all at once, or, where some are refused, in halves."""
+    masks = [(v, candidate.mask(v) & known.mask(v)) for v in variables if candidate.is_open(v)]
+    wanted = [(variable, mask) for variable, mask in masks if mask]
+    if not wanted:
+        return candidate
+    found = instance.restrict_all(candidate, wanted)
+    if found is not None or len(wanted) == 1:
+        return found or candidate
+    half = len(wanted) // 2
+    for part in (wanted[:half], wanted[half:]):
+        candidate = _kept(instance, candidate, known, [variable for variable, _ in part])
+    return candidate
 
 
 def _drawn(items: Sequence[T], rng: np.random.Generator) -> T:

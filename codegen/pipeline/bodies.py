@@ -411,7 +411,7 @@ def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterato
         elif node.source in inlined and node.source not in seen:
             seen.add(node.source)
             stage = inlined[node.source]
-            pending += [value for each in (stage, *stage.updates) for value in each.values]
+            pending += [*stage.values, *(value for update in stage.updates for value in update.values)]
 
 
 @dataclass(frozen=True, slots=True)

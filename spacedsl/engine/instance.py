@@ -165,6 +165,10 @@ class Instance:
         """Least and greatest value of a quantity in a candidate with this vector."""
         return self.propagation.quantity(vector, name, self._key(objects))
 
+    def quantity_node(self, name: str, *objects: object) -> int:
+        """Of a quantity in what `propagation.evaluated` gives. For fast readers."""
+        return self.propagation.node(name, self._key(objects))
+
     def universe(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:
         definition = self.space.choices[choice]
         if isinstance(definition, EnumChoice):

@@ -113,25 +113,33 @@ class Propagation:
 
     def quantities(self, vector: array[int]) -> Iterator[tuple[str, tuple[int, ...], tuple[int, int]]]:
         """All that exist here: name, ids of objects, the interval in a vector."""
-        graph = self._read(vector)
+        graph = self.evaluated(vector)
         for (name, key), node in graph.graph.instances.items():
             yield name, key, (graph.low[node], graph.high[node])
 
     def quantity(self, vector: array[int], name: str, key: tuple[int, ...]) -> tuple[int, int]:
         """The interval of a quantity on objects, of their ids, in a vector."""
-        graph = self._read(vector)
+        graph = self.evaluated(vector)
         node = graph.graph.instances[name, key]
         return graph.low[node], graph.high[node]
 
-    def _read(self, vector: array[int]) -> Evaluation:
-        """The intervals of a vector."""
+    def node(self, name: str, key: tuple[int, ...]) -> int:
+        """Of a quantity on objects, of their ids, in the graph."""
+        return self._known_graph().graph.instances[name, key]
+
+    def evaluated(self, vector: array[int]) -> Evaluation:
+        """The intervals of all nodes in a vector, until something else is propagated."""
+        graph = self._known_graph()
+        self._load(vector)
+        graph.load()
+        graph.refresh()
+        return graph
+
+    def _known_graph(self) -> Evaluation:
         if self._graph is None:
             self.root()
         if self._graph is None:
             raise ValueError("the space is empty")
-        self._load(vector)
-        self._graph.load()
-        self._graph.refresh()
         return self._graph
 
     def _ground(self) -> None:
