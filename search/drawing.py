@@ -6,7 +6,7 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.search.cost_model import CostModel
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
@@ -28,10 +29,11 @@ KNOWN = 16
 """Of the fastest implementations that are unlike each other have neighbours."""
 
 COMPARED = 16
-"""Implementations that are drawn where a walk begins, if there is a cost model; it begins at the cheapest."""
+"""Implementations that are drawn where a walk begins, if there is a cost model: half of them by plans. It
+begins at the cheapest."""
 
-WALK = 200
-"""Its steps, at most."""
+LEAST_WALK, MOST_WALK = 200, 1000
+"""Its steps, at most: four for each variable, but for very small and very large spaces."""
 
 FIRST_COMPARED = 4
 """Known implementations before walks begin beside them."""
@@ -52,17 +54,15 @@ class Drawing:
     policy: Policy
     partitions: Sequence[Partition] = ()
     """What neighbours may relax."""
-    costs: Callable[[Candidate], float] | None = None
-    """A cost model, which says what is worth a measurement."""
+    costs: CostModel | None = None
+    """Which says what is worth a measurement."""
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
         if self.costs is not None:
             return self._cheap(state, self.costs, rng) or self._down(state, rng)
         return self._near(state, rng) or self._down(state, rng)
 
-    def _cheap(
-        self, state: State, costs: Callable[[Candidate], float], rng: np.random.Generator
-    ) -> Visit | None:
+    def _cheap(self, state: State, costs: CostModel, rng: np.random.Generator) -> Visit | None:
         """An implementation that a walk downhill by the cost model comes to: from the cheapest of several
         that are drawn, or from beside one of the fastest.
         """
@@ -72,14 +72,14 @@ class Drawing:
         if len(known) >= FIRST_COMPARED and float(rng.random()) < self.policy.share_near:
             start = neighbourhood.draw(known, state.cut, rng)
         else:
-            top = self.descent.expand(Bounded(neighbourhood.root, self.descent.bound(neighbourhood.root)))
-            ends = [self.descent.rollout(top, state.cut, rng) for _ in range(COMPARED)]
-            drawn = [end.end.candidate for end in ends if isinstance(end, Implementation)]
-            start = min(drawn, key=costs, default=None)
+            drawn = [neighbourhood.planned(costs.plan(rng), state.cut, rng) for _ in range(COMPARED // 2)]
+            drawn += [neighbourhood.planned((), state.cut, rng) for _ in range(COMPARED // 2)]
+            start = min((each for each in drawn if each is not None), key=costs, default=None)
         if start is None:
             return None
         best, cost_ns = start, costs(start)
-        for _ in range(int(rng.integers(1, WALK))):
+        most = 4 * len(self.descent.instance.variables)
+        for _ in range(int(rng.integers(1, min(max(most, LEAST_WALK), MOST_WALK)))):
             other = neighbourhood.beside(best, state.cut, rng)
             if other is not None and (other_ns := costs(other)) < cost_ns:
                 best, cost_ns = other, other_ns

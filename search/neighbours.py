@@ -17,6 +17,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
+from spacedsl.search.cost_model import Plan
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.partitions import Partition
 from spacedsl.search.tree import Step, replay
@@ -87,6 +88,10 @@ class Neighbourhood:
         if candidate is None:
             return None
         return self._completed(_like(instance, candidate, known, _in_turns(by_choice, rng)), cut, rng)
+
+    def planned(self, plan: Plan, cut: Cut, rng: np.random.Generator) -> Candidate | None:
+        """An implementation that keeps to a plan as far as the constraints allow it."""
+        return self._completed(_restricted(self.descent.instance, self.root, plan), cut, rng)
 
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))
@@ -175,17 +180,18 @@ def _like(
     waiting = list(variables)
     while True:
         before = candidate
-        candidate = _kept(instance, candidate, known, waiting)
+        candidate = _restricted(instance, candidate, [(v, known.mask(v)) for v in waiting])
         waiting = [v for v in waiting if not candidate.is_present(v)]
         if candidate is before or not waiting:
             return candidate
 
 
-def _kept(
-    instance: Instance, candidate: Candidate, known: Candidate, variables: Sequence[Variable]
-) -> Candidate:
-    """As if each were restricted by itself, in this order: all at once, or, where some are refused, in halves."""
-    masks = [(v, candidate.mask(v) & known.mask(v)) for v in variables if candidate.is_open(v)]
+def _restricted(instance: Instance, candidate: Candidate, plan: Plan) -> Candidate:
+    """As if each variable were restricted by itself, in this order, but for those that are refused then.
+
+    All at once, or, where some are refused, in halves.
+    """
+    masks = [(v, candidate.mask(v) & mask) for v, mask in plan if candidate.is_open(v)]
     wanted = [(variable, mask) for variable, mask in masks if mask]
     if not wanted:
         return candidate
@@ -194,7 +200,7 @@ def _kept(
         return found or candidate
     half = len(wanted) // 2
     for part in (wanted[:half], wanted[half:]):
-        candidate = _kept(instance, candidate, known, [variable for variable, _ in part])
+        candidate = _restricted(instance, candidate, part)
     return candidate
 
 

@@ -14,11 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import numpy as np
+
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.sites import Sites
+from spacedsl.search.cost_model import Plan
+from spacedsl.search.pipeline_plans import plan
 from spacedsl.search.pipeline_work import Pattern, work_of
 
 BODY_NS, ROW_NS, START_NS = 3.0, 1.0, 3000.0
@@ -80,6 +84,9 @@ class PipelineCosts:
 
     def __call__(self, candidate: Candidate) -> float:
         return _Estimate(self, candidate).total_ns()
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        return plan(self.instance, self.work, self.device.threads, rng)
 
 
 class _Estimate:

@@ -21,6 +21,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Finalist, judged, ranked
+from spacedsl.search.cost_model import CostModel
 from spacedsl.search.descent import Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
@@ -111,7 +112,7 @@ class Search:
         policy: Policy,
         options: Options,
         decisions: Sequence[Decision] = (),
-        costs: Callable[[Candidate], float] | None = None,
+        costs: CostModel | None = None,
         store: Store | None = None,
         listener: Listener = lambda event: None,
         clock: Callable[[], float] = time.monotonic,

@@ -20,7 +20,6 @@ from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
 from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.memory import check_memory, flush_bytes
-from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
@@ -33,6 +32,7 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import PipelineBound
 from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.cost_model import CostModel
 from spacedsl.search.pipeline_costs import PipelineCosts
 
 
@@ -81,7 +81,7 @@ class Target(ABC):
     @abstractmethod
     def bound(self, instance: Instance, device: Device) -> SearchBound: ...
 
-    def costs(self, instance: Instance, device: Device) -> Callable[[Candidate], float] | None:
+    def costs(self, instance: Instance, device: Device) -> CostModel | None:
         """What implementations may take, in nanoseconds, to compare them; None: the bound is enough."""
         return None
 

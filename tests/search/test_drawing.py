@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.search.cost_model import Plan
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.policies import ThresholdAscent, near
@@ -69,16 +70,24 @@ def test_the_default_policy_draws_several() -> None:
     assert near().draws > ThresholdAscent().draws == 1
 
 
+class _Distance:
+    """From one of the implementations."""
+
+    def __call__(self, candidate: Candidate) -> float:
+        a, b, c = values_of(candidate)
+        return float((a - 2) ** 2 + (b - 1) ** 2 + (c - 3) ** 2)
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        return ()
+
+
 def test_a_walk_ends_where_no_neighbour_costs_less() -> None:
     """Of 64 implementations, the cheapest one is found; their bounds are all the same."""
     instance = ToyInstance([4, 4, 4])
     root = instance.root()
     assert root is not None
 
-    def costs(candidate: Candidate) -> float:
-        a, b, c = values_of(candidate)
-        return float((a - 2) ** 2 + (b - 1) ** 2 + (c - 3) ** 2)
-
+    costs = _Distance()
     drawing = Drawing(Descent(instance, InOrder(instance), NoBound()), near(), costs=costs)
     state = State(Tree(instance, root, 0.0, 1), 5)
     ends = [drawing.visit(state, np.random.default_rng(seed)).end for seed in range(10)]

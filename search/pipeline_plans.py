@@ -1,0 +1,52 @@
+"""Schedules of pipelines to begin with: every stage by itself, its rows shared out among threads.
+
+In: the instance of a pipeline, how many threads there are, a generator. Out: a plan. Of the stages that
+compute little, some are inlined; all else is computed once, in rows as long as images are: never far from
+good, where a random schedule of many stages mostly is. What should be nearer to what is for a walk to find.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spacedsl.engine.instance import Instance, Variable
+from spacedsl.kernels.pipeline.backbone import FULL, Box, Kernel, Step
+from spacedsl.search.cost_model import Plan
+from spacedsl.search.pipeline_work import Work
+
+MOST_TASKS = 16
+"""For each thread, so many parts of a stage at most."""
+
+LITTLE = (0.0, 2.0, 6.0, 12.0)
+"""Instructions of a point: of stages with no more, many are inlined; how many count as few is drawn."""
+
+
+def plan(instance: Instance, work: dict[Step, Work], threads: int, rng: np.random.Generator) -> Plan:
+    kernel = instance.kernel
+    assert isinstance(kernel, Kernel)
+    tasks = threads * int(rng.integers(1, MOST_TASKS + 1))
+    few = float(rng.choice(LITTLE))
+    found: list[tuple[Box | Step, str | int]] = []
+    for step in kernel.inner:
+        is_little = step.is_inlinable and work[step].vector + 40 * work[step].scalar <= few
+        found.append((step, "INLINE" if is_little and float(rng.random()) < 0.8 else "ROOT"))
+    for step in kernel.inner:
+        shared = _shared(step, tasks)
+        found += [(box, shared.get(box, FULL)) for box in step.loops]
+    return [_restriction(instance, item, value) for item, value in found]
+
+
+def _shared(step: Step, tasks: int) -> dict[Box, int]:
+    """The tiles of the outermost dimension, so that there are about so many."""
+    if not step.variables:
+        return {}
+    box = step.box(step.variables[-1], "TASK")
+    whole = step.box(step.variables[-1], "ROOT").reads
+    points = max(r.least + r.more for r in whole) - min(r.least for r in whole) + 1
+    wanted = max(1, points // tasks)
+    return {box: max((size for size in box.sizes if size <= wanted), default=FULL)}
+
+
+def _restriction(instance: Instance, item: Box | Step, value: str | int) -> tuple[Variable, int]:
+    variable = instance.variable("site" if isinstance(item, Step) else "tile", item)
+    return variable, 1 << variable.universe.index(value)

@@ -1,0 +1,123 @@
+"""What one point of each step of a pipeline takes to compute, before anything is decided.
+
+In: a step. Out: instructions, and reads with how they move along the dimensions of the step. Which of the
+reads are loads, and which are of what is inlined, follows from sites: `pipeline_costs.py` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import Opaque, atoms, linear
+from spacedsl.kernels.pipeline.algorithm import (
+    Apply,
+    Binary,
+    Constant,
+    Expression,
+    Read,
+    Update,
+    Variable,
+    expressions,
+    operands,
+    walk,
+)
+from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.interior import middle
+from spacedsl.kernels.pipeline.reductions import turn_count
+
+SLOW: Mapping[str, float] = {
+    "exp": 15, "log": 15, "tanh": 20, "sqrt": 6, "abs": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1,
+}  # fmt: skip
+"""Instructions of a function of vectors; others are called for each lane."""
+
+CALL = 40.0
+
+Pattern = Literal["same", "beside", "apart"]
+"""Where neighbours along the innermost dimension are read: at one place, beside each other, or anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A read, and along which dimensions of the step each of its positions moves."""
+
+    source: str
+    moved: tuple[frozenset[str], ...]
+    pattern: Pattern
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Of one point of a step, without what is inlined."""
+
+    vector: float
+    """Instructions that work on all lanes."""
+    scalar: float
+    """Those that each lane needs one of."""
+    widest: int
+    """Bytes of the widest value."""
+    reads: tuple[Moving, ...]
+    """At different points each."""
+    turns: int
+    """Of the ranges of an update."""
+
+
+def work_of(step: Step) -> Work:
+    vector, scalar, widest = 0.0, 0.0, 1
+    seen: dict[Read, None] = {}
+    for expression in expressions(step.definition):
+        for node in _computed(expression):
+            if isinstance(node, Read):
+                seen[node] = None
+            elif not isinstance(node, Constant | Variable):
+                more, single = _instructions(node)
+                vector, scalar = vector + more, scalar + single
+                widest = max(widest, 4 if node.dtype is DType.F16 else node.dtype.nbytes)
+    along = step.stage.variables[0] if step.stage.variables else None
+    reads = tuple(_moving(read, along, step.dims) for read in seen)
+    turns = turn_count(step.definition) if isinstance(step.definition, Update) else 1
+    return Work(vector, scalar, widest, reads, turns)
+
+
+def _computed(node: Expression) -> Iterator[Expression]:
+    """All that is computed for an expression; of a read, what is computed for its position."""
+    yield node
+    if isinstance(node, Read):
+        for at in node.point:
+            for atom in atoms(linear(at)):
+                if isinstance(atom, Opaque):
+                    yield from _computed(atom.expression)
+        return
+    for part in operands(node):
+        yield from _computed(part)
+
+
+def _instructions(node: Expression) -> tuple[float, float]:
+    """On all lanes at once, and for each of them."""
+    match node:
+        case Apply(function):
+            return (SLOW[function], 0) if function in SLOW else (0, CALL)
+        case Binary("/" | "%", _, right):
+            return (5, 0) if node.dtype.is_float or isinstance(right, Constant) else (0, 8)
+        case _:
+            return 1, 0
+
+
+def _moving(read: Read, along: str | None, dims: tuple[str, ...]) -> Moving:
+    moved = []
+    pattern: Pattern = "same"
+    for place, at in enumerate(read.point):
+        names = frozenset(n.name for n in walk(at) if isinstance(n, Variable)) & frozenset(dims)
+        moved.append(names)
+        form = linear(at)
+        has_values = any(isinstance(atom, Opaque) for atom in atoms(form))
+        if along is None or (along not in names and not has_values):
+            continue
+        inside = middle(form, along)
+        is_beside = place == 0 and not has_values and (Variable(along), 1) in inside.terms
+        is_beside = is_beside and [*atoms(inside)].count(Variable(along)) == 1
+        pattern = "beside" if is_beside and pattern != "apart" else "apart"
+    return Moving(read.source, tuple(moved), pattern, read.dtype.nbytes)
