@@ -35,11 +35,13 @@ from spacedsl.codegen.program import (
     Compare,
     Convert,
     Counted,
+    EveryOther,
     Expression,
     FirstLane,
     FloorDiv,
     FloorMod,
     Index,
+    Interleave,
     Lane,
     LaneReduction,
     Load,
@@ -72,6 +74,10 @@ def called_function(expression: Expression) -> tuple[Type, str] | None:
             return type_of(expression), "load_first"
         case Blend():
             return type_of(expression), "blend"
+        case Interleave():
+            return type_of(expression), "interleave"
+        case EveryOther():
+            return type_of(expression), "every_other"
         case Max():
             return type_of(expression), "max"
         case Min():

@@ -190,6 +190,13 @@ class _Words(dict[str, str]):
                 return ", ".join(["x"] * lanes)
             case "N":
                 return f"int{8 * dtype.nbytes}_t"
+            case "H":
+                return str(Type(dtype, lanes // 2))
+            case "interleaved":
+                return _shuffled(self.kind, [lane // 2 + lane % 2 * (lanes // 2) for lane in range(lanes)])
+            case "every":
+                # The second vector begins with what the first one ends with.
+                return _shuffled(self.kind, [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)])
             case "numbers":
                 return ", ".join(map(str, range(lanes)))
             case "masked":
@@ -239,6 +246,17 @@ def _folds(kind: Type, pair: str) -> str:
     return "\n".join([
         "#ifdef __clang__", *(f"  x = {pair.format(type=kind, a='x', b=moved)};" for moved in clang),
         "#else", *(f"  x = {pair.format(type=kind, a='x', b=moved)};" for moved in gcc), "#endif\n",
+    ])  # fmt: skip
+
+
+def _shuffled(kind: Type, order: list[int]) -> str:
+    """Statements that return these lanes of two vectors, counted through both."""
+    half = max(order) // 2 + 1
+    each = ", ".join(f"{'ab'[lane // half]}[{lane % half}]" for lane in order)
+    return "\n".join([
+        "#if defined __clang__ || __GNUC__ >= 12",
+        f"  return __builtin_shufflevector(a, b, {', '.join(map(str, order))});",
+        "#else", f"  return ({kind}){{{each}}};", "#endif\n",
     ])  # fmt: skip
 
 

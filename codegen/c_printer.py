@@ -53,6 +53,7 @@ from spacedsl.codegen.program import (
     Store,
     Sweep,
     Take,
+    TakeEach,
     Type,
     When,
     type_of,
@@ -336,6 +337,8 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                 given = f"({type_of(value).dtype.c_name})({print_expression(value)})"
                 held = f"position_max(position_min({given}, {high}), {low})"
                 lines.append(f"{margin}int64_t {c_name(variable)} = {held};")
+            case TakeEach(variables):
+                lines += (margin + line for line in _taken_each(variables, statement))
             case ParallelLoop():
                 lines += _run_chunks(program, statement, margin)
             case _:
@@ -344,6 +347,15 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                     lines += _block(program, inner, dict(visible), depth + 1)
                 lines.append(f"{margin}}}")
     return lines
+
+
+def _taken_each(variables: Sequence[str], statement: TakeEach) -> Iterator[str]:
+    """By way of memory: what a vector has stored, loads of single lanes get at once."""
+    kind, each = type_of(statement.value), f"{c_name(variables[0])}_each"
+    yield f"{kind.dtype.c_name} {each}[{kind.lanes}];"
+    yield f"*({kind}_unaligned *){each} = {print_expression(statement.held)};"
+    for lane, variable in enumerate(variables):
+        yield f"int64_t {c_name(variable)} = {each}[{lane}];"
 
 
 def _stored(statement: Store | PartialStore) -> str:

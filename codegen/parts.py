@@ -27,12 +27,14 @@ from spacedsl.codegen.program import (
     CopyAhead,
     Counted,
     Div,
+    EveryOther,
     Expression,
     FirstLane,
     FloorDiv,
     FloorMod,
     Fma,
     Grid,
+    Interleave,
     Lane,
     LaneReduction,
     Let,
@@ -61,6 +63,7 @@ from spacedsl.codegen.program import (
     Sub,
     Sweep,
     Take,
+    TakeEach,
     When,
     Where,
 )
@@ -127,7 +130,7 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (value,)
         case Fma(a, b, c):
             return (a, b, c)
-        case Blend(value, other):
+        case Blend(value, other) | Interleave(value, other) | EveryOther(value, other):
             return (value, other)
         case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
             return (a, b)
@@ -176,7 +179,11 @@ _Valued = Assign | Store | PartialStore | AtomicAdd | Take
 
 def values(body: Sequence[Statement]) -> Iterator[Expression]:
     """What these statements, and those inside them, do something with."""
-    return (statement.value for statement in statements(body) if isinstance(statement, _Valued))
+    for statement in statements(body):
+        if isinstance(statement, _Valued):
+            yield statement.value
+        elif isinstance(statement, TakeEach):
+            yield statement.held
 
 
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
@@ -184,6 +191,8 @@ def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     for statement in statements(body):
         if isinstance(statement, _Valued):
             yield from subexpressions(statement.value)
+        elif isinstance(statement, TakeEach):
+            yield from subexpressions(statement.held)
         elif isinstance(statement, CopyAhead):
             yield statement.source
         elif isinstance(statement, Multiply):

@@ -5,7 +5,8 @@ by `c_printer.py`. Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
     Statement  = Loop(variable, extent, body) | Sweep(variable, first, last, step, body)
-               | Let(variable, position) | Take(variable, value, low, high) | When(least, body, otherwise)
+               | Let(variable, position) | Take(variable, value, low, high)
+               | TakeEach(variables, value, low, high) | When(least, body, otherwise)
                | ParallelLoop(variable, extent, body, combined, private, first)
                | Grid(name, blocks, threads, coordinates, shared, body) | Barrier | Where(spans, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
@@ -17,7 +18,8 @@ by `c_printer.py`. Nothing is decided or optimised here.
     Expression = Register | Load(tensor, index, type, is_streamed) | PartialLoad(tensor, index, type, count)
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
-               | Lane(value, number) | Pack(values) | Shuffle(value, distance, threads)
+               | Lane(value, number) | Pack(values) | Interleave(even, odd) | EveryOther(first, second)
+               | Shuffle(value, distance, threads)
                | Bits(value) | LoadMatrix(tensor, index, dtype, is_transposed)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
                | FloorDiv | FloorMod | Bitwise(operator, left, right) | Not(operand)
@@ -37,8 +39,8 @@ streamed goes around the caches. Vectors are `lanes` neighbours in memory, of wh
 the first `count` and no other. A prefetch changes nothing but the time that later loads take.
 `scratch` is memory that belongs to the program and keeps its values between calls.
 
-Positions are whole numbers that never overflow. Variables stand for them: those of loops, and those of `Let`
-and `Take`, which belong to the rest of their block.
+Positions are whole numbers that never overflow. Variables stand for them: those of loops, and those of `Let`,
+`Take` and `TakeEach`, which belong to the rest of their block.
 
 A program for a GPU consists of grids, one after the other. Each of its blocks has `shared` arrays of its own
 and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
@@ -204,6 +206,25 @@ class Pack:
     """A vector of these scalars."""
 
     values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """The lanes of two vectors of one type in turns, beginning with the first one of `even`."""
+
+    even: Expression
+    odd: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class EveryOther:
+    """Of what two vectors of one type hold together, every other lane, beginning with the first one.
+
+    The second one begins with the last lane of the first.
+    """
+
+    first: Expression
+    second: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,8 +400,8 @@ class LoadMatrix:
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
     Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
-    | Lane | Pack | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary | Neg | Apply | FloorDiv | FloorMod
-    | Bitwise | Not | Compare | Select | Call | Counted
+    | Lane | Pack | Interleave | EveryOther | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary | Neg
+    | Apply | FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
 )  # fmt: skip
 
 
@@ -482,6 +503,22 @@ class Take:
     value: Expression
     low: int
     high: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeEach:
+    """The same of a vector of integers, a variable for each lane. Its type holds both ends."""
+
+    variables: tuple[str, ...]
+    value: Expression
+    low: int
+    high: int
+
+    @property
+    def held(self) -> Expression:
+        kind = type_of(self.value)
+        low, high = (Broadcast(Number(end, Type(kind.dtype)), kind.lanes) for end in (self.low, self.high))
+        return Max(Min(self.value, high), low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,7 +634,7 @@ class Where:
 
 Statement = (
     Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | AtomicAdd
-    | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take | When
+    | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take | TakeEach | When
 )  # fmt: skip
 
 
@@ -625,6 +662,10 @@ def type_of(expression: Expression) -> Type:
             return Type(type_of(value).dtype)
         case Pack(values):
             return Type(type_of(values[0]).dtype, len(values))
+        case Interleave(value):
+            return Type(type_of(value).dtype, 2 * type_of(value).lanes)
+        case EveryOther(value):
+            return type_of(value)
         case Bits() | LoadMatrix():
             return Type(DType.I32)
         case Convert(value, dtype):

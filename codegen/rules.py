@@ -21,12 +21,14 @@ from spacedsl.codegen.program import (
     Convert,
     Counted,
     Div,
+    EveryOther,
     Expression,
     FirstLane,
     FloorDiv,
     FloorMod,
     Fma,
     Index,
+    Interleave,
     Lane,
     LaneReduction,
     LoadMatrix,
@@ -58,7 +60,9 @@ _MULTIPLIED = (DType.BF16, DType.F16, DType.F32)
 
 def type_fault(expression: Expression, types: Sequence[Type]) -> str | None:
     """Of an expression. `types`: of its operands."""
-    if not isinstance(expression, Convert | Broadcast | Lane | Pack | Bits | Select):
+    if not isinstance(
+        expression, Convert | Broadcast | Lane | Pack | Interleave | EveryOther | Bits | Select
+    ):
         for kind in types:
             if not kind.dtype.has_arithmetic:
                 return f"there is no arithmetic in {kind}"
@@ -126,15 +130,13 @@ def _has_function(dtype: DType, function: Op) -> bool:
 def gpu_fault(expression: Expression) -> str | None:
     """What is for CPUs alone."""
     kind = type_of(expression)
-    is_unknown = isinstance(
-        expression, FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
-    )
+    is_unknown = isinstance(expression, _ON_CPUS)
     if is_unknown or kind.dtype not in _ON_GPUS:
         return f"there is no {type(expression).__name__} of {kind} on a GPU"
     return None
 
 
-_ON_CPUS = FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
+_ON_CPUS = FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther
 _ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
 
 
@@ -144,6 +146,8 @@ def _lane_fault(expression: Expression, types: Sequence[Type]) -> str | None:
             return f"there is no lane {number} in {types[0]}"
         case Pack() if len(set(types)) != 1 or types[0].lanes != 1 or len(types) < 2:
             return f"no vector: {', '.join(map(str, types))}"
+        case Interleave() | EveryOther() if types[0] != types[1] or types[0].lanes == 1:
+            return f"the lanes of {types[0]} and {types[1]} are put together"
         case Broadcast(_, lanes) | FirstLane(_, lanes) if types[0].lanes != 1 or lanes < 2:
             return f"{types[0]} cannot be spread over {lanes} lanes"
         case LaneReduction() if types[0].lanes == 1:

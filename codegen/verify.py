@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from spacedsl.codegen.parts import (
     added_to,
@@ -56,6 +57,7 @@ from spacedsl.codegen.program import (
     Store,
     Sweep,
     Take,
+    TakeEach,
     Type,
     WaitForCopies,
     When,
@@ -199,24 +201,28 @@ class _Checker:
 
     def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
         for statement in body:
-            if isinstance(statement, Let | Take):
+            if isinstance(statement, Let | Take | TakeEach):
                 scope = self.declared(statement, scope)
             else:
                 self.statement(statement, scope)
 
-    def declared(self, statement: Let | Take, scope: _Scope) -> _Scope:
-        """With a variable for the rest of its block, which sees the same registers."""
-        name = statement.variable
-        self.unused(name, scope)
+    def declared(self, statement: Let | Take | TakeEach, scope: _Scope) -> _Scope:
+        """With variables for the rest of its block, which sees the same registers."""
+        names = statement.variables if isinstance(statement, TakeEach) else (statement.variable,)
+        for name in names:
+            self.unused(name, scope)
         if isinstance(statement, Let):
             self.position(statement.position, scope)
-            return replace(scope, ranges=scope.ranges.with_position(name, statement.position))
+            return replace(scope, ranges=scope.ranges.with_position(names[0], statement.position))
         kind = self.expression(statement.value, scope)
-        is_position = kind.lanes == 1 and kind.dtype.is_integer and kind.dtype is not DType.U64
+        is_position = kind.dtype.is_integer and kind.dtype is not DType.U64 and kind.lanes == len(set(names))
+        if isinstance(statement, TakeEach):
+            is_position &= kind.dtype.least <= statement.low and statement.high <= kind.dtype.greatest
         if not is_position or statement.low > statement.high:
             raise VerificationError(f"{kind} from {statement.low} to {statement.high} is no position")
         ends = Position(statement.low), Position(statement.high)
-        return replace(scope, ranges=scope.ranges.with_loop(name, *ends))
+        ranges = reduce(lambda found, name: found.with_loop(name, *ends), names, scope.ranges)
+        return replace(scope, ranges=ranges)
 
     def unused(self, name: str, scope: _Scope) -> None:
         """A name for a variable, which nothing else has here."""

@@ -28,6 +28,9 @@ from spacedsl.search.pipeline_work import Pattern, work_of
 BODY_NS, ROW_NS, START_NS = 3.0, 1.0, 3000.0
 """Of each innermost box, of each row in it, and of what runs in parallel: what is spent around the work."""
 
+APART = 3.0
+"""Instructions for each lane that is loaded by itself."""
+
 HELD = 0.6
 """The share of a cache that what is read again stays in."""
 
@@ -154,7 +157,7 @@ class _Estimate:
         turns = -(-length // lanes) if length >= lanes else length
         each = work.vector + lanes * work.scalar + 1
         for access, count in work.accesses.items():
-            each += count * (lanes if access.pattern == "apart" else 0.6)
+            each += count * (APART * lanes if access.pattern == "apart" else 0.6)
         computed = rows * (turns * each / self.costs.per_ns + ROW_NS) + BODY_NS
         return bodies * computed + self.moved_ns(step, work, extents, along)
 

@@ -37,14 +37,20 @@ def plan(instance: Instance, work: dict[Step, Work], threads: int, rng: np.rando
 
 
 def _shared(step: Step, tasks: int) -> dict[Box, int]:
-    """The tiles of the outermost dimension, so that there are about so many."""
-    if not step.variables:
+    """The tiles of the outermost dimension that has as many points, or else of the longest: about so many."""
+    points = {dim: _points(step, dim) for dim in step.variables}
+    if not points:
         return {}
-    box = step.box(step.variables[-1], "TASK")
-    whole = step.box(step.variables[-1], "ROOT").reads
-    points = max(r.least + r.more for r in whole) - min(r.least for r in whole) + 1
-    wanted = max(1, points // tasks)
+    longest = max(points, key=points.__getitem__)
+    chosen = next((dim for dim in reversed(step.variables) if points[dim] >= tasks), longest)
+    box, wanted = step.box(chosen, "TASK"), max(1, points[chosen] // tasks)
     return {box: max((size for size in box.sizes if size <= wanted), default=FULL)}
+
+
+def _points(step: Step, dim: str) -> int:
+    """Of all that is needed along a dimension."""
+    reads = step.box(dim, "ROOT").reads
+    return max(r.least + r.more for r in reads) - min(r.least for r in reads) + 1
 
 
 def _restriction(instance: Instance, item: Box | Step, value: str | int) -> tuple[Variable, int]:

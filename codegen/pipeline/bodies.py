@@ -30,7 +30,16 @@ from spacedsl.codegen.program import (
 )
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, extreme, linear, quotient, substituted, variable
+from spacedsl.kernels.pipeline.affine import (
+    Linear,
+    Opaque,
+    atoms,
+    extreme,
+    linear,
+    quotient,
+    substituted,
+    variable,
+)
 from spacedsl.kernels.pipeline.algorithm import (
     Compare,
     Expression,
@@ -400,7 +409,7 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
 
 
 def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
-    """Of all values that are computed, in bytes; positions of reads are not among them."""
+    """Of all values that are computed, in bytes, also for positions that follow from values."""
     pending = [*definition.values]
     seen: set[str] = set()
     while pending:
@@ -408,7 +417,9 @@ def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterato
         yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
         if not isinstance(node, Read):
             pending += operands(node)
-        elif node.source in inlined and node.source not in seen:
+            continue
+        pending += [a.expression for at in node.point for a in atoms(linear(at)) if isinstance(a, Opaque)]
+        if node.source in inlined and node.source not in seen:
             seen.add(node.source)
             stage = inlined[node.source]
             pending += [*stage.values, *(value for update in stage.updates for value in update.values)]

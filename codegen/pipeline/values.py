@@ -36,6 +36,7 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     Take,
+    TakeEach,
     Type,
     is_conversion,
     type_of,
@@ -117,12 +118,14 @@ class Block:
     statements: list[Statement] = field(default_factory=list)
     found: dict[object, Value] = field(default_factory=dict)
     """Registers, by what they hold."""
+    taken: dict[tuple[Value, int, int], tuple[Linear, ...]] = field(default_factory=dict)
+    """Positions that integers are, held between two ends: one for each lane."""
     forms: dict[Linear, Linear] = field(default_factory=dict)
     """Positions, as simple as they can be said."""
 
     def inner(self, ranges: Ranges) -> Block:
         """For statements inside of these."""
-        return Block(ranges, [], dict(self.found))
+        return Block(ranges, [], dict(self.found), dict(self.taken))
 
 
 _ARITHMETIC: Mapping[str, type[program.Binary]] = {
@@ -359,6 +362,9 @@ class Values:
         if isinstance(places, Index):
             lanes = self.lanes if self.moves(array, positions) else None
             return Load(tensor, places, Type(node.dtype, 1 if lanes is None else lanes.count))
+        together = self.shuffled(node, array, positions, block)
+        if together is not None:
+            return together
         return Pack(tuple(Load(tensor, place, scalar) for place in places))
 
     def store(self, array: Array, positions: Sequence[Linear], values: Sequence[Value], block: Block) -> None:
@@ -377,16 +383,57 @@ class Values:
         """Whether lanes lead to different elements."""
         return any(self.is_lane(name) for name in _names(array.index(positions)))
 
+    def shuffled(self, node: Read, array: Array, positions: Sequence[Linear], block: Block) -> Value | None:
+        """Vectors of neighbours whose lanes make up what is read; None where they do not.
+
+        They do where each lane leads to the second, fourth, .. element behind that of the one before, or two,
+        four, .. lanes lead to each element.
+        """
+        lanes = self.lanes
+        if lanes is None or any(name in self.numbers for at in positions for name in _names(at)):
+            return None
+        form = self.simple(array.index(positions), block)
+        moving = [(atom, number) for atom, number in form.terms if self.varies(atom)]
+        tensor, along = array.tensors[node.element], Variable(lanes.variable)
+
+        def load(first: Linear, count: int) -> Value:
+            return Load(tensor, index(self.simple(first, block)), Type(node.dtype, count))
+
+        def every(first: Linear, step: int) -> Value:
+            if step == 1:
+                return load(first, lanes.count)
+            half = step // 2
+            return program.EveryOther(
+                every(first, half), every(first + Linear(half * (lanes.count - 1)), half)
+            )
+
+        def in_turns(lane: int, step: int) -> Value:
+            """Each of these lanes leads one element further."""
+            if step == 1 << most:
+                there = substituted(form, {lanes.variable: variable(lanes.variable) + Linear(lane)})
+                return load(there, lanes.count >> most)
+            return program.Interleave(in_turns(lane, 2 * step), in_turns(lane + step, 2 * step))
+
+        match moving:
+            case [(atom, (2 | 4 | 8) as step)] if atom == along:
+                return every(form, step)
+            case [(Quotient(dividend, (2 | 4 | 8) as divisor), 1)] if lanes.count >= 2 * divisor:
+                most = divisor.bit_length() - 1
+                inner = [(atom, number) for atom, number in dividend.terms if self.varies(atom)]
+                return in_turns(0, 1) if inner == [(along, 1)] else None
+        return None
+
     def places(self, array: Array, positions: Sequence[Linear], block: Block) -> Index | tuple[Index, ...]:
         """One where all lanes lead to the same element, or to neighbours; else one for each lane."""
-        known: list[Linear | Value] = []
+        known: list[Linear | tuple[Linear, ...]] = []
         for dimension, at in enumerate(positions):
             if not any(name in self.numbers for name in _names(at)):
                 known.append(at)
                 continue
             number = self.kept(self.integer(at, block), block)
             is_wide = type_of(number).lanes > 1
-            known.append(number if is_wide else self.taken(number, array, dimension, block))
+            taken = self.taken_each if is_wide else self.taken
+            known.append(taken(number, array, dimension, block))
         fixed = [at for at in known if isinstance(at, Linear)]
         if len(fixed) == len(known):
             form = array.index(fixed)
@@ -395,31 +442,40 @@ class Values:
                 return index(self.simple(form, block))
         assert self.lanes is not None
         return tuple(
-            index(array.index([self.of_lane(at, lane, array, d, block) for d, at in enumerate(known)]))
-            for lane in range(self.lanes.count)
+            index(array.index([self.of_lane(at, lane) for at in known])) for lane in range(self.lanes.count)
         )
 
-    def of_lane(self, at: Linear | Value, lane: int, array: Array, dimension: int, block: Block) -> Linear:
+    def of_lane(self, at: Linear | tuple[Linear, ...], lane: int) -> Linear:
         """The position of one lane."""
         assert self.lanes is not None
         if isinstance(at, Linear):
             return substituted(at, {self.lanes.variable: variable(self.lanes.variable) + Linear(lane)})
-        return self.taken(Lane(at, lane), array, dimension, block)
+        return at[lane]
 
     def taken(self, number: Value, array: Array, dimension: int, block: Block) -> Linear:
         """An integer as a position, held within the array."""
+        (position,) = self._taken(number, array, dimension, block)
+        return position
+
+    def taken_each(self, number: Value, array: Array, dimension: int, block: Block) -> tuple[Linear, ...]:
+        """The same for each lane of a vector."""
+        return self._taken(number, array, dimension, block)
+
+    def _taken(self, number: Value, array: Array, dimension: int, block: Block) -> tuple[Linear, ...]:
         first = array.origin[dimension]
         if first.terms:
             raise LoweringError("a box that moves is read where a value says")
         last = first.constant + array.extents[dimension] - 1
-        key = ("taken", number, first.constant, last)
-        if key not in block.found:
-            name = self.fresh("at")
-            block.statements.append(Take(name, number, first.constant, last))
-            block.found[key] = Counted(variable(name), Type(DType.I32))
-        found = block.found[key]
-        assert isinstance(found, Counted)
-        return found.position
+        key = (number, first.constant, last)
+        if key not in block.taken:
+            names = tuple(self.fresh("at") for _ in range(type_of(number).lanes))
+            block.statements.append(
+                Take(names[0], number, first.constant, last)
+                if len(names) == 1
+                else TakeEach(names, number, first.constant, last)
+            )
+            block.taken[key] = tuple(variable(name) for name in names)
+        return block.taken[key]
 
 
 _LANE = "number of a lane"

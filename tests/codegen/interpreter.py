@@ -28,12 +28,14 @@ from spacedsl.codegen.program import (
     Convert,
     Counted,
     Div,
+    EveryOther,
     Expression,
     FirstLane,
     FloorDiv,
     FloorMod,
     Fma,
     Index,
+    Interleave,
     Lane,
     LaneReduction,
     Let,
@@ -62,6 +64,7 @@ from spacedsl.codegen.program import (
     Sub,
     Sweep,
     Take,
+    TakeEach,
     When,
     type_of,
 )
@@ -250,6 +253,10 @@ class _Interpreter:
                 case Take(variable, value, least, greatest):
                     (given,) = self.value(value, loops, registers)
                     loops = {**loops, variable: max(least, min(greatest, int(given)))}
+                case TakeEach(variables, value, least, greatest):
+                    each = self.value(value, loops, registers)
+                    held = [max(least, min(greatest, int(given))) for given in each]
+                    loops = {**loops, **dict(zip(variables, held, strict=True))}
                 case When(positions, inner, otherwise):
                     holds = all(position(p, loops) >= 0 for p in positions)
                     self.block(inner if holds else otherwise, loops, registers)
@@ -304,6 +311,10 @@ class _Interpreter:
                 return [value(part)[number]]
             case Pack(parts):
                 return [value(part)[0] for part in parts]
+            case Interleave(even, odd):
+                return [x for pair in zip(value(even), value(odd), strict=True) for x in pair]
+            case EveryOther(part, other):
+                return [*value(part), *value(other)[1:]][::2]
             case Convert(part, dtype):
                 return [_converted(x, dtype) for x in value(part)]
             case LaneReduction(part, combine):
