@@ -350,10 +350,14 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
 
 
 def _taken_each(variables: Sequence[str], statement: TakeEach) -> Iterator[str]:
-    """By way of memory: what a vector has stored, loads of single lanes get at once."""
+    """By way of memory, where loads of single lanes take less than taking a vector apart.
+
+    Compilers think otherwise, so that they are told that nobody knows what the memory holds.
+    """
     kind, each = type_of(statement.value), f"{c_name(variables[0])}_each"
     yield f"{kind.dtype.c_name} {each}[{kind.lanes}];"
     yield f"*({kind}_unaligned *){each} = {print_expression(statement.held)};"
+    yield f'__asm__("" : "+m"({each}));'
     for lane, variable in enumerate(variables):
         yield f"int64_t {c_name(variable)} = {each}[{lane}];"
 

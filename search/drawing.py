@@ -32,8 +32,9 @@ COMPARED = 16
 """Implementations that are drawn where a walk begins, if there is a cost model: half of them by plans. It
 begins at the cheapest."""
 
-LEAST_WALK, MOST_WALK = 200, 1000
-"""Its steps, at most: four for each variable, but for very small and very large spaces."""
+LEAST_WALK, MOST_WALK, MOST_DECIDED = 100, 1000, 200_000
+"""Its steps, at most: four for each variable, but for very small and very large spaces. All of them together
+decide no more than so many variables."""
 
 FIRST_COMPARED = 4
 """Known implementations before walks begin beside them."""
@@ -78,12 +79,16 @@ class Drawing:
         if start is None:
             return None
         best, cost_ns = start, costs(start)
-        most = 4 * len(self.descent.instance.variables)
-        for _ in range(int(rng.integers(1, min(max(most, LEAST_WALK), MOST_WALK)))):
+        for _ in range(int(rng.integers(1, self._longest_walk))):
             other = neighbourhood.beside(best, state.cut, rng)
             if other is not None and (other_ns := costs(other)) < cost_ns:
                 best, cost_ns = other, other_ns
         return self._to(best, state)
+
+    @property
+    def _longest_walk(self) -> int:
+        count = max(1, len(self.descent.instance.variables))
+        return max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count))
 
     def _to(self, target: Candidate, state: State) -> Visit | None:
         """The node that an implementation lies below, where it was not yet met."""

@@ -187,21 +187,19 @@ def _like(
 
 
 def _restricted(instance: Instance, candidate: Candidate, plan: Plan) -> Candidate:
-    """As if each variable were restricted by itself, in this order, but for those that are refused then.
+    """As if each variable were restricted by itself, in this order, but for those that are refused then."""
+    return _kept(instance, candidate, [each for each in plan if candidate.is_open(each[0])])
 
-    All at once, or, where some are refused, in halves.
-    """
-    masks = [(v, candidate.mask(v) & mask) for v, mask in plan if candidate.is_open(v)]
-    wanted = [(variable, mask) for variable, mask in masks if mask]
-    if not wanted:
+
+def _kept(instance: Instance, candidate: Candidate, plan: Plan) -> Candidate:
+    """The same, all at once, or, where some are refused, in halves."""
+    if not plan:
         return candidate
-    found = instance.restrict_all(candidate, wanted)
-    if found is not None or len(wanted) == 1:
+    found = instance.restrict_all(candidate, plan)
+    if found is not None or len(plan) == 1:
         return found or candidate
-    half = len(wanted) // 2
-    for part in (wanted[:half], wanted[half:]):
-        candidate = _restricted(instance, candidate, part)
-    return candidate
+    half = len(plan) // 2
+    return _kept(instance, _kept(instance, candidate, plan[:half]), plan[half:])
 
 
 def _drawn(items: Sequence[T], rng: np.random.Generator) -> T:

@@ -230,9 +230,14 @@ class Search:
             if self._store is not None:
                 self._store.append(iteration)
             self._tell(state.absorb(iteration, children))
-            is_enough = len(state.waiting) >= self._options.batch
+            is_enough = len(state.waiting) >= self._batch(state)
             if is_enough or state.tree.is_exhausted or self._is_interrupted or self._is_spent(state, started):
                 return
+
+    def _batch(self, state: State) -> int:
+        """Where drawing takes long, the first program is measured alone: there is something to show."""
+        is_first = self._drawing.costs is not None and not state.evaluations
+        return 1 if is_first else self._options.batch
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
         """Builds the programs that wait, then measures those that are not cut meanwhile, one by one."""

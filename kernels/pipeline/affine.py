@@ -149,15 +149,18 @@ def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
 
 def substituted(form: Linear, positions: Mapping[str, Linear]) -> Linear:
     """The form with positions in place of variables."""
-    return replaced(form, {Variable(name): position for name, position in positions.items()})
+    names = {atom.name for atom in atoms(form) if isinstance(atom, Variable) and atom.name in positions}
+    return replaced(form, {Variable(name): positions[name] for name in names}) if names else form
 
 
 def replaced(form: Linear, positions: Mapping[Atom, Linear]) -> Linear:
     """The form with positions in place of atoms, wherever these are."""
-    total = Linear(form.constant)
+    constant, terms = form.constant, []
     for atom, number in form.terms:
-        total += _replaced(atom, positions) * number
-    return total
+        part = _replaced(atom, positions)
+        constant += part.constant * number
+        terms += [(inner, n * number) for inner, n in part.terms]
+    return _form(constant, terms)
 
 
 def _replaced(atom: Atom, positions: Mapping[Atom, Linear]) -> Linear:
