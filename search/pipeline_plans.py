@@ -12,10 +12,13 @@ import numpy as np
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.pipeline.backbone import FULL, Box, Kernel, Step
 from spacedsl.search.cost_model import Plan
-from spacedsl.search.pipeline_work import Work
+from spacedsl.search.pipeline_work import CALL, Work
 
 MOST_TASKS = 16
 """For each thread, so many parts of a stage at most."""
+
+INLINED = 0.8
+"""The probability for what computes little, and for all accumulations over few points together."""
 
 LITTLE = (0.0, 2.0, 6.0, 12.0)
 """Instructions of a point: of stages with no more, many are inlined; how many count as few is drawn."""
@@ -26,10 +29,12 @@ def plan(instance: Instance, work: dict[Step, Work], threads: int, rng: np.rando
     assert isinstance(kernel, Kernel)
     tasks = threads * int(rng.integers(1, MOST_TASKS + 1))
     few = float(rng.choice(LITTLE))
+    are_sums_inlined = float(rng.random()) < INLINED
     found: list[tuple[Box | Step, str | int]] = []
     for step in kernel.inner:
-        is_little = step.is_inlinable and work[step].vector + 40 * work[step].scalar <= few
-        found.append((step, "INLINE" if is_little and float(rng.random()) < 0.8 else "ROOT"))
+        is_little = work[step].vector + CALL * work[step].scalar <= few and float(rng.random()) < INLINED
+        is_inlined = step.is_inlinable and (are_sums_inlined if step.stage.updates else is_little)
+        found.append((step, "INLINE" if is_inlined else "ROOT"))
     for step in kernel.inner:
         shared = _shared(step, tasks)
         found += [(box, shared.get(box, FULL)) for box in step.loops]

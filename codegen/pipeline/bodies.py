@@ -49,6 +49,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     expressions,
     operands,
+    walk,
 )
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.interior import conditions, usable
@@ -291,7 +292,7 @@ class _Body:
 
     def lanes(self, most: int) -> int:
         """So many that vectors of the widest values are as wide as those of the machine."""
-        widest = max(_widths(self.step.definition, self.setting.inlined))
+        widest = max(_widths(self.stage, self.step.definition, self.setting.inlined), default=1)
         lanes = max(1, min(self.setting.vector_bytes // widest, most))
         return 1 << lanes.bit_length() - 1
 
@@ -408,21 +409,31 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
     return first, last
 
 
-def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
-    """Of all values that are computed, in bytes, also for positions that follow from values."""
-    pending = [*definition.values]
+def _widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
+    """Of all values that may differ between lanes, in bytes, also for positions that follow from values."""
+    pending = [(stage, value) for value in definition.values]
     seen: set[str] = set()
     while pending:
-        node = pending.pop()
+        of, node = pending.pop()
+        if not _varies(of, node):
+            continue
         yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
         if not isinstance(node, Read):
-            pending += operands(node)
+            pending += [(of, operand) for operand in operands(node)]
             continue
-        pending += [a.expression for at in node.point for a in atoms(linear(at)) if isinstance(a, Opaque)]
+        found = [a.expression for at in node.point for a in atoms(linear(at)) if isinstance(a, Opaque)]
+        pending += [(of, expression) for expression in found]
         if node.source in inlined and node.source not in seen:
             seen.add(node.source)
-            stage = inlined[node.source]
-            pending += [*stage.values, *(value for update in stage.updates for value in update.values)]
+            source = inlined[node.source]
+            updated = [value for update in source.updates for value in update.values]
+            pending += [(source, value) for value in (*source.values, *updated)]
+
+
+def _varies(stage: Stage, node: Expression) -> bool:
+    """Whether it is made of what is read, or of where a point lies: ranges are the same for all lanes."""
+    names = {Variable(name) for name in stage.variables}
+    return any(isinstance(part, Read) or part in names for part in walk(node))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate, Decision
@@ -12,11 +13,15 @@ from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.orderings import select_ordering
 from spacedsl.search.pipeline_costs import PipelineCosts
 from spacedsl.search.run import decided
 from tests.kernels.pipeline.cases import drawn, instance
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import CASES, load
+from tests.search.toy import NoBound
 
 DEVICE = load_device(DEVICES / "generic-x86-64.yaml")
 IMAGE = "{image: {dtype: f32, rank: 2}}"
@@ -85,3 +90,18 @@ def test_every_implementation_costs_something(name: str) -> None:
         costs = PipelineCosts(candidate.instance, DEVICE)
         assert 0 < costs(candidate) < math.inf
         assert costs(candidate) == costs(candidate)
+
+
+@pytest.mark.parametrize("name", ["harris", "camera_pipe", "local_laplacian"])
+def test_plans_lead_to_what_costs_less_than_random_schedules(name: str) -> None:
+    """At full size, and where a plan has been kept to as far as the constraints allow it."""
+    candidates = [*drawn(load(name), 6, 7, DescentCounts())]
+    here, rng = candidates[0].instance, np.random.default_rng(3)
+    root = here.root()
+    assert root is not None
+    costs = PipelineCosts(here, DEVICE)
+    near = Neighbourhood(Descent(here, select_ordering(here, here.space, None), NoBound()), root)
+    planned = [near.planned(costs.plan(rng), Cut(None, 1.0), rng) for _ in range(4)]
+    found = [costs(each) for each in planned if each is not None]
+    assert len(found) == 4
+    assert sorted(found)[2] < min(map(costs, candidates))

@@ -1,0 +1,117 @@
+"""Vectors put together from others, and positions of lanes: generated C does what the interpreter does."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.program import (
+    EveryOther,
+    Expression,
+    Index,
+    Interleave,
+    Load,
+    Number,
+    Pack,
+    Program,
+    Statement,
+    Store,
+    TakeEach,
+    Type,
+)
+from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.tensors import Tensor
+from tests.codegen.interpreter import interpret
+
+ELEMENTS = 64
+
+
+def load(first: int, lanes: int, dtype: DType) -> Load:
+    return Load("given", Index(first), Type(dtype, lanes))
+
+
+def program(dtype: DType, lanes: int, *body: Statement) -> Program:
+    given = Tensor("given", dtype, (ELEMENTS,), (1,), is_output=False)
+    where = Tensor("where", DType.I32, (ELEMENTS,), (1,), is_output=False)
+    return Program("k", (given, where, Tensor("out", dtype, (lanes,), (1,), is_output=True)), (), body)
+
+
+def shuffled(value: Expression, dtype: DType, lanes: int) -> Program:
+    return program(dtype, lanes, Store("out", Index(0), value))
+
+
+def looked_up(dtype: DType, lanes: int) -> Program:
+    """Elements where others say, held within the array."""
+    names = tuple(f"at_{lane}" for lane in range(lanes))
+    taken = TakeEach(names, Load("where", Index(3), Type(DType.I32, lanes)), 5, 40)
+    found = Pack(tuple(Load("given", Index(0, ((name, 1),)), Type(dtype)) for name in names))
+    return program(dtype, lanes, taken, Store("out", Index(0), found))
+
+
+def run(whole: Program, dtype: DType, lanes: int, folder: Path) -> tuple[list[float], list[float]]:
+    """What C stores, and what the interpreter does."""
+    whole = verify(whole)
+    given = np.arange(ELEMENTS).astype(NUMPY_TYPE[dtype])
+    where = ((np.arange(ELEMENTS) * 37) % 101 - 30).astype(np.int32)
+    out = np.zeros(lanes, NUMPY_TYPE[dtype])
+    # A library of the same path is loaded once.
+    library = build_library(print_c(whole, 1), folder / f"{len([*folder.iterdir()])}.so")
+    ctypes.CDLL(str(library)).k(*(ctypes.c_void_p(array.ctypes.data) for array in (given, where, out)))
+    memory: dict[str, list[Any]] = {"given": given.tolist(), "where": where.tolist(), "out": [0] * lanes}
+    interpret(whole, memory, {})
+    return out.tolist(), memory["out"]
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype", [DType.U8, DType.I16, DType.F32, DType.F64])
+def test_lanes_in_turns_and_every_other_one(dtype: DType, lanes: int, tmp_path: Path) -> None:
+    halves = Interleave(load(10, lanes // 2, dtype), load(30, lanes // 2, dtype))
+    found, wanted = run(shuffled(halves, dtype, lanes), dtype, lanes, tmp_path)
+    assert found == wanted == [n for i in range(lanes // 2) for n in (10 + i, 30 + i)]
+    other = EveryOther(load(7, lanes, dtype), load(7 + lanes - 1, lanes, dtype))
+    found, wanted = run(shuffled(other, dtype, lanes), dtype, lanes, tmp_path)
+    assert found == wanted == [7 + 2 * i for i in range(lanes)]
+
+
+@pytest.mark.parametrize("lanes", [2, 8, 16])
+@pytest.mark.parametrize("dtype", [DType.U8, DType.F32])
+def test_each_lane_leads_somewhere(dtype: DType, lanes: int, tmp_path: Path) -> None:
+    found, wanted = run(looked_up(dtype, lanes), dtype, lanes, tmp_path)
+    where = [(n * 37) % 101 - 30 for n in range(3, 3 + lanes)]
+    assert found == wanted == [max(5, min(40, at)) for at in where]
+
+
+def _taken(whole: Program) -> TakeEach:
+    taken = whole.body[0]
+    assert isinstance(taken, TakeEach)
+    return taken
+
+
+SINGLE, FOUR, EIGHT = (load(0, lanes, DType.F32) for lanes in (1, 4, 8))
+RIGHT = looked_up(DType.F32, 4)
+WRONG = {
+    "the lanes of f32 and f32": shuffled(Interleave(SINGLE, SINGLE), DType.F32, 2),
+    "the lanes of f32x4 and f32x8": shuffled(EveryOther(FOUR, EIGHT), DType.F32, 4),
+    "i32x4 from 5 to 4": replace(RIGHT, body=(replace(_taken(RIGHT), high=4), *RIGHT.body[1:])),
+    "i32 from 5 to 40": replace(
+        RIGHT, body=(replace(_taken(RIGHT), value=Number(7, Type(DType.I32))), *RIGHT.body[1:])
+    ),
+    "is accessed": replace(RIGHT, body=(replace(_taken(RIGHT), high=ELEMENTS), *RIGHT.body[1:])),
+    "variable at_0 has the name": replace(RIGHT, body=(RIGHT.body[0], *RIGHT.body)),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_cannot_be_is_refused(message: str) -> None:
+    verify(RIGHT)
+    with pytest.raises(VerificationError, match=message):
+        verify(WRONG[message])
