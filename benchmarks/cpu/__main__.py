@@ -22,13 +22,13 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
+from benchmarks.contest import ROOT, Entry, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Case
-from benchmarks.cpu.contest import ROOT, Entry, hold
 from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
-from benchmarks.cpu.product import SkippedError
 from benchmarks.cpu.report import CaseReport, report, show
 from benchmarks.cpu.side import Side
+from benchmarks.explorations import SkippedError
 from benchmarks.tables import console
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
