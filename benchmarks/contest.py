@@ -23,11 +23,17 @@ from typing import Any, ClassVar, Protocol
 from benchmarks.turns import Turn
 
 ROOT = Path(__file__).resolve().parents[1]
+PRODUCT = "product"
+"""What entries are called that have code of the product."""
+
 _PAUSE_S = 0.05
 """Threads of a pool spin for a while after a call."""
 
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-"""What a library allocates is memory that it has used before, as in a program that runs for long."""
+_MALLOC = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 36)}
+"""What a library allocates is memory that it has used before, however large.
+
+Else the system would map and clear large arrays at each call: two thirds of the time of some pipelines.
+"""
 
 _FORCED = (
     "OPENBLAS_CORETYPE",

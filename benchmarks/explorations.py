@@ -6,6 +6,7 @@ what the caller's listener prints.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,12 +19,12 @@ _SEED = "seed-"
 """Begins the name of the folder in which an exploration keeps its run."""
 
 
+_ENDED = "ended.json"
+"""Stands beside the run of an exploration that was not interrupted, and names its best."""
+
+
 class SkippedError(Exception):
     """What cannot be compared; the message says why."""
-
-
-def seed_folder(folder: Path, seed: int) -> Path:
-    return folder / f"{_SEED}{seed}"
 
 
 def explore(
@@ -33,17 +34,63 @@ def explore(
 
     Raises `SkippedError` where this machine cannot.
     """
+    return _best(_explored(kernel, folder / f"{_SEED}{seed}", time_s, seed, say))
 
+
+def explore_on(
+    kernel: MeasurableKernel, folder: Path, time_s: float, seed: int, say: Callable[[str], None]
+) -> Path | None:
+    """The same, taking up what an earlier call with the same time left in `folder`.
+
+    Raises `KeyboardInterrupt` where it is interrupted.
+    """
+    runs = folder / f"{_SEED}{seed}"
+    ended = runs / _ENDED
+    if ended.exists():
+        best = json.loads(ended.read_text(encoding="utf-8"))["best"]
+        return None if best is None else runs / best
+    result = _resumed(runs, say) or _explored(kernel, runs, time_s, seed, say)
+    if result.stop is api.Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    found = _best(result)
+    document = {"best": None if found is None else str(found.relative_to(runs.resolve()))}
+    record.replace_text(ended, json.dumps(document) + "\n")
+    return found
+
+
+def _best(result: api.Result) -> Path | None:
+    return None if result.best is None else result.best.decisions
+
+
+def _explored(
+    kernel: MeasurableKernel, runs: Path, time_s: float, seed: int, say: Callable[[str], None]
+) -> api.Result:
+    try:
+        return api.explore(kernel, time_s=time_s, seed=seed, runs=runs, on_event=_listener(say))
+    except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
+        raise SkippedError(str(error)) from None
+
+
+def _resumed(runs: Path, say: Callable[[str], None]) -> api.Result | None:
+    """None where there is nothing to go on with, or it belongs to another generator or machine."""
+    begun = sorted(runs.glob("*/run.sqlite"), key=lambda path: path.stat().st_mtime)
+    if not begun:
+        return None
+    run = begun[-1].parent
+    say(f"going on with {run.name}")
+    try:
+        return api.resume(run, on_event=_listener(say))
+    except (api.ChangedError, api.StoreError) as error:
+        say(str(error))
+        return None
+
+
+def _listener(say: Callable[[str], None]) -> Callable[[object], None]:
     def listen(event: object) -> None:
         if isinstance(event, api.Preparing):
             say(event.activity)
 
-    runs = seed_folder(folder, seed)
-    try:
-        result = api.explore(kernel, time_s=time_s, seed=seed, runs=runs, on_event=listen)
-    except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
-        raise SkippedError(str(error)) from None
-    return None if result.best is None else result.best.decisions
+    return listen
 
 
 def records(kernel: MeasurableKernel, folder: Path) -> dict[str, Path]:

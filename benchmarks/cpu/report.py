@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contest import Contest
+from benchmarks.contest import PRODUCT, Contest
 from benchmarks.cpu.cases import Aim, Case
-from benchmarks.cpu.peers import LIMITS, PRODUCT
+from benchmarks.cpu.peers import LIMITS
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
 from benchmarks.ratios import Ratio, Row, duration, rows
 from benchmarks.tables import headed

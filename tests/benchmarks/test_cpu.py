@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.contest import Contender, Contest, Entry, Patience, environment, hold
+from benchmarks.contest import PRODUCT, Contender, Contest, Entry, Patience, environment, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Aim, Case
-from benchmarks.cpu.peers import LIMITS, PRODUCT, hand, libraries
+from benchmarks.cpu.peers import LIMITS, hand, libraries
 from benchmarks.cpu.problems import make
 from benchmarks.cpu.report import CaseReport, report
 from benchmarks.cpu.side import Side

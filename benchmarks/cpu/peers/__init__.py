@@ -24,7 +24,6 @@ MODULES: Mapping[str, str] = {
 """By the name that tables give a peer."""
 
 LIMITS = "limits"
-PRODUCT = "product"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
