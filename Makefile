@@ -13,7 +13,7 @@ comma := ,
 ZIG := $(if $(HAVE_CC),,zig)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# What `benchmarks/cpu` compares with lives in an environment of its own: neither product nor tests need it.
+# What `benchmarks/cpu` and `benchmarks/pipelines` compare with lives in an environment of its own: neither product nor tests need it.
 PEERS := .venv-peers
 
 KERNEL ?= kernels/library/matmul.yaml
@@ -83,7 +83,7 @@ fuzz: $(VENV)/.installed-dev
 # ARGS go to pip: torch without the parts for GPUs is at --extra-index-url https://download.pytorch.org/whl/cpu
 peers: $(PEERS)/.installed
 
-$(PEERS)/.installed: benchmarks/cpu/requirements.txt
+$(PEERS)/.installed: benchmarks/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $< $(ARGS)
 	@touch $@

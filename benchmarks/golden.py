@@ -21,14 +21,14 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.arguments import positive, run
+from benchmarks.contest import PRODUCT, Contender, Contest, Entry, hold
 from benchmarks.cpu import product
-from benchmarks.cpu.__main__ import PEERS_PYTHON
 from benchmarks.cpu.cases import BY_NAME, CASES, Case
-from benchmarks.cpu.contest import Contender, Contest, Entry, hold
-from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
+from benchmarks.cpu.peers import LIMITS, MODULES
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
-from benchmarks.cpu.report import Ratio
 from benchmarks.cpu.side import Side
+from benchmarks.installed import PEERS_PYTHON
+from benchmarks.ratios import Ratio
 from benchmarks.tables import console, headed
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import build_library

@@ -2,6 +2,6 @@
 
 Everything that runs is a process of its own: the product's code, and each peer, which may live in another
 environment (`make peers`). `cases.py` is the table of kernels, `problems.py` their data and references,
-`peers/` one file for each contender, `side.py` the process that runs one, `contest.py` has them take turns,
-`product.py` explores and makes code of records, `report.py` makes of all this a table and a document.
+`peers/` one file for each contender, `side.py` the process that runs one, `product.py` makes code of records,
+`report.py` makes of all this a table and a document. Taking turns is for `benchmarks/contest.py`.
 """

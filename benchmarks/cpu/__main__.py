@@ -22,31 +22,21 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
+from benchmarks.contest import PRODUCT, ROOT, Entry, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Case
-from benchmarks.cpu.contest import ROOT, Entry, hold
-from benchmarks.cpu.peers import LIMITS, MODULES, PRODUCT
-from benchmarks.cpu.product import SkippedError
+from benchmarks.cpu.peers import LIMITS, MODULES
 from benchmarks.cpu.report import CaseReport, report, show
 from benchmarks.cpu.side import Side
+from benchmarks.explorations import SkippedError
+from benchmarks.installed import PEERS_PYTHON, peers_python, versions
 from benchmarks.tables import console
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
 
 DEFAULT_TIME = "2m"
-PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 _DISTRIBUTIONS = ("numpy", "torch", "numba", "apache-tvm")
-_VERSIONS = """
-import importlib.metadata as m, json, sys
-found = {}
-for name in sys.argv[1:]:
-    try:
-        found[name] = m.version(name)
-    except m.PackageNotFoundError:
-        pass
-print(json.dumps(found))
-"""
 
 
 def main() -> None:
@@ -160,7 +150,7 @@ def _entries(
             PRODUCT, case.problem, case.sizes, cpus, product.as_document(product.build(case, path, folder))
         )
         yield Entry(PRODUCT, label, side, sys.executable)
-    python = str(options.peers_python if options.peers_python.exists() else sys.executable)
+    python = str(peers_python(options.peers_python))
     for peer in options.peer or MODULES:
         kept = str(_schedules(options)) if peer == "tvm" else None
         yield Entry(peer, "", Side(peer, case.problem, case.sizes, cpus, folder=kept), python)
@@ -170,16 +160,12 @@ def _entries(
 def _document(
     reports: list[CaseReport], skipped: dict[str, str], options: argparse.Namespace
 ) -> dict[str, object]:
-    python = options.peers_python if options.peers_python.exists() else Path(sys.executable)
-    versions = subprocess.run(
-        [str(python), "-c", _VERSIONS, *_DISTRIBUTIONS], capture_output=True, text=True, check=True
-    )
     return {
         "schema": 1,
         "processor": processor.model_name(),
         "threads": len(processor.usable_cpus()),
         "compiler": find_compiler().version,
-        "peers": json.loads(versions.stdout),
+        "peers": versions(peers_python(options.peers_python), _DISTRIBUTIONS),
         "cases": [r.as_document() for r in reports],
         "skipped": skipped,
     }

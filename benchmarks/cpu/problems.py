@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.arrays import aligned
+
 Array = NDArray[Any]
 
-_PAGE = 4096
 _STRIDE = 32
 """Elements between neighbours in the operand of `matmul_strided`."""
 
@@ -74,14 +75,6 @@ class Problem:
 
 def _blocks(array: Array) -> list[Array]:
     return np.array_split(array.reshape(-1), 1 + array.size // 2**22)
-
-
-def aligned(shape: tuple[int, ...]) -> Array:
-    """Zeros that begin with a page."""
-    count = math.prod(shape)
-    spare = np.zeros(count + _PAGE // 4, np.float32)
-    start = -spare.ctypes.data % _PAGE // 4
-    return spare[start : start + count].reshape(shape)
 
 
 def make(name: str, sizes: Mapping[str, int]) -> Problem:

@@ -1,7 +1,7 @@
-"""The product's part: explorations from nothing, the records that they leave, and code of records.
+"""The product's part of a case: its kernel, and code of records as sides call it.
 
 In: a case, and a folder. Out: records (`best.json`), and for the sides libraries with all that they need to
-know to call them. Says nothing while it works but what the caller's listener prints.
+know to call them. How it explores is for `benchmarks/explorations.py`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,19 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import LIBRARY
+from benchmarks import LIBRARY, explorations
 from benchmarks.cpu.cases import Case
 from benchmarks.cpu.peers.product import Product
-from spacedsl import api, record
-from spacedsl.codegen.build import BuildError, build_library
+from benchmarks.explorations import SkippedError
 from spacedsl.codegen.names import entry_name
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.sizes import SizeOverrideError
 from spacedsl.kernels.tensors import Tensor
 
-_SEED = "seed-"
-"""Begins the name of the folder in which an exploration keeps its run."""
-
-
-class SkippedError(Exception):
-    """A case that cannot be compared; the message says why."""
-
 
 def kernel_of(case: Case) -> KernelFile:
+    """Raises `SkippedError` where there is none."""
     path = LIBRARY / f"{case.kernel}.yaml"
     if not path.exists():
         raise SkippedError(f"there is no kernels/library/{path.name}")
@@ -40,47 +33,18 @@ def kernel_of(case: Case) -> KernelFile:
 
 
 def explore(case: Case, folder: Path, time_s: float, seed: int, say: Callable[[str], None]) -> Path | None:
-    """Searches from nothing; the record of the best, in a folder of its own below `folder`.
-
-    Raises `SkippedError` where this machine cannot.
-    """
-
-    def listen(event: object) -> None:
-        if isinstance(event, api.Preparing):
-            say(event.activity)
-
-    runs = folder / case.name / f"{_SEED}{seed}"
-    try:
-        result = api.explore(kernel_of(case), time_s=time_s, seed=seed, runs=runs, on_event=listen)
-    except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
-        raise SkippedError(str(error)) from None
-    return None if result.best is None else result.best.decisions
+    """Below `folder`, in one for the case; raises `SkippedError` where this machine cannot."""
+    return explorations.explore(kernel_of(case), folder / case.name, time_s, seed, say)
 
 
 def records(case: Case, folder: Path) -> dict[str, Path]:
-    """All records below `folder` of this kernel in these sizes, by their seeds or else their runs."""
-    kernel = kernel_of(case)
-    found = {}
-    for path in sorted(folder.rglob("best.json")):
-        try:
-            about = record.read(path).kernel
-        except DiagnosticError:
-            continue  # some other file of that name
-        if (about.name, about.sizes) == (kernel.name, dict(kernel.sizes)):
-            run = path.parent
-            label = run.parent.name if run.parent.name.startswith(_SEED) else run.name
-            found[str(run.relative_to(folder)) if label in found else label] = path
-    return found
+    """All records below `folder` of this case, by their seeds or else their runs."""
+    return explorations.records(kernel_of(case), folder)
 
 
 def build(case: Case, best: Path, folder: Path) -> Product:
     """The code that the record gives today, as a library in `folder`; raises `SkippedError`."""
-    kernel = kernel_of(case)
-    try:
-        library = build_library(api.emit(best), folder / f"{len(list(folder.iterdir()))}.so")
-    except (api.ChangedError, DiagnosticError, BuildError) as error:
-        raise SkippedError(f"{best}: {error}") from None
-    return described(kernel, library)
+    return described(kernel_of(case), explorations.library_of(best, folder))
 
 
 def described(kernel: KernelFile, library: Path) -> Product:

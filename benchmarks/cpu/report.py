@@ -1,64 +1,30 @@
 """What a comparison came to: ratios with intervals, a table for a person, a document for a program.
 
-In: a case and its contest. Out: a `CaseReport`. A ratio is a peer's time over ours: the median over rounds of
-the ratio of medians, with its 95 % interval; beside it stands the ratio of the least times, which other work
-on the machine disturbs least. Absolute times are there to be seen and not to be compared with those of
-another run.
+In: a case and its contest. Out: a `CaseReport`, whose rows are those of `benchmarks/ratios.py`.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.contest import PRODUCT, Contest
 from benchmarks.cpu.cases import Aim, Case
-from benchmarks.cpu.contest import Contender, Contest, Work
-from benchmarks.cpu.peers import LIMITS, PRODUCT
+from benchmarks.cpu.peers import LIMITS
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
+from benchmarks.ratios import Ratio, Row, duration, rows
 from benchmarks.tables import headed
-from spacedsl.codegen.timing import summarise
-from spacedsl.kernels.evaluation import Timing
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
-    """The median over rounds, and its 95 % interval."""
+class Work:
+    """Of one call: floating-point operations, and distinct bytes read or written."""
 
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, ratios: Sequence[float]) -> Ratio:
-        found = summarise(ratios)
-        return cls(found.time_ns, found.low_ns, found.high_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One contender."""
-
-    name: str
-    variant: str
-    """Which of the contenders of this name: a way to call it, or where a record lies."""
-    wall: Timing
-    """Of one call, in ns."""
-    cpu_ns: float
-    """Processor time of all threads in one call."""
-    cpus_busy: float
-    """On average."""
-    ratio: Ratio
-    """Its time over that of our best."""
-    least_ratio: float
-    """Its least time over the least one of our best."""
-
-    @property
-    def label(self) -> str:
-        return f"{self.name}, {self.variant}" if self.variant else self.name
+    flops: int
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,31 +90,15 @@ class CaseReport:
 
 def report(case: Case, contest: Contest) -> CaseReport | None:
     """None where nothing of ours is right."""
-    medians = {id(c): c.medians_ns for c in contest.contenders}
-    ours = [c for c in contest.contenders if c.name == PRODUCT]
-    if not ours or contest.work is None:
+    found = rows(contest, PRODUCT)
+    if not found:
         return None
-    best = min(ours, key=lambda c: statistics.median(medians[id(c)]))
-
-    def row(contender: Contender) -> Row:
-        ratios = [a / b for a, b in zip(medians[id(contender)], medians[id(best)], strict=True)]
-        return Row(
-            contender.name,
-            contender.label,
-            summarise([ns for turn in contender.rounds for ns in turn.wall_ns]),
-            statistics.median(turn.cpu_ns for turn in contender.rounds),
-            statistics.fmean(turn.cpus_busy for turn in contender.rounds),
-            Ratio.of(ratios),
-            contender.least_ns / best.least_ns,
-        )
-
-    rows = sorted(map(row, contest.contenders), key=lambda r: r.ratio.median)
     return CaseReport(
         case,
-        contest.work,
-        tuple(r for r in rows if r.name == PRODUCT),
-        tuple(r for r in rows if r.name not in (PRODUCT, LIMITS)),
-        tuple(r for r in rows if r.name == LIMITS),
+        Work(**next(iter(contest.told.values()))),
+        tuple(r for r in found if r.name == PRODUCT),
+        tuple(r for r in found if r.name not in (PRODUCT, LIMITS)),
+        tuple(r for r in found if r.name == LIMITS),
         contest.absent,
     )
 
@@ -170,9 +120,9 @@ def _verdicts(reports: Sequence[CaseReport]) -> Table:
         best = r.peers[0] if r.peers else None
         table.add_row(
             r.case.name,
-            _time(r.ours[0].wall.time_ns),
+            duration(r.ours[0].wall.time_ns),
             "" if best is None else best.label,
-            "" if best is None else _interval(best.ratio),
+            "" if best is None else str(best.ratio),
             "" if best is None else f"{best.least_ratio:.2f}",
             ", ".join(_verdict(r, aim) for aim in r.case.aims),
             "" if r.limit_share is None else _share(r.limit_share, r.case.limit_share),
@@ -198,20 +148,16 @@ def _contenders(reports: Sequence[CaseReport]) -> Table:
             table.add_row(
                 r.case.name,
                 row.label,
-                _time(row.wall.time_ns),
+                duration(row.wall.time_ns),
                 _rate(r.work, row),
-                _time(row.cpu_ns),
+                duration(row.cpu_ns),
                 f"{row.cpus_busy:.2f}",
-                _interval(row.ratio),
+                str(row.ratio),
                 f"{row.least_ratio:.2f}",
             )
         for name, reason in r.absent.items():
             table.add_row(r.case.name, name, reason, "", "", "", "", "")
     return table
-
-
-def _time(ns: float) -> str:
-    return f"{ns / 1e6:.4g} ms" if ns >= 1e6 else f"{ns / 1e3:.4g} us"
 
 
 def _rate(work: Work, row: Row) -> str:
@@ -230,7 +176,3 @@ def _share(share: float, aim: float) -> str:
         if aim
         else f"{share:.0%}"
     )
-
-
-def _interval(ratio: Ratio) -> str:
-    return f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"

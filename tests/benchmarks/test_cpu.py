@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.contest import PRODUCT, Contender, Contest, Entry, Patience, environment, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Aim, Case
-from benchmarks.cpu.contest import Contender, Contest, Entry, Work, environment, hold
-from benchmarks.cpu.peers import LIMITS, PRODUCT, AbsentError, hand, libraries
+from benchmarks.cpu.peers import LIMITS, hand, libraries
 from benchmarks.cpu.problems import make
 from benchmarks.cpu.report import CaseReport, report
-from benchmarks.cpu.side import Side, Turn
+from benchmarks.cpu.side import Side
+from benchmarks.explorations import SkippedError
+from benchmarks.turns import AbsentError, Turn
 from spacedsl.codegen.build import build_library
 
 SIZES = {
@@ -102,6 +105,18 @@ def _matmul(name: str, peer: str, **more: object) -> Entry:
     return Entry(name, "", side, sys.executable)
 
 
+def _product(library: str) -> dict[str, object]:
+    """Of a function `multiply`."""
+    return {
+        "library": library,
+        "symbol": "multiply",
+        "inputs": [["A", (48, 40), (40, 1)], ["B", (40, 32), (32, 1)]],
+        "output": ["C", (48, 32), (32, 1)],
+        "is_output_at": 2,
+        "scalars": 0,
+    }
+
+
 CODE = """
 void multiply(const float *A, const float *B, float *C) {
   for (int i = 0; i < 48; i++)
@@ -134,15 +149,7 @@ def test_libraries_take_the_kernels_that_they_have_for_this_cpu(monkeypatch: pyt
 
 def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: Path) -> None:
     library = str(build_library(CODE, tmp_path / "code.so"))
-    shapes = [["A", (48, 40), (40, 1)], ["B", (40, 32), (32, 1)]]
-    document = {
-        "library": library,
-        "symbol": "multiply",
-        "inputs": shapes,
-        "output": ["C", (48, 32), (32, 1)],
-        "is_output_at": 2,
-        "scalars": 0,
-    }
+    document = _product(library)
     contest = hold(
         [
             _matmul(PRODUCT, PRODUCT, product=document),
@@ -156,7 +163,8 @@ def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: P
         round_ms=1,
     )
     assert [c.name for c in contest.contenders] == [PRODUCT, "numpy"]
-    assert contest.work == Work(2 * 48 * 32 * 40, 4 * (48 * 40 + 40 * 32 + 48 * 32))
+    work = {"flops": 2 * 48 * 32 * 40, "nbytes": 4 * (48 * 40 + 40 * 32 + 48 * 32)}
+    assert contest.told[PRODUCT] == contest.told["numpy"] == work
     assert all(len(c.rounds) == 2 and min(t.wall_ns[0] for t in c.rounds) > 0 for c in contest.contenders)
     assert set(contest.absent) == {"wrong", "crashes", "transposed", "nothing"}
     assert "wrong: it is off by" in contest.absent["wrong"]
@@ -165,13 +173,36 @@ def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: P
     assert "not installed" in contest.absent["nothing"]
 
 
+SLOW_CODE = """
+#include <time.h>
+static void rest(long ns) { nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, 0); }
+void at_once(const float *A, const float *B, float *C) { multiply(A, B, C); }
+void slow(const float *A, const float *B, float *C) { multiply(A, B, C); rest(300000000); }
+void for_ever(const float *A, const float *B, float *C) { for (;;) rest(1000000000); }
+"""
+
+
+def test_who_is_too_slow_is_not_waited_for(tmp_path: Path) -> None:
+    library = str(build_library(CODE + SLOW_CODE, tmp_path / "code.so"))
+    document = _product(library)
+    entries = [
+        _matmul(symbol, PRODUCT, product={**document, "symbol": symbol})
+        for symbol in ("at_once", "slow", "for_ever")
+    ]
+    contest = hold(entries, rounds=1, round_ms=1, patience=Patience(opening_s=3, slower=100))
+    assert [c.name for c in contest.contenders] == ["at_once"]
+    assert contest.absent["for_ever"] == "no result in 3 s"
+    assert re.match(r"a call takes 30\d.* ms, .* times as long", contest.absent["slow"])
+
+
 def _turns(*medians_ns: float) -> list[Turn]:
     return [Turn([0.9 * ns, ns, 1.5 * ns], 2 * ns, 1.8) for ns in medians_ns]
 
 
 def _report(*contenders: Contender) -> CaseReport:
     case = Case("a", "a", "matmul", {}, (Aim(1.5, ("torch",)), Aim(1.0), Aim(2.0, ("tvm",))))
-    found = report(case, Contest(Work(1, 1), contenders, {"tvm": "not installed"}))
+    told = {PRODUCT: {"flops": 1, "nbytes": 1}}
+    found = report(case, Contest(contenders, {"tvm": "not installed"}, told))
     assert found is not None
     return found
 
@@ -200,7 +231,7 @@ def test_ratios_are_of_the_rounds_and_against_our_fastest_record() -> None:
 
 def test_without_a_right_result_of_ours_there_is_nothing_to_compare() -> None:
     case = BY_NAME["matmul-1024"]
-    contest = Contest(Work(1, 1), (Contender("numpy", "", "", _turns(1)),), {PRODUCT: "its result is wrong"})
+    contest = Contest((Contender("numpy", "", "", _turns(1)),), {PRODUCT: "its result is wrong"})
     assert report(case, contest) is None
 
 
@@ -235,11 +266,11 @@ def test_records_are_those_of_the_kernel_in_its_sizes_by_seed_or_run(tmp_path: P
         path.write_text(json.dumps({"schema": 1, **content}))
     found = product.records(case, tmp_path)
     assert set(found) == {"seed-0", "seed-1", "b/seed-1/third", "alone"}
-    with pytest.raises(product.SkippedError, match=r"best\.json"):
+    with pytest.raises(SkippedError, match=r"best\.json"):
         product.build(case, found["alone"], tmp_path)
 
 
 def test_a_kernel_that_does_not_exist_is_a_reason_to_skip_a_case() -> None:
     case = Case("a", "nowhere", "matmul", {}, ())
-    with pytest.raises(product.SkippedError, match="no kernels/library/nowhere"):
+    with pytest.raises(SkippedError, match="no kernels/library/nowhere"):
         product.kernel_of(case)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import engine, pipelines
+from benchmarks import engine, pipeline_spaces
 from benchmarks.tables import console
 from tests.engine.native import needs_compiler
 
@@ -25,10 +25,10 @@ def test_tables_show_every_case_whole_where_the_output_is_a_file(capsys: pytest.
     )
     console().print(engine.descents_table([row, replace(row, engine="python", two_threads=None)]))
     console().print(engine.starts_table([engine.Start("matmul-once", 12.25, 34.5, 46.75)]))
-    stages = pipelines.Measured(
+    stages = pipeline_spaces.Measured(
         "laplacian", "native", 85, 752, 0.25, 0.7, 11.4, 9, 345.6, 200, 100.5, 1.5, 0.0
     )
-    console().print(pipelines.table([stages]))
+    console().print(pipeline_spaces.table([stages]))
     shown = capsys.readouterr().out
     assert "…" not in shown
     for cell in ("two-products", "100,000", "12.50%", "31.2 ms", "2,045 B", "1.75 x", "46.8 ms", "345.6"):

@@ -2,7 +2,8 @@
 
 In: for each stage, what it reads of which others, with stencils, downsampling and upsampling. Out: a kernel:
 stages with their hosts, boxes for each slot and dimension, loops, and what each box has to cover. All graphs
-are sparse: what a stage is linked to are tuples on it. `benchmarks/pipelines.py` measures spaces of these.
+are sparse: what a stage is linked to are tuples on it. `benchmarks/pipeline_spaces.py` measures spaces of
+these.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contenders: one module for each, with a function `variants(name, problem, threads)`.
 
-A module is imported in the process that runs it and nowhere else. An `ImportError` there, or `Absent`, means
-that the peer is not installed; an empty answer, that nobody would use it for this problem.
+A module is imported in the process that runs it and nowhere else. An `ImportError` there, or `AbsentError`,
+means that the peer is not installed; an empty answer, that nobody would use it for this problem.
 """
 
 from __future__ import annotations
@@ -24,11 +24,6 @@ MODULES: Mapping[str, str] = {
 """By the name that tables give a peer."""
 
 LIMITS = "limits"
-PRODUCT = "product"
-
-
-class AbsentError(Exception):
-    """The peer cannot run here; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,10 @@ import ctypes
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.cpu.peers import AbsentError, Variant
+from benchmarks.cpu.peers import Variant
 from benchmarks.cpu.peers.gcc import library
 from benchmarks.cpu.problems import Problem
+from benchmarks.turns import AbsentError
 
 SOURCE = Path(__file__).with_suffix(".c")
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.cpu.peers import AbsentError, Variant
+from benchmarks.cpu.peers import Variant
 from benchmarks.cpu.problems import Problem
+from benchmarks.turns import AbsentError
 
 
 @dataclass(frozen=True, slots=True)

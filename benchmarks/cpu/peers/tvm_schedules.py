@@ -21,8 +21,9 @@ from tvm import te, topi
 from tvm.s_tir import meta_schedule
 from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
 
-from benchmarks.cpu.peers import AbsentError, Variant
+from benchmarks.cpu.peers import Variant
 from benchmarks.cpu.problems import Problem, make
+from benchmarks.turns import AbsentError
 
 _BATCH = 32
 _CPU_FLAGS = Path("/proc/cpuinfo")

@@ -1,6 +1,6 @@
 """How fast a space of image pipelines is instantiated and descended, on graphs of 2 to 300 stages.
 
-    python -m benchmarks.pipelines [--seconds 2] [--case harris ..] [--engine native ..] [--json FILE]
+    python -m benchmarks.pipeline_spaces [--seconds 2] [--case harris ..] [--engine native ..] [--json FILE]
 
 Each case runs in a process of its own, so that its peak of memory is its own. Times are processor time of one
 thread. Descents are random, with refutation, in the order `stagewise` of the space; a rate counts those that
@@ -128,7 +128,7 @@ def table(rows: Sequence[Measured]) -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pipelines",
+        prog="python -m benchmarks.pipeline_spaces",
         description="How fast spaces of image pipelines are propagated.",
     )
     parser.add_argument("--seconds", type=duration_s, default=2.0)
