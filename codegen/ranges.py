@@ -109,7 +109,7 @@ class Ranges:
     def _steps(self, form: Linear, name: str, around: Collection[str]) -> Iterator[tuple[int, Linear]]:
         """How far an iteration of a loop may lead, and from where, other loops being where they begin."""
         for atom, number in form.terms:
-            if isinstance(atom, Extreme):
+            if isinstance(atom, Extreme) and not _names(_of(atom)).issubset(around):
                 for end in (atom.left, atom.right):
                     yield from self._steps(form + _of(atom) * -number + end * number, name, around)
                 return
@@ -282,6 +282,10 @@ def _least(one: Fraction | None, other: Fraction) -> Fraction:
 
 def _of(atom: Atom) -> Linear:
     return Linear(0, ((atom, 1),))
+
+
+def _names(form: Linear) -> set[str]:
+    return {atom.name for atom in atoms(form) if isinstance(atom, Variable)}
 
 
 # ---- Positions that are simpler where something is known -------------------------------------------------

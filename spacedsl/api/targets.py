@@ -33,6 +33,7 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound
 from spacedsl.search.bounds.protocol import Bound
+from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
 from spacedsl.search.pipeline_costs import PipelineCosts
 
 
@@ -170,6 +171,11 @@ class Cuda(Target):
     def bound(self, instance: Instance, device: Device) -> SearchBound:
         assert isinstance(device, GpuDevice)
         return _GPU_BOUNDS[type(instance.kernel)](instance, device)
+
+    def costs(self, instance: Instance, device: Device) -> GpuPipelineCosts | None:
+        assert isinstance(device, GpuDevice)
+        is_pipeline = isinstance(instance.kernel, pipeline.Kernel)
+        return GpuPipelineCosts(instance, device) if is_pipeline else None
 
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PredictingEvaluator:
         assert isinstance(device, GpuDevice)
