@@ -25,8 +25,11 @@ REGISTERS = 40
 RATE = 0.55
 """Of the best that a description says, about: what kernels get of the L2 cache."""
 
-IN_FLIGHT = 4
-"""Loads that a thread waits for at the same time, about."""
+MOST_UNROLLED = 32
+"""Points whose loads a thread waits for at the same time, at most."""
+
+WAITING = 1.5
+"""Of what a load takes at best, about."""
 
 INDEX = 2
 """Instructions for the place of an access."""
@@ -122,18 +125,19 @@ class _GpuEstimate(Estimate):
         stored = Access(step.stage.name, frozenset(step.variables), "beside", step.kept_bytes or 4)
         waits = 0.0
         for access, count in (*point.accesses.items(), (stored, 1)):
-            if not self.is_global(access.source):
-                waits += count * device.latency.shared
-                continue
-            sectors = self.sectors(step, access)
-            work.l1_bytes += of_warps * count * sectors * SECTOR_BYTES
-            waits += count * device.latency.l2
+            if self.is_global(access.source):
+                work.l1_bytes += of_warps * count * self.sectors(step, access) * SECTOR_BYTES
+                waits = max(waits, device.latency.l2)
+            elif self.is_shared(self.steps.final[access.source]):
+                waits = max(waits, device.latency.shared)
         for access in {*point.accesses, stored}:
             if self.is_global(access.source):
                 boxes = {d: self.extent(step, d, "CHUNK") for d in step.dims}
                 touched = self.iterations(step, "CHUNK") * self.footprint(access, boxes)
                 work.l2_bytes += min(touched, points * access.nbytes)
-        work.path += points / lanes * (instructions * device.latency.f32 + waits / IN_FLIGHT)
+        together = math.prod(self.extent(step, d, "REG") for d in step.variables)
+        together = together if together <= MOST_UNROLLED else 1
+        work.path += points / lanes * (instructions + WAITING * waits / together)
 
     def is_global(self, source: str) -> bool:
         step = self.steps.final.get(source)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,9 @@ def mistakes(statement: Statement) -> Iterator[tuple[str, Body]]:
             yield "a barrier left out", ()
         case Sweep(variable, first, last, step, inner):
             if any(isinstance(atom, Extreme) and first in (atom.left, atom.right) for atom, _ in last.terms):
-                yield "a predicate left out", (Let(variable, first), *inner)
+                # Loops inside end where the predicate does.
+                if not any(isinstance(s, Sweep | When) for s in statements(inner)):
+                    yield "a predicate left out", (Let(variable, first), *inner)
             else:
                 yield "an iteration too many", (replace(statement, last=last + Linear(step)),)
                 yield "an iteration too few", (replace(statement, last=last + Linear(-step)),)
@@ -78,7 +81,8 @@ def edited(body: Sequence[Statement]) -> Iterator[tuple[str, Body]]:
                 yield "a shared array too small", (*before, less, *after)
         for name in ("body", "otherwise") if isinstance(statement, When) else ("body",):
             for kind, made in edited(getattr(statement, name, ())):
-                yield kind, (*before, replace(statement, **{name: made}), *after)
+                changed: dict[str, Any] = {name: made}
+                yield kind, (*before, replace(statement, **changed), *after)
 
 
 TRIED = 3
