@@ -67,7 +67,7 @@ soak-cuda: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.soak_cuda $(ARGS)
 
 # Random schedules of the applications, built and against their references at small sizes, for as long, or
-# ARGS="--names A,B --count 200 --seconds 600"; what passed before is not tried again.
+# ARGS="--names A,B --count 200 --seconds 600 --target cuda"; what passed before is not tried again.
 soak-pipelines: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.pipeline.soak $(ARGS)
 

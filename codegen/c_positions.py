@@ -49,9 +49,13 @@ def _atom(atom: Atom) -> str:
 
 def position_functions(body: Sequence[Statement]) -> str:
     """What these statements call; empty for nothing."""
-    is_called = any(isinstance(s, Take) for s in statements(body))
-    is_called = is_called or any(_has_calls(position) for position in positions(body))
-    return _FUNCTIONS.read_text(encoding="utf-8").rstrip() if is_called else ""
+    return _FUNCTIONS.read_text(encoding="utf-8").rstrip() if is_called(body) else ""
+
+
+def is_called(body: Sequence[Statement]) -> bool:
+    """Whether these statements call functions on positions."""
+    has_taken = any(isinstance(s, Take) for s in statements(body))
+    return has_taken or any(_has_calls(position) for position in positions(body))
 
 
 def _has_calls(position: Position) -> bool:

@@ -34,6 +34,7 @@ from spacedsl.codegen.program import (
     FloorMod,
     Fma,
     Grid,
+    Index,
     Interleave,
     Lane,
     LaneReduction,
@@ -52,6 +53,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    PerThread,
     Position,
     Prefetch,
     Program,
@@ -67,6 +69,7 @@ from spacedsl.codegen.program import (
     When,
     Where,
 )
+from spacedsl.kernels.pipeline.algorithm import Variable
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -77,8 +80,8 @@ def index_bits(program: Program) -> int:
 
 
 def own_memory(program: Program) -> tuple[Tensor, ...]:
-    """Arrays that are no arguments: of the program, of each thread in a parallel loop, of each block."""
-    private = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.private)
+    """Arrays that are no arguments: of the program, of each block of a grid, of each thread."""
+    private = (t for s in program.body if isinstance(s, ParallelLoop | Grid) for t in s.private)
     shared = (t for s in program.body if isinstance(s, Grid) for t in s.shared)
     return (*(s.tensor for s in program.scratch), *private, *shared)
 
@@ -95,7 +98,7 @@ def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks that a statement consists of."""
     match statement:
-        case Loop(_, _, body) | Ahead(_, _, body) | Where(_, body):
+        case Loop(_, _, body) | Ahead(_, _, body) | Where(_, body) | PerThread(_, body):
             return (body,)
         case Sweep():
             return (statement.body,)
@@ -189,34 +192,50 @@ def values(body: Sequence[Statement]) -> Iterator[Expression]:
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     """All expressions in these statements and inside them, parts before wholes."""
     for statement in statements(body):
-        if isinstance(statement, _Valued):
-            yield from subexpressions(statement.value)
-        elif isinstance(statement, TakeEach):
-            yield from subexpressions(statement.held)
-        elif isinstance(statement, CopyAhead):
-            yield statement.source
-        elif isinstance(statement, Multiply):
-            yield from (*statement.a, *statement.b, *statement.result)
+        yield from own_expressions(statement)
+
+
+def own_expressions(statement: Statement) -> Iterator[Expression]:
+    """Those of a statement itself."""
+    if isinstance(statement, _Valued):
+        yield from subexpressions(statement.value)
+    elif isinstance(statement, TakeEach):
+        yield from subexpressions(statement.held)
+    elif isinstance(statement, CopyAhead):
+        yield statement.source
+    elif isinstance(statement, Multiply):
+        yield from (*statement.a, *statement.b, *statement.result)
 
 
 def positions(body: Sequence[Statement]) -> Iterator[Position]:
-    """All positions in these statements and inside them; of an index, one for its atoms."""
+    """All positions in these statements and inside them."""
     for statement in statements(body):
-        match statement:
-            case Let(_, position):
-                yield position
-            case Sweep(_, first, last):
-                yield from (first, last)
-            case When(least):
-                yield from least
-            case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index) | Prefetch(_, index):
-                yield Position(0, index.atoms)
-    for expression in expressions(body):
+        yield from positions_of(statement)
+
+
+def positions_of(statement: Statement) -> Iterator[Position]:
+    """Those of a statement itself; of an index without atoms, what is known of loops says enough."""
+    match statement:
+        case Let(_, position):
+            yield position
+        case Sweep(_, first, last):
+            yield from (first, last)
+        case When(least):
+            yield from least
+        case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index) | Prefetch(_, index):
+            yield index_position(index)
+    for expression in own_expressions(statement):
         match expression:
             case Counted(position):
                 yield position
             case Load(_, index) | PartialLoad(_, index):
-                yield Position(0, index.atoms)
+                yield index_position(index)
+
+
+def index_position(index: Index) -> Position:
+    """What an index without shares is."""
+    terms = tuple((Variable(name), stride) for name, stride in index.terms)
+    return Position(index.constant, (*terms, *index.atoms))
 
 
 def assigned(statement: Statement) -> tuple[Register, ...]:
@@ -238,7 +257,7 @@ def with_blocks(
             return replace(statement, body=change(body), otherwise=change(otherwise))
         case ParallelLoop(body=body, first=first):
             return replace(statement, body=change(body), first=change(first))
-        case Loop() | Sweep() | Ahead() | Where() | Grid():
+        case Loop() | Sweep() | Ahead() | Where() | PerThread() | Grid():
             return replace(statement, body=change(statement.body))
     return statement
 

@@ -8,7 +8,8 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Let(variable, position) | Take(variable, value, low, high)
                | TakeEach(variables, value, low, high) | When(least, body, otherwise)
                | ParallelLoop(variable, extent, body, combined, private, first)
-               | Grid(name, blocks, threads, coordinates, shared, body) | Barrier | Where(spans, body)
+               | Grid(name, blocks, threads, coordinates, shared, body, private) | Barrier
+               | Where(spans, body) | PerThread(coordinates, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
                | PartialStore(tensor, index, value, count) | AtomicAdd(tensor, index, value)
@@ -47,13 +48,15 @@ and runs the body in `threads` threads, each with registers of its own. What one
 others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Any
 threads may add to one element with `AtomicAdd`, none of which is lost, in an order of their own. Threads
 of a warp also see each other's registers, in a shuffle that all of them come to. What lies in a `Where` is
-done by some of the threads; registers that are assigned there belong to the block around it. What a thread
+done by some of the threads; registers that are assigned there belong to the block around it. What lies in a
+`PerThread` is done by the first threads, each for itself: none waits for another there. What a thread
 copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group. Small matrices lie
 in the registers of all threads of a warp (`cuda/fragments.py`), which load and multiply them together.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -577,6 +580,8 @@ class Grid:
     shared: tuple[Tensor, ...]
     """Arrays of which each block has one of its own. It finds nothing in them."""
     body: tuple[Statement, ...]
+    private: tuple[Tensor, ...] = ()
+    """The same of each thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,9 +637,25 @@ class Where:
     body: tuple[Statement, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PerThread:
+    """`body` in as many threads as the coordinates count, from the first one on: in one without any.
+
+    Variables and registers in it are of its own.
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    body: tuple[Statement, ...]
+
+    @property
+    def threads(self) -> int:
+        return math.prod(c.extent for c in self.coordinates)
+
+
 Statement = (
-    Loop | ParallelLoop | Grid | Barrier | Where | Branch | Ahead | Assign | Store | PartialStore | AtomicAdd
-    | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take | TakeEach | When
+    Loop | ParallelLoop | Grid | Barrier | Where | PerThread | Branch | Ahead | Assign | Store | PartialStore
+    | AtomicAdd | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take
+    | TakeEach | When
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ beyond for others. Where nothing bounds a position there is no answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -94,28 +94,32 @@ class Ranges:
         found = self.greatest(position * -1)
         return None if found is None else -found
 
-    def is_apart(self, position: Linear, name: str, more: int) -> bool:
-        """Whether it is another one, and so are `more` behind it, in each iteration of a loop."""
+    def is_apart(self, position: Linear, name: str, more: int, around: Collection[str] = ()) -> bool:
+        """Whether it is another one, and so are `more` behind it, in each iteration of a loop.
+
+        `around`: variables that are the same in all these iterations.
+        """
         plain = self.plain(position)
-        for step, first in set(self._steps(plain, name)):
-            moved = plain + variable(name) * -step + Linear(-first)
+        for step, first in set(self._steps(plain, name, around)):
+            moved = plain + variable(name) * -step + first * -1
             if self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more)):
                 return True
         return False
 
-    def _steps(self, form: Linear, name: str) -> Iterator[tuple[int, int]]:
+    def _steps(self, form: Linear, name: str, around: Collection[str]) -> Iterator[tuple[int, Linear]]:
         """How far an iteration of a loop may lead, and from where, other loops being where they begin."""
         for atom, number in form.terms:
-            if isinstance(atom, Extreme):
+            if isinstance(atom, Extreme) and not _names(_of(atom)).issubset(around):
                 for end in (atom.left, atom.right):
-                    yield from self._steps(form + _of(atom) * -number + end * number, name)
+                    yield from self._steps(form + _of(atom) * -number + end * number, name, around)
                 return
-        names = {atom.name for atom, _ in form.terms if isinstance(atom, Variable)} - {name}
+        names = {atom.name for atom, _ in form.terms if isinstance(atom, Variable)} - {name, *around}
         latest = next((n for n in reversed(tuple(self.loops)) if n in names), None)
         if latest is not None:
-            yield from self._steps(substituted(form, {latest: self.loops[latest].first}), name)
+            yield from self._steps(substituted(form, {latest: self.loops[latest].first}), name, around)
         else:
-            yield next((n for atom, n in form.terms if atom == Variable(name)), 0), form.constant
+            step = next((n for atom, n in form.terms if atom == Variable(name)), 0)
+            yield step, form + variable(name) * -step
 
 
 _Way = list[tuple[_Sum, Fraction]]
@@ -278,6 +282,10 @@ def _least(one: Fraction | None, other: Fraction) -> Fraction:
 
 def _of(atom: Atom) -> Linear:
     return Linear(0, ((atom, 1),))
+
+
+def _names(form: Linear) -> set[str]:
+    return {atom.name for atom in atoms(form) if isinstance(atom, Variable)}
 
 
 # ---- Positions that are simpler where something is known -------------------------------------------------

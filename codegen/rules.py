@@ -128,16 +128,15 @@ def _has_function(dtype: DType, function: Op) -> bool:
 
 
 def gpu_fault(expression: Expression) -> str | None:
-    """What is for CPUs alone."""
+    """What is for CPUs alone: of vectors, nothing but arithmetic on those that one instruction loads."""
     kind = type_of(expression)
-    is_unknown = isinstance(expression, _ON_CPUS)
-    if is_unknown or kind.dtype not in _ON_GPUS:
+    if kind.lanes > 1 and (isinstance(expression, _OF_SCALARS) or kind.dtype not in _VECTORS_ON_GPUS):
         return f"there is no {type(expression).__name__} of {kind} on a GPU"
     return None
 
 
-_ON_CPUS = FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther
-_ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
+_OF_SCALARS = FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther
+_VECTORS_ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
 
 
 def _lane_fault(expression: Expression, types: Sequence[Type]) -> str | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from spacedsl.codegen.parts import (
     added_to,
     index_bits,
+    index_position,
     loaded,
     operands,
     overwritten,
@@ -47,6 +48,7 @@ from spacedsl.codegen.program import (
     ParameterValue,
     PartialLoad,
     PartialStore,
+    PerThread,
     Position,
     Prefetch,
     Program,
@@ -121,6 +123,8 @@ def _check_names(program: Program) -> None:
     loops = [s.variable for s in statements(program.body) if isinstance(s, Loop | ParallelLoop)]
     grids = [s for s in program.body if isinstance(s, Grid)]
     loops += [name for g in grids for name in (g.name, *(c.variable for c in g.coordinates))]
+    parts = (s for s in statements(program.body) if isinstance(s, PerThread))
+    loops += [c.variable for part in parts for c in part.coordinates]
     for name in (*arguments, *loops):
         if name in taken:
             raise VerificationError(f"the name {name} is used twice")
@@ -150,6 +154,14 @@ class _Scope:
     grid: Grid | None = None
     spans: tuple[Span, ...] = ()
     """Of the threads of a block, which ones come here."""
+    part: PerThread | None = None
+    """Where each of some threads is by itself."""
+    around: tuple[str, ...] = ()
+    """The loops around that."""
+    moving: frozenset[str] = frozenset()
+    """Variables that are not the same for all threads of a block."""
+    is_together: bool = True
+    """Whether all threads of a block come here, or none."""
 
     @property
     def has_whole_warps(self) -> bool:
@@ -166,9 +178,18 @@ class _Scope:
         ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))
         return replace(self, loops=loops, registers=dict(self.registers), ranges=ranges)
 
-    def at_times(self, ranges: Ranges) -> _Scope:
+    def at_times(self, ranges: Ranges, *said: Position) -> _Scope:
         """What is done as often as positions say."""
-        return replace(self, registers=dict(self.registers), ranges=ranges, is_counted=False)
+        is_together = self.is_together and not any(map(self.moves, said))
+        registers = dict(self.registers)
+        return replace(self, registers=registers, ranges=ranges, is_counted=False, is_together=is_together)
+
+    def moves(self, position: Position) -> bool:
+        """Whether it is not the same for all threads of a block."""
+        return any(isinstance(atom, Variable) and atom.name in self.moving for atom in atoms(position))
+
+    def with_moving(self, variable: str, is_moving: bool) -> _Scope:
+        return replace(self, moving=self.moving | {variable}) if is_moving else self
 
     def where(self, variable: str, iterations: range) -> _Scope:
         """Some of the iterations of a loop around this place."""
@@ -213,6 +234,7 @@ class _Checker:
             self.unused(name, scope)
         if isinstance(statement, Let):
             self.position(statement.position, scope)
+            scope = scope.with_moving(names[0], scope.moves(statement.position))
             return replace(scope, ranges=scope.ranges.with_position(names[0], statement.position))
         kind = self.expression(statement.value, scope)
         is_position = kind.dtype.is_integer and kind.dtype is not DType.U64 and kind.lanes == len(set(names))
@@ -221,6 +243,8 @@ class _Checker:
         if not is_position or statement.low > statement.high:
             raise VerificationError(f"{kind} from {statement.low} to {statement.high} is no position")
         ends = Position(statement.low), Position(statement.high)
+        for name in names:
+            scope = scope.with_moving(name, True)
         ranges = reduce(lambda found, name: found.with_loop(name, *ends), names, scope.ranges)
         return replace(scope, ranges=ranges)
 
@@ -281,8 +305,10 @@ class _Checker:
             case Grid():
                 self.grid(statement, scope)
             case Barrier():
-                if scope.grid is None or scope.spans:
+                if scope.grid is None or scope.spans or not scope.is_together:
                     raise VerificationError("a barrier that not all threads of a block come to")
+            case PerThread():
+                self.part(statement, scope)
             case Where(spans, body):
                 _refuse(spans_fault(spans))
                 self.block(body, scope.within(spans))
@@ -292,14 +318,15 @@ class _Checker:
                 self.position(last, scope)
                 if step < 1:
                     raise VerificationError(f"sweep {variable} goes on by {step}")
-                self.block(body, scope.at_times(scope.ranges.with_loop(variable, first, last)))
+                inside = scope.at_times(scope.ranges.with_loop(variable, first, last), first, last)
+                self.block(body, inside.with_moving(variable, inside.is_together is not scope.is_together))
             case When(least, body, otherwise):
                 if not least:
                     raise VerificationError("a condition without positions")
                 for position in least:
                     self.position(position, scope)
-                self.block(body, scope.at_times(scope.ranges))
-                self.block(otherwise, scope.at_times(scope.ranges))
+                self.block(body, scope.at_times(scope.ranges, *least))
+                self.block(otherwise, scope.at_times(scope.ranges, *least))
             case Branch(variable, limit, body, otherwise):
                 around = scope.loops.get(variable, range(0))
                 if not around.start < limit < around.stop:
@@ -325,13 +352,39 @@ class _Checker:
             if not c.is_block and (c.stride < 1 or c.stride * c.extent > grid.threads):
                 raise VerificationError(f"coordinate {c.variable} takes more threads than there are")
         loops = {c.variable: range(c.extent) for c in grid.coordinates}
-        own = {t.name: t for t in grid.shared}
+        own = {t.name: t for t in (*grid.shared, *grid.private)}
         threads = {c.variable: c for c in grid.coordinates if not c.is_block}
         numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
         self.sums(grid)
         ranges = _iterations(loops)
-        scope = _Scope(loops, private=own, ranges=ranges, threads=threads, blocks=numbers, grid=grid)
+        moving = frozenset(threads)
+        scope = _Scope(
+            loops, private=own, ranges=ranges, threads=threads, blocks=numbers, grid=grid, moving=moving
+        )
         self.block(grid.body, scope)
+
+    def part(self, part: PerThread, scope: _Scope) -> None:
+        """The coordinates count so many threads, each of which comes to others."""
+        if scope.grid is None or scope.part is not None or scope.spans or not scope.is_together:
+            raise VerificationError("threads that are by themselves are so in others, or outside of a grid")
+        if part.threads > scope.grid.threads:
+            raise VerificationError(
+                f"{part.threads} threads of the {scope.grid.threads} in {scope.grid.name}"
+            )
+        stride = 1
+        for c in sorted(part.coordinates, key=lambda c: (c.stride, c.extent)):
+            if c.is_block or c.stride != stride:
+                raise VerificationError(f"threads that differ in {c.variable} are not told apart")
+            stride *= c.extent
+        names = [c.variable for c in part.coordinates]
+        ranges = scope.ranges
+        for c in part.coordinates:
+            ranges = ranges.with_loop(c.variable, Position(0), Position(c.extent - 1))
+        inside = replace(
+            scope, registers={}, ranges=ranges, part=part, around=tuple(scope.ranges.loops),
+            moving=scope.moving | {*names}, is_together=False, is_counted=False,
+        )  # fmt: skip
+        self.block(part.body, inside)
 
     def sums(self, grid: Grid) -> None:
         """What a grid adds to, grids before have made 0; it does nothing else with it."""
@@ -377,7 +430,8 @@ class _Checker:
             raise VerificationError(f"{name} is not an output, but it is stored to")
         if not self.is_counted(index, scope):
             self.uncounted.add(name)
-            if name not in scope.private:
+            is_own = scope.grid.private if scope.grid is not None else scope.private.values()
+            if tensor not in is_own:
                 self.parted(tensor, index, lanes, scope)
             return
         strides = dict(index.terms)
@@ -400,21 +454,46 @@ class _Checker:
         return scope.is_counted and not index.atoms and all(v in scope.loops for v, _ in index.terms)
 
     def parted(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
-        """Iterations of parallel loops store to parts of their own, along some dimension."""
+        """Iterations of parallel loops, blocks and threads store to parts of their own, along a dimension.
+
+        Of threads that is asked for one iteration of what is around them: they wait in between.
+        """
         for variable in scope.parallel:
-            if len(scope.loops[variable]) == 1:
-                continue
-            rest = _position(index)
-            is_apart = False
-            for stride, _ in tensor.extents_by_stride:
-                part = _along(rest, stride)
-                rest += part * -stride
-                more = lanes[-1] if stride == 1 else 0
-                is_apart = is_apart or scope.ranges.is_apart(part, variable, more)
-            if not is_apart:
+            if len(scope.loops[variable]) > 1 and not self.is_apart(tensor, index, lanes, variable, scope):
                 raise VerificationError(
                     f"iterations of parallel loop {variable} may store to the same {tensor.name}"
                 )
+        if scope.grid is None:
+            return
+        for variable in scope.blocks if tensor not in scope.grid.shared else ():
+            if len(scope.loops[variable]) > 1 and not self.is_apart(tensor, index, lanes, variable, scope):
+                raise VerificationError(
+                    f"blocks that differ in {variable} may store to the same {tensor.name}"
+                )
+        for c in scope.part.coordinates if scope.part is not None else ():
+            if c.extent > 1 and not self.is_apart(tensor, index, lanes, c.variable, scope, scope.around):
+                raise VerificationError(
+                    f"threads that differ in {c.variable} may store to the same {tensor.name}"
+                )
+
+    def is_apart(
+        self,
+        tensor: Tensor,
+        index: Index,
+        lanes: range,
+        variable: str,
+        scope: _Scope,
+        around: Collection[str] = (),
+    ) -> bool:
+        """Whether iterations that differ in a variable come to elements of their own, along a dimension."""
+        rest = index_position(index)
+        is_apart = False
+        for stride, _ in tensor.extents_by_stride:
+            part = _along(rest, stride)
+            rest += part * -stride
+            more = lanes[-1] if stride == 1 else 0
+            is_apart = is_apart or scope.ranges.is_apart(part, variable, more, around)
+        return is_apart
 
     def addition(self, name: str, index: Index, kind: Type, scope: _Scope) -> None:
         """Threads of a block, which may have the same sum, do not add to the same element."""
@@ -535,7 +614,7 @@ class _Checker:
 
     def placed(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
         """An index that is a position is within the tensor, wherever it may be."""
-        position = _position(index)
+        position = index_position(index)
         if index.shares:
             raise VerificationError(f"an index of {tensor.name} is a position, and has shares")
         self.position(position, scope)
@@ -589,11 +668,6 @@ def _iterations(loops: Mapping[str, range]) -> Ranges:
     for variable, values in loops.items():
         ranges = ranges.with_loop(variable, Position(values.start), Position(values.stop - 1))
     return ranges
-
-
-def _position(index: Index) -> Position:
-    terms = tuple((Variable(name), stride) for name, stride in index.terms)
-    return Position(index.constant, (*terms, *index.atoms))
 
 
 def _along(position: Position, stride: int) -> Position:

@@ -6,7 +6,7 @@ anything to it. It decides nothing: which library, which case, how long is said 
 
     load(library, symbol) -> handle          run(handle, case) -> ns          check(case) -> wrong
     time(handle, case, most, batch, budget_ns) -> samples_ns        unload(handle)
-    corner(extents) -> cases, or not_finite
+    corner(part) -> cases, or not_finite
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ import numpy as np
 from spacedsl.codegen.buffers import GuardedBuffer, TensorBuffer
 from spacedsl.codegen.cases import NotFiniteError, Tolerance
 from spacedsl.codegen.differences import first_difference
+from spacedsl.codegen.generation import generation
 from spacedsl.codegen.loaded_cases import LoadedCase, load_cases, output_buffers
 from spacedsl.codegen.messages import Message
 from spacedsl.kernels.backbones import MeasurableKernel
-from spacedsl.kernels.corner import corner
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
-from spacedsl.kernels.kernel_file import KernelFile
 
 
 class Worker:
@@ -78,10 +77,9 @@ class Worker:
         answered: Message = getattr(self, f"op_{message['op']}")(**arguments)
         return answered
 
-    def op_corner(self, extents: Mapping[str, int]) -> Message:
+    def op_corner(self, part: Mapping[str, Any]) -> Message:
         """A few test cases of a corner of the kernel in place of those that there were."""
-        assert isinstance(self.kernel, KernelFile)
-        cut = corner(self.kernel, extents)
+        cut = generation(self.kernel).corner(self.kernel, part)
         try:
             self.enter(cut, load_cases(cut, self.seed, is_brief=True), output_buffers(cut))
         except NotFiniteError as error:

@@ -50,7 +50,7 @@ class Latency(Frozen):
 
 @exposed(
     "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp",
-    "copies_ahead", "adds_f64", "has_tensor_cores",
+    "copies_ahead", "adds_f64", "has_tensor_cores", "blocks_per_grid",
 )  # fmt: skip
 class GpuDevice(Frozen):
     kind: Literal["gpu"]
@@ -88,6 +88,11 @@ class GpuDevice(Frozen):
     dram_bytes_per_ns: float = Field(gt=0)
     launch_ns: float = Field(ge=0)
     """Least time of a kernel that does nothing."""
+
+    @property
+    def blocks_per_grid(self) -> int:
+        """Most that a launch takes, counted along one axis."""
+        return 2**31 - 1
 
     @property
     def has_tensor_cores(self) -> bool:

@@ -1,10 +1,10 @@
 """Barriers: where the threads of a block wait for each other.
 
-In: what a block does, and the arrays that it shares. Out: the same with a `Barrier`
-wherever something is read that another thread may have written, or written that another may still have to
-read. A barrier comes before a loop rather than into it, where it serves all of its iterations. What lies in a
-`Where` is done by some threads, so that none may stand there. Two writes are never to one element. Barriers
-that are there already, of software pipelines, count as well.
+In: what a block does, and the arrays that it shares. Out: the same with a `Barrier` wherever something is
+read that another thread may have written, or written that another may still have to read. A barrier comes
+before a loop rather than into it, where it serves all of its iterations. What lies in a `Where` or a
+`PerThread` is done by some threads, so that none may stand there. Barriers that are there already, of
+software pipelines, count as well.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from spacedsl.codegen.program import (
     Branch,
     Loop,
     Statement,
+    Sweep,
     Where,
 )
 from spacedsl.kernels.tensors import Tensor
@@ -34,8 +35,10 @@ Before = frozenset[Access]
 class Known:
     """What has been found out of statements, by their identity: inner loops are asked for again and again."""
 
+    writes_again: bool
+    """Whether two writes may be to one element."""
     accesses: dict[int, Before] = field(default_factory=dict)
-    loops: dict[tuple[int, Before], tuple[Loop, Before]] = field(default_factory=dict)
+    loops: dict[tuple[int, Before], tuple[Loop | Sweep, Before]] = field(default_factory=dict)
 
 
 def with_barriers(
@@ -56,8 +59,13 @@ def with_barriers(
     for statement in statements(body):
         if isinstance(statement, Where) and own & loaded(statement.body) & stored(statement.body):
             raise LoweringError("some threads would wait for others inside of what only they do")
-    known = Known()
-    _look_at(body, (own | loaded(body) & stored(body)) - ready, known)
+    return waiting(body, (own | loaded(body) & stored(body)) - ready, writes_again=False)
+
+
+def waiting(body: Sequence[Statement], watched: set[str], *, writes_again: bool) -> tuple[Statement, ...]:
+    """The same for these arrays alone. `writes_again`: whether two writes may be to one element."""
+    known = Known(writes_again)
+    _look_at(body, watched, known)
     return _block(body, frozenset(), known)[0]
 
 
@@ -81,11 +89,11 @@ def _block(body: Sequence[Statement], before: Before, known: Known) -> tuple[tup
     done: list[Statement] = []
     for statement in body:
         accesses = known.accesses[id(statement)]
-        if _conflict(accesses, before) and not _has_its_own(statement, before, known):
+        if _conflict(accesses, before, known) and not _has_its_own(statement, before, known):
             done.append(Barrier())
             before = frozenset()
         match statement:
-            case Loop():
+            case Loop() | Sweep():
                 loop, before = _loop(statement, before, known)
                 done.append(loop)
             case Branch(variable, limit, inner, otherwise):
@@ -104,18 +112,21 @@ def _block(body: Sequence[Statement], before: Before, known: Known) -> tuple[tup
 
 def _has_its_own(statement: Statement, before: Before, known: Known) -> bool:
     """Whether a loop waits for what was before it where it waits for its own iterations."""
-    if not isinstance(statement, Loop):
+    if not isinstance(statement, Loop | Sweep):
         return False
     late, early = (_loop(statement, b, known)[0] for b in (before, frozenset[Access]()))
     return _barriers(late) == _barriers(early)
 
 
-def _barriers(loop: Loop) -> int:
+def _barriers(loop: Loop | Sweep) -> int:
     return sum(isinstance(s, Barrier) for s in statements(loop.body))
 
 
-def _loop(loop: Loop, before: Before, known: Known) -> tuple[Loop, Before]:
-    """An iteration begins after what was before the loop, or after the iteration before."""
+def _loop(loop: Loop | Sweep, before: Before, known: Known) -> tuple[Loop | Sweep, Before]:
+    """An iteration begins after what was before the loop, or after the iteration before.
+
+    A sweep may have none.
+    """
     if (id(loop), before) not in known.loops:
         around = before
         while True:
@@ -123,10 +134,14 @@ def _loop(loop: Loop, before: Before, known: Known) -> tuple[Loop, Before]:
             if after <= around:
                 break
             around |= after
+        after |= before if isinstance(loop, Sweep) else frozenset()
         known.loops[id(loop), before] = replace(loop, body=body), after
     return known.loops[id(loop), before]
 
 
-def _conflict(accesses: Iterable[Access], before: Iterable[Access]) -> bool:
-    """Whether something is read that has been written, or written that has been read."""
-    return any((name, not is_write) in before for name, is_write in accesses)
+def _conflict(accesses: Iterable[Access], before: Iterable[Access], known: Known) -> bool:
+    """Whether something is read that has been written, or written that has been read, or written again."""
+    return any(
+        (name, not is_write) in before or (known.writes_again and is_write and (name, True) in before)
+        for name, is_write in accesses
+    )

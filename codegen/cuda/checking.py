@@ -7,37 +7,53 @@ checked in a worker process of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spacedsl.codegen.build import BuildError, find_compiler
-from spacedsl.codegen.cases import not_finite
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, Kept, on_corner
-from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import build_twin
+from spacedsl.codegen.generation import Generation, Part, generation
 from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.process import WorkerFailure, WorkerProcess
-from spacedsl.codegen.program import Barrier, Branch, Grid, Loop, Multiply, Program, Statement, Where
+from spacedsl.codegen.program import (
+    Barrier,
+    Branch,
+    Coordinate,
+    Grid,
+    Let,
+    Loop,
+    Multiply,
+    PerThread,
+    Program,
+    Statement,
+    Sweep,
+    Take,
+    When,
+    Where,
+)
+from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
-from spacedsl.kernels.corner import enclosing
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Failure, Outcome
-from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.pipeline.affine import Linear
 
 EASILY_EXECUTED = 1 << 25
 """Statements, by all threads: a tenth of a second. A corner of more is cut across tiles, too."""
 
 MOST_EXECUTED = 1 << 30
 """More would take seconds for each test case."""
+
+_NOTHING = Ranges()
 
 _SWITCH = 16
 """Statements that a barrier takes as long as, and what a warp multiplies."""
@@ -46,24 +62,25 @@ SHUFFLED = 3
 """An order of threads that twins run in: none that a loop over threads would have."""
 
 _CORNER_TIMEOUT_S = 60.0
-_TRIED_EXTENT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
     """An implementation of a corner, built."""
 
-    extents: dict[str, int]
+    part: Part
     library: Path
 
 
 @dataclass(slots=True, eq=False)
 class Checker:
-    kernel: KernelFile
+    kernel: MeasurableKernel
     options: Options
     _workers: Workers = field(init=False)
+    _generation: Generation = field(init=False)
 
     def __post_init__(self) -> None:
+        self._generation = generation(self.kernel)
         self._workers = Workers(self.kernel, 0, self.options, has_cases=False)
 
     def open(self) -> None:
@@ -81,15 +98,13 @@ class Checker:
                     f"no C++ compiler for checking code for GPUs (g++, clang, or: pip install "
                     f"'spacedsl[zig]'): {error}"
                 ) from None
-        extents = self.kernel.computation.extents
-        tried = enclosing(self.kernel.computation, lambda i, n: min(extents[i], max(n, _TRIED_EXTENT)))
         try:
             with self._workers.fresh() as worker:
-                line = _enter(worker, tried).get("not_finite")
+                line = _enter(worker, self._generation.tried(self.kernel)).get("not_finite")
         except WorkerFailure as error:
             raise EnvironmentLack(f"no test cases can be made: {error.message}") from None
         if line is not None:
-            raise DiagnosticError([not_finite(self.kernel, line)])
+            raise DiagnosticError([self._generation.not_finite(self.kernel, line)])
 
     def close(self) -> None:
         self._workers.close()
@@ -99,18 +114,19 @@ class Checker:
 
         Threads may check several at the same time.
         """
-        with scratch_folder() as folder:
-            twin = self._build(candidate, folder / "twin.so")
-            return twin if isinstance(twin, Outcome) else self._wrong(twin)
+        for number, series in enumerate(self._generation.corners(self.kernel, candidate)):
+            with scratch_folder() as folder:
+                twin = self._build(series, folder / f"twin{number}.so")
+                wrong = twin if isinstance(twin, Outcome) else self._wrong(twin)
+                if wrong is not None:
+                    return wrong
+        return None
 
-    def _build(self, candidate: Candidate, library: Path) -> Twin | Outcome:
+    def _build(self, series: Iterator[tuple[Part, Program]], library: Path) -> Twin | Outcome:
         """The twin of a candidate on the smallest corner that says enough; or why there is none."""
         try:
-            for kept in (WHOLE_TILES, PARTS_OF_TILES):
-                cut, program = corner_program(self.kernel, candidate, kept)
-                count = executed(program.body)
-                if count <= EASILY_EXECUTED:
-                    break
+            part, program, count = _easy(series)
+            verify(program)
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, f"on a corner: {error}")
         if count > MOST_EXECUTED:
@@ -122,12 +138,12 @@ class Checker:
             return Outcome(
                 None, Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR, str(error)
             )
-        return Twin(dict(cut.computation.extents), library)
+        return Twin(part, library)
 
     def _wrong(self, twin: Twin) -> Outcome | None:
         try:
             with self._workers.fresh() as worker:
-                answer = _enter(worker, twin.extents)
+                answer = _enter(worker, twin.part)
                 if "not_finite" in answer:
                     message = f"line {answer['not_finite']} is not finite on a corner: it cannot be checked"
                     return Outcome(None, Failure.WORKER_LOST, message)
@@ -138,34 +154,50 @@ class Checker:
         return None
 
 
-def _enter(worker: WorkerProcess, extents: Mapping[str, int]) -> dict[str, Any]:
+def _enter(worker: WorkerProcess, part: Part) -> dict[str, Any]:
     """A worker makes the cases of a corner: a random one, and one that has all weaknesses."""
-    return worker.request("corner", _CORNER_TIMEOUT_S, extents=extents)
+    return worker.request("corner", _CORNER_TIMEOUT_S, part=part)
 
 
-def corner_program(kernel: KernelFile, candidate: Candidate, kept: Kept) -> tuple[KernelFile, Program]:
-    """A corner of the kernel, and the program of a complete candidate there.
+def _easy(series: Iterator[tuple[Part, Program]]) -> tuple[Part, Program, int]:
+    """The first that is easily executed, or the last one; and how many statements that takes."""
+    for found in series:
+        count = executed(found[1].body)
+        if count <= EASILY_EXECUTED:
+            break
+    return *found, count
 
-    Raises `LoweringError`, `VerificationError`.
-    """
-    cut, made = on_corner(kernel, candidate, kept)
-    return cut, verify(lower_grids(cut.backbone, made))
 
-
-def executed(body: Sequence[Statement]) -> int:
-    """Statements that all threads of all grids execute; of two branches, the longer one counts."""
+def executed(body: Sequence[Statement], ranges: Ranges = _NOTHING) -> int:
+    """Statements that all threads of all grids execute, at most; of two branches, the longer one counts."""
     count = 0
     for statement in body:
         count += 1
         match statement:
-            case Grid():
-                count += statement.blocks * statement.threads * executed(statement.body)
-            case Loop():
-                count += statement.extent * (1 + executed(statement.body))
-            case Where():
-                count += executed(statement.body)
+            case Grid(_, blocks, threads, coordinates, _, inner):
+                count += blocks * threads * executed(inner, _counted(coordinates, ranges))
+            case Loop(_, extent, inner):
+                count += extent * (1 + executed(inner, ranges))
+            case Where(_, inner):
+                count += executed(inner, ranges)
+            case PerThread(coordinates, inner):
+                count += executed(inner, _counted(coordinates, ranges))
+            case Let(variable, position):
+                ranges = ranges.with_position(variable, position)
+            case Take(variable, _, low, high):
+                ranges = ranges.with_loop(variable, Linear(low), Linear(high))
+            case Sweep(variable, first, last, step, inner):
+                inside = ranges.with_loop(variable, first, last)
+                turns = (ranges.greatest(last + first * -1) or 0) // step + 1
+                count += turns * (1 + executed(inner, inside))
             case Barrier() | Multiply():
                 count += _SWITCH
-            case Branch():
-                count += max(executed(statement.body), executed(statement.otherwise))
+            case Branch(_, _, inner, otherwise) | When(_, inner, otherwise):
+                count += max(executed(inner, ranges), executed(otherwise, ranges))
     return count
+
+
+def _counted(coordinates: Sequence[Coordinate], ranges: Ranges) -> Ranges:
+    for c in coordinates:
+        ranges = ranges.with_loop(c.variable, Linear(0), Linear(c.extent - 1))
+    return ranges

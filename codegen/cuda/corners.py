@@ -18,8 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.implementation import CandidateImplementation, GridImplementation, Statement
 from spacedsl.codegen.nest import present
+from spacedsl.codegen.program import Program
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.corner import corner, enclosing
 from spacedsl.kernels.kernel_file import KernelFile
@@ -213,3 +215,9 @@ def _whole(smaller: Kernel, kernel: Kernel) -> dict[Statement, Statement]:
         found[own] = its
         found |= zip(own.dims, its.dims, strict=True)
     return found
+
+
+def corner_program(kernel: KernelFile, candidate: Candidate, kept: Kept) -> tuple[KernelFile, Program]:
+    """A corner of the kernel, and the program of a complete candidate there; raises `LoweringError`."""
+    cut, made = on_corner(kernel, candidate, kept)
+    return cut, lower_grids(cut.backbone, made)

@@ -15,18 +15,19 @@ from dataclasses import dataclass, field
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import BuildError
 from spacedsl.codegen.cuda.checking import Checker
-from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin, is_target, load_nvrtc
 from spacedsl.codegen.cuda.nvrtc import version as nvrtc_version
 from spacedsl.codegen.cuda.prediction import predict, resident_blocks
 from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
-from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
+from spacedsl.codegen.generation import generation
+from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.measurement import Options
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import Grid, Program
 from spacedsl.codegen.scratch import sweep
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile
@@ -57,7 +58,7 @@ class _Lowered:
 class PredictingEvaluator:
     """Implements `spacedsl.kernels.evaluation.Evaluator`."""
 
-    kernel: KernelFile
+    kernel: MeasurableKernel
     device: GpuDevice
     options: Options = field(default_factory=Options)
     warn: Callable[[str], None] = _ignore
@@ -84,8 +85,10 @@ class PredictingEvaluator:
                 f"{nvrtc_version()} no longer knows the architecture of {self.device.name}: code for it is "
                 "checked and not compiled, and its registers are estimated"
             )
-        if (idle := _idle_tensor_cores(self.kernel, self.device)) is not None:
-            self.warn(f"`precision: {self.kernel.precision}` changes nothing: {idle}")
+        if isinstance(self.kernel, KernelFile):
+            idle = _idle_tensor_cores(self.kernel, self.device)
+            if idle is not None:
+                self.warn(f"`precision: {self.kernel.precision}` changes nothing: {idle}")
         try:
             self._checker.open()
         except BaseException:
@@ -96,9 +99,9 @@ class PredictingEvaluator:
         self._checker.close()
 
     def lower(self, candidate: Candidate) -> Lowered | Outcome:
-        """The code of a complete candidate of `linalg_cuda.space`."""
+        """The code of a complete candidate."""
         try:
-            program = verify(lower_grids(self.kernel.backbone, CandidateImplementation(candidate)))
+            program = verify(generation(self.kernel).lower_grids(self.kernel, candidate))
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
         lowered = Lowered.of(print_cuda(program))

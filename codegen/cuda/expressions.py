@@ -11,24 +11,43 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from spacedsl.codegen.c_builtins import library_name
 from spacedsl.codegen.c_expressions import called_function, distance
-from spacedsl.codegen.c_operations import arithmetic
+from spacedsl.codegen.c_operations import (
+    Called,
+    arithmetic,
+    bits,
+    comparison,
+    conversion,
+    division,
+    operand,
+)
+from spacedsl.codegen.c_positions import print_position
 from spacedsl.codegen.c_types import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
     Bits,
+    Bitwise,
     Broadcast,
+    Call,
+    Compare,
+    Convert,
+    Counted,
     Expression,
+    FloorDiv,
+    FloorMod,
     Index,
     Lane,
     Load,
     LoadMatrix,
+    Not,
     Number,
     Pack,
     ParameterValue,
     PartialLoad,
     Register,
+    Select,
     Shuffle,
     Type,
     type_of,
@@ -54,17 +73,54 @@ def cuda_type(kind: Type) -> str:
 
 def cuda_number(value: float, dtype: DType) -> str:
     """A literal of the type that arithmetic is done in."""
-    if math.isinf(value):
-        bits = (
-            "__int_as_float(0x7f800000)" if dtype is DType.F32 else "__longlong_as_double(0x7ff0000000000000)"
-        )
-        return f"-{bits}" if value < 0 else bits
+    if dtype in _SPECIAL and not math.isfinite(value):
+        special = _SPECIAL[dtype][math.isnan(value)]
+        return f"-{special}" if value < 0 else special
+    if dtype.is_integer and dtype.nbytes == 8:
+        return f"{'-' if value < 0 else ''}{abs(int(value))}ull"
     return c_number(value, dtype)
+
+
+_SPECIAL = {
+    DType.F32: ("__int_as_float(0x7f800000)", "__int_as_float(0x7fc00000)"),
+    DType.F64: ("__longlong_as_double(0x7ff0000000000000)", "__longlong_as_double(0x7ff8000000000000)"),
+}
+"""Infinity, and what is no number."""
 
 
 def called(expression: Expression) -> tuple[Type, str] | None:
     """The function that an expression calls, and the type that it is for: vectors are made in place."""
-    return None if isinstance(expression, PartialLoad | Broadcast) else called_function(expression)
+    if isinstance(expression, PartialLoad | Broadcast):
+        return None
+    if isinstance(expression, _OPERATIONS):
+        made = operation(expression)
+        return (made.kind, made.function) if isinstance(made, Called) else None
+    return called_function(expression)
+
+
+_Operation = FloorDiv | FloorMod | Bitwise | Not | Convert | Call | Compare | Select | Counted
+_OPERATIONS = (FloorDiv, FloorMod, Bitwise, Not, Convert, Call, Compare, Select, Counted)
+
+
+def operation(node: _Operation) -> str | Called:
+    """Of scalars; of vectors, a conversion between floats."""
+    match node:
+        case FloorDiv() | FloorMod():
+            return division(node, print_expression)
+        case Bitwise() | Not():
+            return bits(node, print_expression)
+        case Convert(value, dtype):
+            return conversion(type_of(value), dtype, print_expression(value))
+        case Call(function, values):
+            name = library_name(function, type_of(node).dtype).removeprefix("__builtin_")
+            return f"{name}({', '.join(map(print_expression, values))})"
+        case Compare():
+            return comparison(node, print_expression)
+        case Select(condition, yes, no):
+            parts = (operand(print_expression(part)) for part in (condition, yes, no))
+            return "{} ? {} : {}".format(*parts)
+        case Counted(position, kind):
+            return f"({arithmetic_type(kind.dtype)}){operand(print_position(position))}"
 
 
 def print_expression(expression: Expression) -> str:
@@ -94,6 +150,11 @@ def print_expression(expression: Expression) -> str:
             return f"{c_name(name)}.{'xyzw'[lane]}"
         case Lane(vector, lane):
             return f"({print_expression(vector)}).{'xyzw'[lane]}"
+    if isinstance(expression, _OPERATIONS):
+        made = operation(expression)
+        if isinstance(made, str):
+            return made
+        return f"{made.kind}_{made.function}({', '.join(made.arguments)})"
     if (found := called(expression)) is not None:
         kind, function = found
         return f"{kind}_{function}({', '.join(map(print_expression, operands(expression)))})"
@@ -101,14 +162,19 @@ def print_expression(expression: Expression) -> str:
         case Register(name):
             return c_name(name)
         case ParameterValue(name, kind):
-            return f"(uint32_t){c_name(name)}" if kind.dtype is DType.I32 else c_name(name)
+            return _cast(c_name(name), kind)
         case Load(tensor, index, kind, is_streamed):
             if is_streamed:
                 return f"__ldcs({place(tensor, index, kind, 'const ')})"
-            return element(tensor, index, kind, "const ")
+            return _cast(element(tensor, index, kind, "const "), kind)
         case Number(number, kind):
             return cuda_number(number, kind.dtype)
     return arithmetic(expression, print_expression)
+
+
+def _cast(text: str, kind: Type) -> str:
+    """What lies in memory, or is passed, in the type that arithmetic is done in."""
+    return f"({arithmetic_type(kind.dtype)}){text}" if kind.lanes == 1 and kind.dtype.is_signed else text
 
 
 def element(tensor: str, index: Index, kind: Type, const: str = "") -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spacedsl.codegen.cuda.expressions import cuda_type
+from spacedsl.codegen.c_types import arithmetic_type, signed_type
+from spacedsl.codegen.cuda.expressions import cuda_number, cuda_type
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.dtypes import DType
 
@@ -44,12 +45,39 @@ _REAL = {
 }
 """Of floating-point numbers. Where one of both is not a number, the greater or smaller one is b."""
 
-_INTEGER = {
-    "max": "(int32_t)a > (int32_t)b ? a : b",
-    "min": "(int32_t)a < (int32_t)b ? a : b",
-    "abs": "(int32_t)a < 0 ? 0u - a : a",
+_SIGNED = {
+    "max": "({I})a > ({I})b ? a : b",
+    "min": "({I})a < ({I})b ? a : b",
+    "abs": "({I})a < 0 ? ({T})(0u - a) : a",
 }
+_UNSIGNED = {"max": "a > b ? a : b", "min": "a < b ? a : b"}
 """Of integers, which wrap around."""
+
+_DIVISIONS = {
+    "floor_div": "if (b == 0) return 0; if (b == ({T})-1) return ({T})(0u - a); "
+    "{I} q = ({I})a / ({I})b, r = ({I})a % ({I})b; return ({T})(q - (r != 0 && (r < 0) != (({I})b < 0)));",
+    "floor_mod": "if (b == 0 || b == ({T})-1) return 0; "
+    "{I} r = ({I})a % ({I})b; return ({T})(r + (r != 0 && (r < 0) != (({I})b < 0) ? ({I})b : 0));",
+}
+_UNSIGNED_DIVISIONS = {
+    "floor_div": "return b == 0 ? 0 : a / b;",
+    "floor_mod": "return b == 0 ? 0 : a % b;",
+}
+"""Rounded down; by 0 they give 0. The least integer divided by -1 is itself."""
+
+_SHIFTS = {
+    "shift_left": "return n < {bits} ? ({T})(a << n) : 0;",
+    "shift_right": "return n < {bits} ? ({T})(a >> n) : 0;",
+}
+_SIGNED_SHIFTS = _SHIFTS | {"shift_right": "return ({T})(({I})a >> (n < {bits} ? n : {bits} - 1));"}
+"""By more bits than there are, which is what a negative number of them is."""
+
+_BY = {
+    "floor_div_by": "{T} sign = ({T})(({I})a >> ({bits} - 1)); "
+    "return ({T})(((a ^ sign) / {divisor}) ^ sign);",
+    "floor_mod_by": "{I} r = ({I})a % ({I}){divisor}; return ({T})(r < 0 ? r + ({I}){divisor} : r);",
+}
+"""Of signed integers, by a positive number that is known."""
 
 _CONVERSIONS = {
     "to_f64": "return a;",
@@ -77,6 +105,8 @@ def functions(needed: Iterable[tuple[Type, str]]) -> list[str]:
 
 
 def _function(kind: Type, name: str) -> str:
+    if kind.dtype.is_integer:
+        return _of_integers(kind, name)
     is_binary, dtype = name in ("max", "min"), kind.dtype
     result = given = kind
     if name in _CONVERSIONS:
@@ -86,16 +116,44 @@ def _function(kind: Type, name: str) -> str:
     parameters = ", ".join(f"{cuda_type(given)} {p}" for p in ("ab" if is_binary else "a"))
     head = f"{INLINE} {cuda_type(result)} {kind}_{name}({parameters})"
     if kind.lanes > 1:
-        each = (f"{Type(dtype)}_{name}({', '.join(f'{p}.{lane}' for p in ('ab' if is_binary else 'a'))})"
-                for lane in "xyzw"[: kind.lanes])  # fmt: skip
-        return f"{head} {{ return make_{cuda_type(result)}({', '.join(each)}); }}"
+        return _of_lanes(head, kind, result, name, "ab" if is_binary else "a")
     if name in _TWIN_CONVERSIONS:
         twin = f"{head} {{ {_TWIN_CONVERSIONS[name]} }}"
         return f"#ifdef CUDA_TWIN\n{twin}\n#else\n{head} {{ {_CONVERSIONS[name]} }}\n#endif"
     if name in _CONVERSIONS:
         return f"{head} {{ {_CONVERSIONS[name]} }}"
-    if dtype is DType.I32:
-        return f"{head} {{ return {_INTEGER[name]}; }}"
     suffix = "f" if dtype is DType.F32 else ""
     numbers = {"f": suffix, "c1": f"-1.5957691216057308{suffix}", "c2": f"0.044715{suffix}"}
     return f"{head} {{ return {_REAL[name].format(**numbers)}; }}"
+
+
+def _of_lanes(head: str, kind: Type, result: Type, name: str, parameters: str) -> str:
+    """Of vectors, lane by lane."""
+    each = (f"{Type(kind.dtype)}_{name}({', '.join(f'{p}.{lane}' for p in parameters)})"
+            for lane in "xyzw"[: kind.lanes])  # fmt: skip
+    return f"{head} {{ return make_{cuda_type(result)}({', '.join(each)}); }}"
+
+
+def _of_integers(kind: Type, name: str) -> str:
+    stem, _, divisor = name.rpartition("_")
+    is_signed = kind.dtype.is_signed
+    words = {
+        "T": arithmetic_type(kind.dtype),
+        "I": signed_type(kind.dtype),
+        "bits": 8 * kind.dtype.nbytes,
+        "divisor": divisor and divisor.isdigit() and cuda_number(int(divisor), kind.dtype),
+    }
+    if name in (extremes := _SIGNED if is_signed else _UNSIGNED):
+        parameters, body = "a" if name == "abs" else "ab", f"return {extremes[name]};"
+    elif name in (divisions := _DIVISIONS if is_signed else _UNSIGNED_DIVISIONS):
+        parameters, body = "ab", divisions[name]
+    elif stem in _BY:
+        parameters, body = "a", _BY[stem]
+    else:
+        parameters, body = "an", (_SIGNED_SHIFTS if is_signed else _SHIFTS)[name]
+    head = (
+        f"{INLINE} {cuda_type(kind)} {kind}_{name}({', '.join(f'{cuda_type(kind)} {p}' for p in parameters)})"
+    )
+    if kind.lanes > 1:
+        return _of_lanes(head, kind, kind, name, parameters)
+    return f"{head} {{ {body.format(**words)} }}"

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spacedsl.codegen.c_interface import banner, pointer, prototype
+from spacedsl.codegen.c_positions import print_position
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, place, print_expression
 from spacedsl.codegen.cuda.functions import COPIES, functions
+from spacedsl.codegen.cuda.positions import index_type, position_functions
 from spacedsl.codegen.cuda.products import MATRICES, product_name, products
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import expressions, index_bits, loaded, statements, stored, used_parameters
+from spacedsl.codegen.parts import expressions, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
     Assign,
     AtomicAdd,
@@ -29,30 +31,44 @@ from spacedsl.codegen.program import (
     Grid,
     Index,
     Lane,
+    Let,
     LoadMatrix,
     Loop,
     Multiply,
     PartialStore,
+    PerThread,
     Program,
     Register,
     Span,
     Statement,
     Store,
+    Sweep,
+    Take,
     Type,
     WaitForCopies,
+    When,
     Where,
     type_of,
 )
+from spacedsl.kernels.pipeline.affine import Extreme
 from spacedsl.kernels.tensors import Tensor
 
 _TYPES = """\
 #ifdef __CUDACC_RTC__
 typedef int int32_t;
 typedef unsigned int uint32_t;
-typedef unsigned short uint16_t;
+typedef unsigned short uint16_t;{others}
 #else
 #include <stdint.h>
 #endif"""
+
+_OTHER_TYPES = """
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;"""
+"""Those of pipelines alone."""
 
 STATIC_SHARED_BYTES = 48 << 10
 """More has to be asked for."""
@@ -64,15 +80,18 @@ def print_cuda(program: Program) -> str:
     needed = dict.fromkeys(f for e in expressions(program.body) if (f := called(e)) is not None)
     parts = [
         banner(program.name, program.tensors, program.parameters, has_threads=False, is_for_gpu=True),
-        _TYPES,
+        _TYPES.format(others=_OTHER_TYPES if _parts(program.body) else ""),
     ]
     parts += functions(needed)
+    index = index_type(program)
+    if called_positions := position_functions(program.body, index):
+        parts.append(called_positions)
     if any(isinstance(s, CopyAhead) for s in statements(program.body)):
         parts.append(COPIES)
     if any(isinstance(e, LoadMatrix) for e in expressions(program.body)):
         parts.append(MATRICES)
     parts += products(s for s in statements(program.body) if isinstance(s, Multiply))
-    parts += [_kernel(program, grid) for grid in grids]
+    parts += [_kernel(program, grid, index) for grid in grids]
     parts.append("#ifndef __CUDACC_RTC__\n" + _host(program, grids) + "\n#endif")
     return "\n\n".join(parts) + "\n"
 
@@ -80,18 +99,23 @@ def print_cuda(program: Program) -> str:
 # ---- Kernels -------------------------------------------------------------------------------------------
 
 
-def _kernel(program: Program, grid: Grid) -> str:
+def _parts(body: Sequence[Statement]) -> list[PerThread]:
+    return [s for s in statements(body) if isinstance(s, PerThread)]
+
+
+def _kernel(program: Program, grid: Grid, index: str) -> str:
     arguments = ", ".join(_parameters(program, grid))
     head = f'extern "C" __global__ void __launch_bounds__({grid.threads}) {c_name(grid.name)}({arguments}) {{'
     lines = [_shared(grid)] if grid.shared else []
-    index = _index_type(program)
-    lines += [f"  const {index} {c_name(c.variable)} = {_number(c, grid)};" for c in grid.coordinates]
+    lines += [f"  {t.dtype.c_name} {c_name(t.name)}[{t.span}];" for t in grid.private]
+    lines += _coordinates([c for c in grid.coordinates if c.is_block], grid.blocks, index, 1)
+    lines += _coordinates([c for c in grid.coordinates if not c.is_block], grid.threads, index, 1)
     return "\n".join([head, *lines, *_block(grid.body, {}, 1, index), "}"])
 
 
-def _index_type(program: Program) -> str:
-    """Of coordinates and loops: wide enough for any element."""
-    return "int" if index_bits(program) == 32 else "long long"
+def _coordinates(coordinates: Sequence[Coordinate], count: int, index: str, depth: int) -> list[str]:
+    """`count`: of what they count."""
+    return [f"{'  ' * depth}const {index} {c_name(c.variable)} = {_number(c, count)};" for c in coordinates]
 
 
 def _parameters(program: Program, grid: Grid) -> Iterator[str]:
@@ -136,9 +160,8 @@ def shared_bytes(grid: Grid) -> int:
     return sum(map(_padded, grid.shared))
 
 
-def _number(coordinate: Coordinate, grid: Grid) -> str:
+def _number(coordinate: Coordinate, count: int) -> str:
     text = "blockIdx.x" if coordinate.is_block else "threadIdx.x"
-    count = grid.blocks if coordinate.is_block else grid.threads
     if coordinate.extent == 1:
         return "0"
     if coordinate.stride > 1:
@@ -179,29 +202,67 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
             case Multiply(result, a, b):
                 values = ", ".join(c_name(register.name) for register in (*result, *a, *b))
                 lines.append(f"{margin}{product_name(statement)}({values});")
-            case Where(spans, inner):
-                for register in _assigned(inner):
-                    if register.name not in visible:
-                        lines.append(f"{margin}{cuda_type(register.type)} {c_name(register.name)}{{}};")
-                        visible[register.name] = register.type
-                lines.append(f"{margin}if ({' && '.join(map(_condition, spans))}) {{")
-                lines += _block(inner, dict(visible), depth + 1, index)
-                lines.append(f"{margin}}}")
-            case Branch(variable, limit, inner, otherwise):
-                lines.append(f"{margin}if ({c_name(variable)} < {limit}) {{")
-                lines += _block(inner, dict(visible), depth + 1, index)
-                if otherwise:
-                    lines.append(f"{margin}}} else {{")
-                    lines += _block(otherwise, dict(visible), depth + 1, index)
-                lines.append(f"{margin}}}")
-            case Loop(variable, extent, inner):
-                v = c_name(variable)
-                lines.append(f"{margin}for ({index} {v} = 0; {v} < {extent}; ++{v}) {{")
-                lines += _block(inner, dict(visible), depth + 1, index)
-                lines.append(f"{margin}}}")
+            case Let() | Take():
+                lines.append(f"{margin}{_declared(statement, index)}")
             case _:
-                raise AssertionError(statement)
+                if isinstance(statement, Where):
+                    for register in _assigned(statement.body):
+                        if register.name not in visible:
+                            lines.append(f"{margin}{cuda_type(register.type)} {c_name(register.name)}{{}};")
+                            visible[register.name] = register.type
+                for head, first, inner in _inside(statement, depth + 1, index):
+                    lines += [f"{margin}{head} {{", *first]
+                    lines += _block(inner, dict(visible), depth + 1, index)
+                lines.append(f"{margin}}}")
     return lines
+
+
+def _inside(
+    statement: Statement, depth: int, index: str
+) -> Iterator[tuple[str, list[str], tuple[Statement, ...]]]:
+    """The blocks of a statement: what says when each is done, and lines that it begins with."""
+    match statement:
+        case Where(spans, body):
+            yield f"if ({' && '.join(map(_condition, spans))})", [], body
+        case PerThread(coordinates, body):
+            first = _coordinates(coordinates, statement.threads, index, depth)
+            yield f"if (threadIdx.x < {statement.threads})", first, body
+        case Loop(variable, extent, body):
+            v = c_name(variable)
+            yield f"for ({index} {v} = 0; {v} < {extent}; ++{v})", [], body
+        case Sweep():
+            yield _turns(statement, index), [], statement.body
+        case Branch(variable, limit, body, otherwise):
+            yield f"if ({c_name(variable)} < {limit})", [], body
+            if otherwise:
+                yield "} else", [], otherwise
+        case When(least, body, otherwise):
+            holds = " && ".join(f"{print_position(position)} >= 0" for position in least)
+            yield f"if ({holds})", [], body
+            if otherwise:
+                yield "} else", [], otherwise
+        case _:
+            raise AssertionError(statement)
+
+
+def _declared(statement: Let | Take, index: str) -> str:
+    v = c_name(statement.variable)
+    if isinstance(statement, Let):
+        return f"const {index} {v} = {print_position(statement.position)};"
+    given = type_of(statement.value).dtype.c_name
+    held = f"({given})({print_expression(statement.value)}), {statement.low}, {statement.high}"
+    return f"const {index} {v} = position_held({held});"
+
+
+def _turns(sweep: Sweep, index: str) -> str:
+    """A loop; one that has at most one iteration is a condition."""
+    v, begin = c_name(sweep.variable), print_position(sweep.first)
+    match sweep.last.terms:
+        case ((Extreme("min", left, right), 1),) if not sweep.last.constant and sweep.first in (left, right):
+            end = right if sweep.first == left else left
+            return f"if (const {index} {v} = {begin}; {v} <= {print_position(end)})"
+    turn = f"++{v}" if sweep.step == 1 else f"{v} += {sweep.step}"
+    return f"for ({index} {v} = {begin}; {v} <= {print_position(sweep.last)}; {turn})"
 
 
 def _assigned(body: Sequence[Statement]) -> Iterator[Register]:

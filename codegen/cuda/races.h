@@ -1,11 +1,12 @@
 /* Races in the twin of a CUDA program: accesses that nothing keeps apart, whatever their values are.
  *
  * Built with `-fsanitize=thread`, a compiler calls a function for each access to memory; these are here, and no library is
- * needed. Each two bytes that a kernel accesses have a shadow, which knows who wrote them last, and who has read or added to them
- * since. Two threads of a block must not meet at bytes that one of them changes, unless a barrier is between them, and two
- * blocks of a grid must not at all; but atomic additions may meet each other. A copy that is under way writes until it is
- * waited for. Shuffles keep nothing apart. The first race ends the process. And it is known which elements of an array have
- * been read at all: where a maximum passes one over, results may be right nevertheless.
+ * needed. Each two bytes that a kernel accesses have a shadow, which knows who wrote them last, and who has read or added to
+ * them since; each byte, where `TWIN_CELL_BYTES` is 1 for numbers of one byte. Two threads of a block must not meet at bytes
+ * that one of them changes, unless a barrier is between them, and two blocks of a grid must not at all; but atomic additions
+ * may meet each other. A copy that is under way writes until it is waited for. Shuffles keep nothing apart. The first race
+ * ends the process. And it is known which elements of an array have been read at all: where a maximum passes one over,
+ * results may be right nevertheless.
  */
 #if defined(__SANITIZE_THREAD__)
 
@@ -24,7 +25,9 @@ struct twin_shadow {
   twin_group read, added;
 };
 
+#ifndef TWIN_CELL_BYTES
 #define TWIN_CELL_BYTES 2
+#endif
 #define TWIN_PAGE_BYTES 4096
 #define TWIN_PAGE_BITS 20
 

@@ -29,7 +29,7 @@ MOST_COPIES = 64
 
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
-    "uses",
+    *("uses", "guests", "first", "kept_bytes", "kept_arrays"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -56,6 +56,8 @@ class Step:
     """The steps on paths from it to its host."""
     before: Step | None = None
     """Of an update: the step that gives its stage the values that it updates."""
+    guests: tuple[Step, ...] = ()
+    """The steps whose host it is."""
     slots: tuple[Slot, ...] = ()
     """All of them, as in `SLOTS`; the exit has none."""
 
@@ -63,6 +65,26 @@ class Step:
     def cap(self) -> SlotName:
         """The innermost site that there may be: within the exit there is nothing but ROOT."""
         return "ROOT" if self.host is None or self.host.is_exit else "REG"
+
+    @property
+    def first(self) -> Step:
+        """The definition of its stage."""
+        return self if self.before is None else self.before.first
+
+    @property
+    def is_last(self) -> bool:
+        """Whether its stage has its values after it. Where it is computed, there they are kept."""
+        return self.update == (len(self.stage.updates) - 1 if self.stage.updates else None)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of a point of its stage, all values; counted for its last step."""
+        return sum(dtype.nbytes for dtype in self.stage.dtypes) if self.is_last else 0
+
+    @property
+    def kept_arrays(self) -> int:
+        """Of its stage, one for each value; counted for its last step."""
+        return len(self.stage.dtypes) if self.is_last else 0
 
     @property
     def is_exit(self) -> bool:

@@ -66,7 +66,7 @@ class _Builder:
             kept = update.variables(stage)
             name, dims = f"{stage.name}.{(number or 0) + 1}", (*(r.name for r in update.ranges), *kept)
         step = Step(name, stage, number, dims, from_output)
-        step.is_output = stage.name in self.algorithm.outputs and number == _last_update(stage)
+        step.is_output = stage.name in self.algorithm.outputs and step.is_last
         step.is_inlinable = stage.name not in self.algorithm.outputs and _is_inlinable(stage)
         step.before = None if update is None else self.last[stage.name]
         is_cut_in_order = update is None or len(update.ranges) < 2 or is_associative(stage, update)
@@ -126,6 +126,8 @@ class _Builder:
                 first = min(met, key=place.__getitem__)
                 met = met - {first} | ({first.host} if first.host is not None else set())
             (step.host,) = met
+        for step in self.steps:
+            step.guests = tuple(s for s in self.steps if s.host is step)
         for step in self.steps[:-1]:
             between = _between(step)
             step.between = tuple(s for s in self.steps if s in between)
@@ -223,10 +225,6 @@ def _use(step: Step, reader: Step) -> Use:
 def _is_inlinable(stage: Stage) -> bool:
     """Whether the values of a point follow from others alone, in few turns."""
     return all(is_accumulation(stage, u) and turn_count(u) <= MOST_COPIES for u in stage.updates)
-
-
-def _last_update(stage: Stage) -> int | None:
-    return len(stage.updates) - 1 if stage.updates else None
 
 
 def _sizes(extent: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -17,7 +17,7 @@ from spacedsl.diagnostics import Diagnostic, DiagnosticError, counted, in_order
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.kernel_file import Kind, locate
+from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.line_parser import parse_size
 from spacedsl.kernels.located_yaml import Document, PlacedText
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, Extent, Input, Parameter, Stage
@@ -45,7 +45,8 @@ from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.validation import closest, read_model
 
 PIPELINE_SPACE = SPACES / "pipeline.space"
-"""The rules of pipelines."""
+PIPELINE_CUDA_SPACE = SPACES / "pipeline_cuda.space"
+"""The rules of pipelines, on CPUs and on GPUs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +67,8 @@ class PipelineFile:
     decisions: tuple[Decision, ...]
     """Fixed by the file, to be applied to the root."""
     search: SearchOptions
-
-    @property
-    def kind(self) -> Kind:
-        """Of machines that there is code for."""
-        return "cpu"
+    kind: Kind = "cpu"
+    """Of machines that it is made for: nothing but the usual rules differs."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -87,15 +85,11 @@ class PipelineFile:
         return flops(self.algorithm, self.boxes)
 
     def made_for(self, kind: Kind) -> PipelineFile:
-        """The same file; raises `DiagnosticError` (KF008) for GPUs."""
-        if kind == "gpu":
-            message = "not supported yet: code for GPUs for the backbone `pipeline`"
-            raise DiagnosticError([Diagnostic("KF008", message, locate(self, "backbone"))])
-        return self
+        return replace(self, kind=kind)
 
     def space_for(self, kind: Kind) -> Path:
-        """The rules for a kind of machine."""
-        return self.space
+        """The rules for a kind of machine: those that the file names, or the usual ones."""
+        return PIPELINE_CUDA_SPACE if kind == "gpu" and self.space == PIPELINE_SPACE else self.space
 
 
 def check_pipeline(

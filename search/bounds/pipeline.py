@@ -1,9 +1,9 @@
-"""The lower bound of pipelines on a CPU: how long the bytes take that every implementation moves.
+"""The lower bound of pipelines: how long the bytes take that every implementation moves.
 
-In: an instance of a pipeline, a measured device. Out: nanoseconds that no implementation can undercut. What
-is certainly read of each input is loaded once, and outputs are stored once; between runs, caches may keep as
-much of both as they hold. Nothing is counted of what is between, nor of what is computed: schedules differ in
-both, and compilers too. So all candidates have the same bound.
+In: an instance of a pipeline, a CPU that was measured or the description of a GPU. Out: nanoseconds that no
+implementation can undercut. What is certainly read of each input is loaded once, and outputs are stored once;
+between runs, caches may keep as much of both as they hold. Nothing is counted of what is between, nor of what
+is computed: schedules differ in both, and compilers too. So all candidates have the same bound.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.footprints import certain_points, count
@@ -45,21 +46,13 @@ class _Level:
         return BoundTerm(f"{self.level.name} bandwidth", self.time_ns, detail)
 
 
-class PipelineBound:
-    """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of spaces of pipelines."""
+class _Constant:
+    """The same of all candidates."""
 
     no_native: str | None = None
 
-    def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        kernel = instance.kernel
-        assert isinstance(kernel, Kernel)
-        loaded, stored = certain_bytes(kernel.algorithm)
-        inner = [level.capacity_bytes or 0 for level in device.memory]
-        levels = (
-            _Level(level, sum(inner[:at]), loaded, stored, device.threads)
-            for at, level in enumerate(device.memory)
-        )
-        self._terms = tuple(level.term() for level in levels)
+    def __init__(self, terms: Sequence[BoundTerm]) -> None:
+        self._terms = tuple(terms)
         self._bound_ns = max(term.bound_ns for term in self._terms)
 
     def __call__(self, candidate: Candidate) -> float:
@@ -73,6 +66,45 @@ class PipelineBound:
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         return tuple(sorted(self._terms, key=lambda term: -term.bound_ns))
+
+
+class PipelineBound(_Constant):
+    """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of `pipeline.space`."""
+
+    def __init__(self, instance: Instance, device: CpuDevice) -> None:
+        loaded, stored = certain_bytes(_algorithm(instance))
+        inner = [level.capacity_bytes or 0 for level in device.memory]
+        levels = (
+            _Level(level, sum(inner[:at]), loaded, stored, device.threads)
+            for at, level in enumerate(device.memory)
+        )
+        super().__init__([level.term() for level in levels])
+
+
+class GpuPipelineBound(_Constant):
+    """The same for `pipeline_cuda.space`. A kernel is launched; nothing but its bytes is counted of it."""
+
+    def __init__(self, instance: Instance, device: GpuDevice) -> None:
+        loaded, stored = certain_bytes(_algorithm(instance))
+        through_l2, beyond = max(loaded, stored), max(0, loaded + stored - device.l2_bytes)
+        launch = f"a kernel starts in {device.launch_ns:g} ns"
+        super().__init__([
+            BoundTerm("launch", device.launch_ns, launch),
+            BoundTerm(
+                "L2", device.launch_ns + through_l2 / device.l2_bytes_per_ns,
+                f"{launch}; {loaded:,} bytes are loaded, and {stored:,} stored",
+            ),
+            BoundTerm(
+                "DRAM", device.launch_ns + beyond / device.dram_bytes_per_ns,
+                f"{launch}; of these, the L2 cache keeps at most {device.l2_bytes:,}",
+            ),
+        ])  # fmt: skip
+
+
+def _algorithm(instance: Instance) -> Algorithm:
+    kernel = instance.kernel
+    assert isinstance(kernel, Kernel)
+    return kernel.algorithm
 
 
 def certain_bytes(algorithm: Algorithm) -> tuple[int, int]:

@@ -16,17 +16,16 @@ from spacedsl.api.replaying import recorded_implementation
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.batches.results import RESULTS
 from spacedsl.codegen.cuda.batches.writing import Batched, BatchedProblem, write_batch
-from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import is_target, version
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.implementation import CandidateImplementation
+from spacedsl.codegen.generation import generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.memory import check_memory
 from spacedsl.codegen.verify import verify
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.record import MeasuredRecord, read
 from spacedsl.search.restoring import implementations
 from spacedsl.search.store import Store, holds_run
@@ -49,7 +48,7 @@ class Batch:
 class _Gathered:
     """What is found of one kernel."""
 
-    kernel: KernelFile
+    kernel: MeasurableKernel
     implementations: list[Batched] = field(default_factory=list)
     runs: list[Path] = field(default_factory=list)
 
@@ -76,7 +75,7 @@ def batch(
     device: GpuDevice | None = None
     for source in sources:
         problem, found, run = _of_run(source, top, on_event) if source.is_dir() else _of_record(source)
-        assert isinstance(problem.device, GpuDevice) and isinstance(problem.kernel, KernelFile)
+        assert isinstance(problem.device, GpuDevice)
         device = device or problem.device
         if problem.device != device:
             raise UnknownNameError(f"{source}: for {problem.device.name}, and {sources[0]} for {device.name}")
@@ -136,6 +135,5 @@ def _of_record(path: Path) -> Found:
 
 
 def _batched(problem: Problem, candidate: Candidate, predicted_ns: float, bound_ns: float) -> Batched:
-    assert isinstance(problem.kernel, KernelFile)
-    program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
+    program = verify(generation(problem.kernel).lower_grids(problem.kernel, candidate))
     return Batched(program, predicted_ns, bound_ns, candidate.decisions())

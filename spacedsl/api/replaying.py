@@ -23,8 +23,8 @@ from spacedsl.api.problem import (
 )
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.launcher import print_launcher
-from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
+from spacedsl.codegen.generation import generation
+from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.codegen.verify import VerificationError, verify
@@ -35,7 +35,6 @@ from spacedsl.kernels.backbones import check_measurable
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
@@ -134,9 +133,9 @@ def emit_launcher(path: Path | str) -> str:
             f"{path}: only code for a GPU has a launcher; `spacedsl.load` calls the others"
         )
     problem, candidate = recorded_implementation(recorded, Path(path))
-    assert isinstance(problem.device, GpuDevice) and isinstance(problem.kernel, KernelFile)
+    assert isinstance(problem.device, GpuDevice)
     try:
-        program = verify(lower_grids(problem.kernel.backbone, CandidateImplementation(candidate)))
+        program = verify(generation(problem.kernel).lower_grids(problem.kernel, candidate))
     except (LoweringError, VerificationError) as error:
         raise _no_code(Path(path), str(error)) from None
     return print_launcher(program, problem.device.compute_capability)

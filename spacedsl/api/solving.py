@@ -20,7 +20,6 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, load_any
 from spacedsl.kernels.device import DEVICES, Device, load_any_device
-from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.plain.kernel_file import PlainFile
 from spacedsl.language import load_space
@@ -77,7 +76,6 @@ def pose_unmeasured(
     usual = kernel.space
     if not isinstance(kernel, PlainFile):
         machine = load_any_device(device or DEVICE)
-    if isinstance(kernel, KernelFile) and machine is not None:
         kernel = kernel.made_for(machine.kind)
         usual = kernel.space_for(machine.kind)
     space_path = space or usual

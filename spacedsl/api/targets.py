@@ -25,14 +25,15 @@ from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
 from spacedsl.kernels.evaluation import Evaluator
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import KernelFile, Kind
+from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.linalg import backbone as linalg
 from spacedsl.kernels.pipeline import backbone as pipeline
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
-from spacedsl.search.bounds.pipeline import PipelineBound
+from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.cost_model import CostModel
+from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
 from spacedsl.search.pipeline_costs import PipelineCosts
 
 
@@ -167,13 +168,17 @@ class Cuda(Target):
     def compiler(self) -> tuple[str, tuple[str, ...]]:
         return f"{nvrtc.version()}; {find_compiler().version}", (*nvrtc.OPTIONS, *TWIN_FLAGS)
 
-    def bound(self, instance: Instance, device: Device) -> GpuBound:
+    def bound(self, instance: Instance, device: Device) -> SearchBound:
         assert isinstance(device, GpuDevice)
-        return GpuBound(instance, device)
+        return _GPU_BOUNDS[type(instance.kernel)](instance, device)
+
+    def costs(self, instance: Instance, device: Device) -> GpuPipelineCosts | None:
+        assert isinstance(device, GpuDevice)
+        is_pipeline = isinstance(instance.kernel, pipeline.Kernel)
+        return GpuPipelineCosts(instance, device) if is_pipeline else None
 
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PredictingEvaluator:
         assert isinstance(device, GpuDevice)
-        assert isinstance(kernel, KernelFile)
         return PredictingEvaluator(kernel, device, warn=lambda message: on_event(Warned(message)))
 
     def raise_peaks(self, device: Device, factor: float) -> bool:
@@ -182,6 +187,9 @@ class Cuda(Target):
 
 _CPU_BOUNDS: Mapping[type, Callable[[Instance, CpuDevice], SearchBound]] = MappingProxyType(
     {linalg.Kernel: CpuBound, pipeline.Kernel: PipelineBound}
+)
+_GPU_BOUNDS: Mapping[type, Callable[[Instance, GpuDevice], SearchBound]] = MappingProxyType(
+    {linalg.Kernel: GpuBound, pipeline.Kernel: GpuPipelineBound}
 )
 """By the class of the kernel that an instance is about."""
 

@@ -105,10 +105,22 @@ def test_what_a_file_says_of_the_search_and_of_caches_counts(machine: Path, tmp_
     assert (document["evaluations"], document["seed"]) == (1, 9)
 
 
-def test_there_is_no_code_for_gpus_yet(edges: Explored) -> None:
-    ran = run("explore", edges.kernel, "--target", "cuda", "--device", "h100")
-    assert ran.code == 1
-    assert "edges.yaml:2:11: error KF008: not supported yet: code for GPUs" in ran.err
+def test_its_schedules_are_searched_for_a_gpu_too(edges: Explored, tmp_path: Path) -> None:
+    gpu = ("--target", "cuda", "--device", "h100")
+    ran = run("explore", edges.kernel, *gpu, "-n", 6, "--runs", tmp_path)
+    assert ran.code == 0, ran.err
+    assert "(predicted: no GPU has run it)" in ran.out
+    (best,) = tmp_path.glob("*/best.json")
+    assert "__global__ void" in best.with_suffix(".cu").read_text()
+    replayed = json.loads(run("replay", best, "--json").out)
+    assert (replayed["identical"], replayed["verified"]) == (True, True)
+    assert best.with_suffix(".cu").read_text() in run("emit", best, "--host", "python").out
+    written = run("batch", best, "-o", tmp_path / "batch")
+    assert "1 implementation of 1 kernel;" in written.err
+    assert (tmp_path / "batch" / "edges" / "cases.npz").exists()
+    assert (
+        "L2: a kernel starts in 1000 ns; " in run("explain", edges.kernel, "--bound", "--device", "h100").out
+    )
 
 
 def test_a_space_that_decides_too_little_is_refused(edges: Explored, tmp_path: Path) -> None:

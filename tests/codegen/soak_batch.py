@@ -21,8 +21,8 @@ from pathlib import Path
 
 from spacedsl.codegen.build import BuildError
 from spacedsl.codegen.cases import Case
-from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, corner_program, executed
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES
+from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, corner_program
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin
 from spacedsl.codegen.cuda.prediction import resident_blocks

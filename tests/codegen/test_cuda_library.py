@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen.cuda.checking import corner_program, executed
-from spacedsl.codegen.cuda.corners import PARTS_OF_TILES
+from spacedsl.codegen.cuda.checking import executed
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, corner_program
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.names import c_name

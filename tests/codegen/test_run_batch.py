@@ -15,7 +15,7 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
 from tests.codegen.fake_gpu import build_image
 
-CASE = {"tolerances": {"C": 0.25}}
+NEAR = np.array(0.25)
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (5, 3), (4, 3, 2)])
@@ -30,16 +30,28 @@ def test_the_one_element_that_is_off_is_found(
     at = tuple(extent - 1 for extent in shape)
     wrong[at] += 1.0
     right, off = (elements(dtype, array) for array in (values, wrong))
-    assert measuring._difference(right, right, CASE, tensor) is None
-    assert measuring._difference(off, right, CASE, tensor) == at
+    assert measuring._difference(right, right, NEAR, tensor) is None
+    assert measuring._difference(off, right, NEAR, tensor) == at
 
 
 def test_what_is_no_number_is_near_to_nothing_but_itself() -> None:
     tensor, nan = {"name": "C", "dtype": "f32"}, np.float32("nan")
     some, other = np.array([nan, np.inf, 1.0], np.float32), np.array([nan, np.inf, nan], np.float32)
-    assert measuring._difference(some, some, CASE, tensor) is None
-    assert measuring._difference(some, other, CASE, tensor) == (2,)
-    assert measuring._difference(other, some, CASE, tensor) == (2,)
+    assert measuring._difference(some, some, NEAR, tensor) is None
+    assert measuring._difference(some, other, NEAR, tensor) == (2,)
+    assert measuring._difference(other, some, NEAR, tensor) == (2,)
+
+
+def test_each_element_may_have_a_tolerance_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "CHUNK", 4)
+    tensor, right = {"name": "C", "dtype": "f32"}, np.zeros((5, 3), np.float32)
+    tolerance = np.arange(15, dtype=np.float32).reshape(5, 3)
+    assert measuring._difference(right + tolerance, right, tolerance, tensor) is None
+    tolerance[3, 1] = 9
+    assert measuring._difference(right + np.float32(9.5), right, tolerance + 1, tensor) == (0, 0)
+    off = right.copy()
+    off[3, 1] = 9.5
+    assert measuring._difference(off, right, tolerance, tensor) == (3, 1)
 
 
 class SlowHost:

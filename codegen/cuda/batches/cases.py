@@ -1,7 +1,8 @@
 """The test cases of a batch: inputs, and what must come out, in the folder of a problem.
 
-In: a kernel and a seed. Out: `cases.npz`, arrays by number of the case, kind and name (`0/in/A`, `0/out/C`),
-and `cases.json`, what else there is to say of each. They need not travel: on a machine that has spacedsl,
+In: a kernel and a seed. Out: `cases.npz`, arrays by number of the case, kind and name (`0/in/A`, `0/out/C`,
+and `0/tolerance/C` where each element has its own), and `cases.json`, what else there is to say of each.
+They need not travel: on a machine that has spacedsl,
 `python -m spacedsl.codegen.cuda.batches.cases FOLDER` makes them from `problem.json` alone.
 """
 
@@ -14,21 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.cases import make_cases
+from spacedsl.codegen.generation import generation
 from spacedsl.diagnostics import Source
-from spacedsl.kernels.kernel_file import KernelFile, check_kernel
+from spacedsl.kernels.backbones import MeasurableKernel, check_measurable
 
 
-def write_cases(folder: Path, kernel: KernelFile, seed: int) -> None:
+def write_cases(folder: Path, kernel: MeasurableKernel, seed: int) -> None:
     """Raises `NotFiniteError`, `OSError`."""
     arrays: dict[str, Any] = {}
     about: list[dict[str, Any]] = []
-    for number, case in enumerate(make_cases(kernel, np.random.default_rng(seed))):
+    made = generation(kernel).make_cases(kernel, np.random.default_rng(seed))
+    for number, case in enumerate(made):
         arrays |= {f"{number}/in/{name}": array for name, array in case.inputs.items()}
         arrays |= {f"{number}/out/{name}": array for name, array in case.expected.items()}
-        about.append(
-            {"name": case.name, "parameters": dict(case.parameters), "tolerances": dict(case.tolerances)}
-        )
+        own = {n: t for n, t in case.tolerances.items() if isinstance(t, np.ndarray)}
+        arrays |= {f"{number}/tolerance/{name}": tolerance for name, tolerance in own.items()}
+        tolerances = {n: t for n, t in case.tolerances.items() if n not in own}
+        about.append({"name": case.name, "parameters": dict(case.parameters), "tolerances": tolerances})
     np.savez(folder / "cases.npz", **arrays)
     # Last: where it lies, the arrays are whole.
     (folder / "cases.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
@@ -37,7 +40,7 @@ def write_cases(folder: Path, kernel: KernelFile, seed: int) -> None:
 def main(folder: Path) -> None:
     problem = json.loads((folder / "problem.json").read_text(encoding="utf-8"))
     source = Source(problem["kernel_path"], problem["kernel_text"])
-    kernel = check_kernel(source, Path(problem["kernel_path"]), problem["sizes"], "gpu")
+    kernel = check_measurable(source, Path(problem["kernel_path"]), problem["sizes"], "gpu")
     write_cases(folder, kernel, problem["seed"])
 
 

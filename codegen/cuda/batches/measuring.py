@@ -152,7 +152,10 @@ class Arena:
                 continue
             found = np.empty_like(expected)
             self.device.download(found, self.addresses[tensor["name"]])
-            at = _difference(_elements(found, tensor), _elements(expected, tensor), about, tensor)
+            name = tensor["name"]
+            own = self.arrays.get(f"{case}/tolerance/{name}")
+            tolerance = np.asarray(about["tolerances"][name]) if own is None else own
+            at = _difference(_elements(found, tensor), _elements(expected, tensor), tolerance, tensor)
             if at is not None:
                 values = (_elements(flat, tensor)[at] for flat in (found, expected))
                 got, wanted = (_numbers(value, tensor) for value in values)
@@ -182,10 +185,13 @@ def _numbers(kept: Array, tensor: dict[str, Any]) -> Array:
 
 
 def _difference(
-    found: Array, expected: Array, case: dict[str, Any], tensor: dict[str, Any]
+    found: Array, expected: Array, tolerance: Array, tensor: dict[str, Any]
 ) -> tuple[int, ...] | None:
-    """The index of the first element that is off by more than the tolerance; None where there is none."""
-    tolerance = case["tolerances"][tensor["name"]]
+    """The index of the first element that is off by more than the tolerance; None where there is none.
+
+    The tolerance is a number, or one for each element.
+    """
+    allowed = np.broadcast_to(tolerance, expected.shape)
     rows = max(1, CHUNK * len(expected) // max(expected.size, 1)) if expected.ndim else 1
     for first in range(0, len(expected) if expected.ndim else 1, rows):
         part = np.s_[first : first + rows] if expected.ndim else ()
@@ -193,7 +199,7 @@ def _difference(
         if got.dtype.kind in "iu":
             got, wanted = got.astype(np.float64), wanted.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            is_near = np.abs(got - wanted) <= tolerance
+            is_near = np.abs(got - wanted) <= allowed[part]
         if is_near.all():
             continue
         is_near |= (got == wanted) | (np.isnan(got) & np.isnan(wanted))

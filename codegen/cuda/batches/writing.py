@@ -24,9 +24,9 @@ from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.program import Grid, Program
 from spacedsl.engine.candidate import Decision
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.kernel_file import KernelFile
 
 PROBES = Path(__file__).parent / "probes.cu"
 DECISIONS = "decisions.json.gz"
@@ -49,7 +49,7 @@ class Batched:
 class BatchedProblem:
     """Implementations of one kernel, and the folders of the runs that found them."""
 
-    kernel: KernelFile
+    kernel: MeasurableKernel
     implementations: tuple[Batched, ...]
     runs: tuple[Path, ...]
 
@@ -133,9 +133,9 @@ def _write(
                 "shape": t.shape,
                 "strides": t.strides,
             }
-            for t in kernel.backbone.tensors
+            for t in kernel.tensors
         ],
-        "parameters": {p.name: p.dtype.label for p in kernel.backbone.parameters},
+        "parameters": {p.name: p.dtype.label for p in kernel.parameters},
         "implementations": entries,
     }
     _write_json(folder / "problem.json", document)

@@ -27,12 +27,17 @@ def compiled_difference(
     `library`: a path of its own for each program, since what has been loaded from one is not loaded again.
     """
     built = ctypes.CDLL(str(build_library(print_c(program, 2), library, extra_flags=flags)))
-    buffers = {t.name: case.inputs[t.name] for t in program.tensors if not t.is_output}
-    outputs = [t for t in program.tensors if t.is_output]
+    return called_difference(file, built, program.name, case)
+
+
+def called_difference(file: PipelineFile, library: ctypes.CDLL, name: str, case: Case) -> str:
+    """The same of a program that has been built and loaded, by its name."""
+    buffers = {t.name: case.inputs[t.name] for t in file.tensors if not t.is_output}
+    outputs = [t for t in file.tensors if t.is_output]
     buffers |= {t.name: np.full(t.span, 77, NUMPY_TYPE[t.dtype]) for t in outputs}
-    pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in program.tensors]
+    pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in file.tensors]
     values = [_scalar(p.value, NUMPY_TYPE[p.dtype]) for p in file.algorithm.parameters]
-    getattr(built, entry_name(program.name))(*pointers, *values)
+    getattr(library, entry_name(name))(*pointers, *values)
     return "".join(
         first_difference(view(t, buffers[t.name]), view(t, case.expected[t.name]), case.tolerances[t.name])
         for t in outputs

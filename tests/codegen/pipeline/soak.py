@@ -4,7 +4,8 @@ Schedule by schedule, the applications in turns, each is lowered, verified, buil
 compared with the reference on a case at a small size, until of each application `--count` have passed or time
 is over. A record on disk holds how many that are: the next soak goes on where this one ended. Out: a table;
 of the first schedule that fails its number, its message and its loops, and exit status 1. Code runs in this
-process: where it crashes, the schedule that was named last is the one.
+process: where it crashes, the schedule that was named last is the one. With `--target cuda` it is code for
+a GPU, whose twin runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +16,22 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.parts import statements
+from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule, text
+from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from tests.codegen.grids import device
+from tests.codegen.pipeline import on_gpus
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import cases_of
 from tests.kernels.pipeline.cases import drawn
@@ -40,6 +50,36 @@ def fault(name: str, seed: int) -> str | None:
         return None
     decisions = CandidateDecisions(candidate)
     program = lower(file.backbone, file.boxes, decisions, VECTOR_BYTES[seed % 3])
+
+    def difference(folder: Path) -> str:
+        return compiled_difference(file, program, case, folder / "program.so")
+
+    return tried(file, decisions, program, difference)
+
+
+def gpu_fault(name: str, seed: int) -> str | None:
+    """The same for a GPU: compiled for it, and run on the CPU, watched for races."""
+    file, (case, *_) = cases_of(name)
+    candidate = next(on_gpus.drawn(file, 1, seed), None)
+    if candidate is None:
+        return None
+    decisions = CandidateDecisions(candidate)
+    program = lower_grids(file.backbone, file.boxes, decisions)
+
+    def difference(folder: Path) -> str:
+        try:
+            compile_cubin(print_cuda(program), device().compute_capability)
+        except BuildError as error:
+            return str(error)
+        return on_gpus.twin_difference(file, on_gpus.built([program], folder), "program_0", case)
+
+    return tried(file, decisions, program, difference)
+
+
+def tried(
+    file: PipelineFile, decisions: CandidateDecisions, program: Program, difference: Callable[[Path], str]
+) -> str | None:
+    """What is wrong with a program, and its loops."""
     if sum(1 for _ in statements(program.body)) > MOST_STATEMENTS:
         return None
     loops = text(schedule(file.backbone.steps, decisions))
@@ -48,18 +88,23 @@ def fault(name: str, seed: int) -> str | None:
     except VerificationError as error:
         return f"{error}\n{loops}"
     with tempfile.TemporaryDirectory() as folder:
-        difference = compiled_difference(file, program, case, Path(folder) / "program.so")
-    return difference and f"{difference}\n{loops}"
+        found = difference(Path(folder))
+    return found and f"{found}\n{loops}"
+
+
+FAULTS = {"cpu": fault, "cuda": gpu_fault}
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(prog="make soak-pipelines", description="random schedules in C")
+    asked = argparse.ArgumentParser(prog="make soak-pipelines", description="random schedules")
     minutes = float(os.environ.get("SOAK_MINUTES", "5"))
     asked.add_argument("--names", default=",".join(NAMES), help="of applications, with commas (all)")
     asked.add_argument("--count", type=int, default=200, help="schedules of each that pass (200)")
     asked.add_argument("--seconds", type=float, default=60 * minutes, help="($SOAK_MINUTES, or 300)")
-    asked.add_argument("--record", type=Path, default=Path("build/soak-pipelines.json"), help="(%(default)s)")
+    asked.add_argument("--target", choices=FAULTS, default="cpu", help="of the code (cpu)")
+    asked.add_argument("--record", type=Path, help="(build/soak-pipelines-TARGET.json)")
     options = asked.parse_args()
+    options.record = options.record or Path(f"build/soak-pipelines-{options.target}.json")
     names = options.names.split(",")
     record: dict[str, dict[str, int]] = (
         json.loads(options.record.read_text(encoding="utf-8")) if options.record.exists() else {}
@@ -71,7 +116,7 @@ def main() -> int:
         if known["passed"] >= options.count:
             break
         print(f"\r{name}:{known['tried']:<8}", end="", file=sys.stderr, flush=True)
-        found = fault(name, known["tried"])
+        found = FAULTS[options.target](name, known["tried"])
         if found:
             print(f"\n{name}:{known['tried']}: {found}")
             return 1

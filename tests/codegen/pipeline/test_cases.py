@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spacedsl.codegen.cases import Case, NotFiniteError
+from spacedsl.codegen.cuda.batches.cases import write_cases
 from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.pipeline.cases import make_cases, most_calls, not_finite
 from spacedsl.kernels.inputs import Array
@@ -140,3 +143,14 @@ def test_cases_hold_what_parts_give() -> None:
     given = {name: elements(file, case, name) for name in case.inputs}
     for part in parts(file.algorithm, pieces(file.algorithm, file.boxes), given):
         np.testing.assert_array_equal(part.elements, elements(file, case, part.name)[part.place])
+
+
+def test_a_batch_holds_the_tolerance_of_each_element(tmp_path: Path) -> None:
+    file = pipeline("f(x) = exp(a(x))", "{f: {x: 9}}", "{a: {dtype: f32, rank: 1}}")
+    write_cases(tmp_path, file, 3)
+    about = json.loads((tmp_path / "cases.json").read_text(encoding="utf-8"))
+    with np.load(tmp_path / "cases.npz") as arrays:
+        for number, case in enumerate(make_cases(file, np.random.default_rng(3))):
+            assert about[number]["tolerances"] == {}
+            assert np.array_equal(arrays[f"{number}/tolerance/f"], case.tolerances["f"])
+            assert np.array_equal(arrays[f"{number}/out/f"], case.expected["f"])

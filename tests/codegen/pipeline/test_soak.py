@@ -11,12 +11,22 @@ import pytest
 from tests.codegen.pipeline.soak import main
 
 
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_what_has_passed_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = tmp_path / "record.json"
     for count in ("1", "2", "2"):
-        arguments = ["--names", "toy_blur,blur", "--count", count, "--record", str(record)]
+        arguments = [
+            "--target",
+            target,
+            "--names",
+            "toy_blur,blur",
+            "--count",
+            count,
+            "--record",
+            str(record),
+        ]
         monkeypatch.setattr(sys, "argv", ["soak", *arguments])
         assert main() == 0
     assert json.loads(record.read_text(encoding="utf-8")) == {

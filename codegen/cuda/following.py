@@ -1,0 +1,276 @@
+"""What a warp does from the beginning of a grid to its end: what it issues, accesses and waits for.
+
+In: a verified `Program` of grids, one of these, a `GpuDevice`. Out: `Work`. The first warp of the first block
+is followed through its loops. What that takes on an SM, beside others, is for `prediction.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from spacedsl.codegen.parts import subexpressions
+from spacedsl.codegen.program import (
+    Add,
+    Apply,
+    Assign,
+    AtomicAdd,
+    Barrier,
+    Branch,
+    CopyAhead,
+    Div,
+    Expression,
+    Fma,
+    Grid,
+    Index,
+    Load,
+    LoadMatrix,
+    Loop,
+    Max,
+    Min,
+    Mul,
+    Multiply,
+    Neg,
+    PartialLoad,
+    PartialStore,
+    Program,
+    Register,
+    Shuffle,
+    Span,
+    Statement,
+    Store,
+    Sub,
+    WaitForCopies,
+    Where,
+    type_of,
+)
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
+from spacedsl.kernels.linalg.operations import Op
+
+SECTOR_BYTES = 32
+BANKS, BANK_BYTES = 32, 4
+
+PRODUCT_CYCLES = 33.0
+"""From a product of tensor cores to the next one that adds to it: of A100 and H100, about."""
+
+
+@dataclass(slots=True)
+class Work:
+    """Of one warp, from the beginning of a grid to its end; instructions, sectors, passes, cycles."""
+
+    issued: float = 0.0
+    f32: float = 0.0
+    f64: float = 0.0
+    i32: float = 0.0
+    special: float = 0.0
+    tensor: float = 0.0
+    """Multiplications with an addition, of 16 bits."""
+    accesses: float = 0.0
+    sectors: float = 0.0
+    missed: float = 0.0
+    """Of these, what no other thread of the block has just accessed, as far as that is known."""
+    passes: float = 0.0
+    barriers: float = 0.0
+    waiting: float = 0.0
+    chained: float = 0.0
+    """Of values that follow from themselves, one after the other."""
+
+    def add(self, other: Work, times: float) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + times * getattr(other, field.name))
+
+
+class Follower:
+    """Follows the first warp of the first block."""
+
+    def __init__(self, program: Program, grid: Grid, device: GpuDevice) -> None:
+        self.grid, self.device = grid, device
+        tensors = (*program.tensors, *(s.tensor for s in program.scratch), *grid.shared)
+        self.nbytes = {t.name: t.dtype.nbytes for t in tensors}
+        self.shared = {t.name for t in grid.shared}
+        lanes = range(min(device.warp, grid.threads))
+        self.lanes: Mapping[str, list[int]] = {
+            c.variable: [lane // c.stride % c.extent for lane in lanes]
+            for c in grid.coordinates
+            if not c.is_block
+        }
+        self.count = len(lanes)
+        self.shares: dict[tuple[Span, ...], float] = {}
+
+    def block(self, body: Sequence[Statement]) -> Work:
+        work = Work()
+        loads_wait = 0.0
+        chains: Counter[Register] = Counter()
+        products: Counter[Register] = Counter()
+        for statement in body:
+            match statement:
+                case Loop(_, extent, inner):
+                    iteration = self.block(inner)
+                    groups = [s.groups for s in inner if isinstance(s, WaitForCopies)]
+                    if groups:
+                        # What is copied arrives while so many iterations compute.
+                        under = (min(groups) + 1) * (iteration.issued + iteration.waiting)
+                        iteration.waiting += max(0.0, self.device.latency.l2 - under)
+                    work.add(iteration, extent)
+                    work.issued += 2 * extent
+                    work.waiting += loads_wait
+                    loads_wait = 0.0
+                case Branch(_, _, inner, _):
+                    work.add(self.block(inner), 1)
+                case Where(spans, inner):
+                    work.add(self.block(inner), self.share(spans))
+                case Barrier():
+                    work.barriers += 1
+                    work.issued += 1
+                    work.waiting += loads_wait
+                    loads_wait = 0.0
+                case Assign(register, value):
+                    loads_wait = max(loads_wait, self.expression(value, work))
+                    chains[register] += register in subexpressions(value)
+                case Store(tensor, index, value):
+                    self.expression(value, work)
+                    self.access(tensor, index, type_of(value).lanes, work)
+                case Multiply(result, _, b):
+                    # Rows that are not there are multiplied, too.
+                    work.issued += 1
+                    work.tensor += 2 * FRAGMENT_ROWS**2 * len(b) * ROW_BYTES / 2
+                    products[result[0]] += 1
+                case AtomicAdd(tensor, index, value):
+                    self.expression(value, work)
+                    self.addition(tensor, index, work)
+                case CopyAhead(tensor, index, source):
+                    self.access(tensor, index, source.type.lanes, work)
+                    self.access(source.tensor, source.index, source.type.lanes, work)
+                    work.issued -= 1
+                case PartialStore(tensor, index, value, count):
+                    self.expression(value, work)
+                    for _ in range(count):
+                        self.access(tensor, index, 1, work)
+                case _:
+                    loads_wait = self.other(statement, work, loads_wait)
+        work.waiting += loads_wait
+        work.chained += max((self.cycles(r) * count for r, count in chains.items()), default=0)
+        work.chained += PRODUCT_CYCLES * max(products.values(), default=0)
+        return work
+
+    def other(self, statement: Statement, work: Work, loads_wait: float) -> float:
+        """Statements of other kinds; returns what loads before the next one are waited for."""
+        return loads_wait
+
+    def addition(self, tensor: str, index: Index, work: Work) -> None:
+        """The L2 cache reads what it adds to."""
+        sectors, missed = work.sectors, work.missed
+        self.access(tensor, index, 1, work)
+        work.sectors += work.sectors - sectors
+        work.missed += work.missed - missed
+
+    def cycles(self, register: Register) -> float:
+        """Until what is computed there can be used."""
+        latency = self.device.latency
+        return latency.f64 if register.type.dtype.nbytes == 8 else latency.f32
+
+    def share(self, spans: tuple[Span, ...]) -> float:
+        """Of the warps, those that have a thread there."""
+        if spans not in self.shares:
+            self.shares[spans] = self._share(spans)
+        return self.shares[spans]
+
+    def _share(self, spans: tuple[Span, ...]) -> float:
+        warps = range(0, self.grid.threads, self.device.warp)
+        numbers = (range(w, min(w + self.device.warp, self.grid.threads)) for w in warps)
+        active = sum(
+            any(all(low <= t % period < high for low, high, period in spans) for t in threads)
+            for threads in numbers
+        )
+        return active / len(warps)
+
+    def expression(self, expression: Expression, work: Work) -> float:
+        """Adds what it issues; how long its loads take, all of them at once."""
+        longest = 0.0
+        for part in subexpressions(expression):
+            match part:
+                case Load(tensor, index, kind) | PartialLoad(tensor, index, kind, _):
+                    self.access(tensor, index, kind.lanes, work)
+                    latency = self.device.latency
+                    longest = max(longest, latency.shared if tensor in self.shared else latency.l2)
+                case LoadMatrix(tensor, index):
+                    work.issued += 1
+                    work.accesses += FRAGMENT_ROWS / self.device.warp
+                    firsts = self.firsts(index)[:FRAGMENT_ROWS]
+                    work.passes += _conflicts(firsts, ROW_BYTES, self.nbytes[tensor])
+                    longest = max(longest, self.device.latency.shared)
+                case Shuffle():
+                    # Through the paths of shared memory, each one after the one before.
+                    work.issued += 1
+                    work.accesses += 1
+                    work.waiting += self.device.latency.shared
+                case Fma() | Add() | Sub() | Mul() | Neg() | Max() | Min():
+                    self.arithmetic(part, work, 1)
+                case Div():
+                    self.arithmetic(part, work, 8)
+                    work.special += 1
+                case Apply(function, _):
+                    self.arithmetic(part, work, _STEPS.get(function, 8))
+                    work.special += 1
+        return longest
+
+    def arithmetic(self, expression: Expression, work: Work, count: int) -> None:
+        dtype = type_of(expression).dtype
+        work.issued += count
+        if dtype.nbytes == 8:
+            work.f64 += count
+        elif dtype.label == "i32":
+            work.i32 += count
+        else:
+            work.f32 += count
+
+    def access(self, tensor: str, index: Index, lanes: int, work: Work) -> None:
+        nbytes = self.nbytes[tensor]
+        work.issued += 1
+        work.accesses += 1
+        firsts = self.firsts(index)
+        if tensor in self.shared:
+            work.passes += passes(firsts, lanes * nbytes, nbytes)
+        else:
+            sectors = len({
+                byte // SECTOR_BYTES
+                for first in set(firsts)
+                for byte in range(first * nbytes, (first + lanes) * nbytes, min(SECTOR_BYTES, nbytes))
+            })  # fmt: skip
+            work.sectors += sectors
+            work.missed += sectors
+
+    def firsts(self, index: Index) -> list[int]:
+        """The element that each thread begins at."""
+        firsts = [index.constant] * self.count
+        for variable, stride in index.terms:
+            for lane, at in enumerate(self.lanes.get(variable, ())):
+                firsts[lane] += at * stride
+        return firsts
+
+
+_STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID: 14, Op.GELU: 20}
+"""Instructions of functions, about."""
+
+
+def passes(firsts: Sequence[int], width: int, nbytes: int) -> int:
+    """Times that shared memory is read for a warp: each bank gives one word at a time.
+
+    Wide accesses are served for a half or a quarter of the warp at a time.
+    """
+    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
+    return sum(
+        _conflicts(firsts[begin : begin + part], width, nbytes) for begin in range(0, len(firsts), part)
+    )
+
+
+def _conflicts(firsts: Sequence[int], width: int, nbytes: int) -> int:
+    """The most words of one bank that these threads need at a time."""
+    words = {
+        word
+        for first in firsts
+        for word in range(first * nbytes // BANK_BYTES, -(-(first * nbytes + width) // BANK_BYTES))
+    }
+    return max(Counter(word % BANKS for word in words).values())

@@ -1,0 +1,187 @@
+"""Lowering of pipelines for GPUs: a schedule, and where its boxes lie, become a program of grids.
+
+In: the steps of a pipeline, what is needed of each stage, the decisions of a complete candidate. Out: a
+`Program`, not yet verified. Each nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs
+in as many threads as it has lanes, neighbours along the innermost dimension being neighbours. What is
+computed in a task or a chunk lies in shared memory, what is in a lane or inside of one in memory of its
+thread. Threads wait for each other between nests (`cuda/barriers.py`). What is the same on other machines is
+in `nests.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from spacedsl.codegen.cuda.barriers import waiting
+from spacedsl.codegen.parts import loaded, statements, stored
+from spacedsl.codegen.pipeline.lower import copy
+from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
+from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest
+from spacedsl.codegen.pipeline.schedule import Decisions
+from spacedsl.codegen.pipeline.values import Array
+from spacedsl.codegen.program import Coordinate, Grid, Let, PerThread, Program, Statement, Sweep
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
+from spacedsl.kernels.pipeline.algorithm import Box, Stage
+from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.tensors import Tensor
+
+COPYING_THREADS = 256
+"""Of a block that copies what is wanted of an output."""
+
+
+def lower_grids(kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions) -> Program:
+    """`boxes`: what is needed of each stage and input."""
+    return lowered(kernel, boxes, decisions, 1, _Grids)
+
+
+@dataclass(slots=True)
+class _Grids(Nests):
+    shared: list[Tensor] | None = field(default=None, init=False)
+    """Of the block of a grid, while one is made."""
+    private: list[Tensor] = field(default_factory=list, init=False)
+    """Of each thread."""
+    blocks: list[Coordinate] = field(default_factory=list, init=False)
+    in_thread: bool = field(default=False, init=False)
+
+    # ---- Grids -------------------------------------------------------------------------------------------
+
+    def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
+        self.shared, self.private, self.blocks = [], [], []
+        made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
+        self.shared = None
+        return (made,)
+
+    def grid(self, name: str, body: tuple[Statement, ...]) -> Grid:
+        """Of a body in which nobody waits yet."""
+        shared = tuple(self.shared or ())
+        threads = max(part.threads for part in _parts(body))
+        watched = {t.name for t in shared} | _exchanged(body)
+        return Grid(
+            self.names.fresh(f"{name}_grid"),
+            math.prod(c.extent for c in self.blocks),
+            threads,
+            tuple(self.blocks),
+            shared,
+            waiting(body, watched, writes_again=True) if threads > 1 else body,
+            tuple(self.private),
+        )
+
+    def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
+        """A thread for each point: blocks go along the innermost dimension, and through all others."""
+        points = [PlacedLoop(self.names.fresh(f"{stage.name}_{v}"), Linear(e.low), Linear(e.high), 1, e.size)
+                  for v, e in zip(stage.variables, wanted, strict=True)]  # fmt: skip
+        statements = copy(stage, source, target, [variable(p.variable) for p in points])
+        threads = min(COPYING_THREADS, points[0].trips) if points else 1
+        tiles = [replace(p, variable=f"{p.variable}_tile", step=threads, trips=-(-p.trips // threads))
+                 for p in points[:1]]  # fmt: skip
+        self.private = []
+        self.blocks, places, ranges = self.counted([*points[:0:-1], *tiles], Ranges(), is_block=True)
+        along = [
+            replace(p, first=variable(t.variable), trips=threads)
+            for p, t in zip(points[:1], tiles, strict=True)
+        ]
+        coordinates, body = self.shared_out(along, ranges, lambda _: statements)
+        return (self.grid(stage.name, (*places, PerThread(coordinates, body))),)
+
+    def memory(self) -> list[Tensor]:
+        if self.in_thread:
+            return self.private
+        return self.scratch if self.shared is None else self.shared
+
+    # ---- Loops -------------------------------------------------------------------------------------------
+
+    def levels(
+        self, nest: PlacedNest, levels: Sequence[PlacedLevel], arrays: Arrays, ranges: Ranges
+    ) -> tuple[Statement, ...]:
+        if not self.in_thread and (not levels or levels[0].slot in ("LANE", "REG")):
+            return (self.threads(nest, levels, arrays, ranges),)
+        if not levels:
+            return self.body(nest, arrays, ranges)
+        level, *inner = levels
+        if level.slot != "TASK":
+            return self.swept(nest, level, inner, arrays, ranges)
+        self.blocks, places, ranges = self.counted(level.loops, ranges, is_block=True)
+        return (*places, *self.iteration(nest, level, inner, arrays, ranges))
+
+    def threads(
+        self, nest: PlacedNest, levels: Sequence[PlacedLevel], arrays: Arrays, ranges: Ranges
+    ) -> PerThread:
+        """What is inside of the slots of a block: a thread for each lane."""
+        self.in_thread = True
+        if not levels or levels[0].slot != "LANE":
+            body = self.levels(nest, levels, arrays, ranges)
+            self.in_thread = False
+            return PerThread((), body)
+        level, *inner = levels
+        coordinates, body = self.shared_out(
+            level.loops, ranges, lambda within: self.iteration(nest, level, inner, arrays, within)
+        )
+        self.in_thread = False
+        return PerThread(coordinates, body)
+
+    def shared_out(
+        self,
+        loops: Sequence[PlacedLoop],
+        ranges: Ranges,
+        inner: Callable[[Ranges], tuple[Statement, ...]],
+    ) -> tuple[tuple[Coordinate, ...], tuple[Statement, ...]]:
+        """Loops of which each thread has an iteration. In the last tile there may be fewer than threads.
+
+        What they do where there is one: a loop that has at most one iteration, so that both ends are known.
+        """
+        coordinates, places, within = self.counted(loops, ranges, is_block=False)
+        ends: list[Linear | None] = []
+        for loop, place in zip(loops, places, strict=True):
+            is_there = within.is_natural(loop.last + place.position * -1)
+            ends.append(None if is_there else extreme("min", place.position, loop.last))
+        for coordinate, loop, place, end in zip(coordinates, loops, places, ends, strict=True):
+            ranges = ranges.with_loop(coordinate.variable, Linear(0), Linear(coordinate.extent - 1))
+            if end is None:
+                ranges = ranges.with_position(loop.variable, place.position)
+            else:
+                ranges = ranges.with_loop(loop.variable, place.position, end)
+        body = inner(ranges)
+        for place, end in reversed([*zip(places, ends, strict=True)]):
+            swept = () if end is None else (Sweep(place.variable, place.position, end, 1, body),)
+            body = swept or (place, *body)
+        return tuple(coordinates), body
+
+    def counted(
+        self, loops: Sequence[PlacedLoop], ranges: Ranges, *, is_block: bool
+    ) -> tuple[list[Coordinate], list[Let], Ranges]:
+        """Coordinates in place of loops, which count from 0, and where that leads."""
+        names = [self.names.fresh(f"{loop.variable}_{'block' if is_block else 'thread'}") for loop in loops]
+        places: list[Let] = []
+        for name, loop in zip(names, loops, strict=True):
+            place = loop.first + variable(name) * loop.step
+            places.append(Let(loop.variable, place))
+            ranges = ranges.with_loop(name, Linear(0), Linear(loop.trips - 1))
+            ranges = ranges.with_position(loop.variable, place)
+        return _coordinates(names, [loop.trips for loop in loops], is_block=is_block), places, ranges
+
+
+def _coordinates(names: Sequence[str], sizes: Sequence[int], *, is_block: bool) -> list[Coordinate]:
+    """Outermost first: the last one counts neighbours."""
+    strides = list(accumulate(reversed(sizes), lambda a, b: a * b, initial=1))
+    return [
+        Coordinate(name, is_block, stride, size)
+        for name, size, stride in zip(names, sizes, strides[-2::-1], strict=True)
+    ]
+
+
+def _parts(body: Sequence[Statement]) -> list[PerThread]:
+    return [s for s in statements(body) if isinstance(s, PerThread)]
+
+
+def _exchanged(body: Sequence[Statement]) -> set[str]:
+    """Arrays that threads find what others have written in: in one part, each is at its own elements."""
+    written, read = Counter[str](), Counter[str]()
+    for part in _parts(body):
+        written.update(stored(part.body))
+        read.update(loaded(part.body) | stored(part.body))
+    return {name for name in written if read[name] > 1}

@@ -1,0 +1,185 @@
+"""Lowering of pipelines, as far as it is the same on every machine: arrays, and what an iteration does.
+
+In: the steps of a pipeline, what is needed of each stage, the decisions of a complete candidate. Out: a
+`Program`, not yet verified. The values of a stage lie in an array that is made where the stage has its site.
+What loops of a slot become, and in which memory arrays lie, is for `lower.py` and `grids.py`; what a step
+computes in its innermost box, for `bodies.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.pipeline.bodies import Setting, body
+from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, Spans, place
+from spacedsl.codegen.pipeline.schedule import Decisions, schedule
+from spacedsl.codegen.pipeline.values import Array
+from spacedsl.codegen.program import Program, Statement, Sweep
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.kernels.pipeline.affine import Linear
+from spacedsl.kernels.pipeline.algorithm import Box, Stage
+from spacedsl.kernels.pipeline.arguments import arguments, held, parameters, value_names
+from spacedsl.kernels.pipeline.backbone import Kernel, Step
+from spacedsl.kernels.pipeline.sites import Sites
+from spacedsl.kernels.tensors import Scratch, Tensor, dense_strides
+from spacedsl.kernels.unique_names import UniqueNames
+
+Arrays = Mapping[str, Array]
+"""Of stages and inputs."""
+
+
+@dataclass(slots=True)
+class Nests(ABC):
+    """Of one program, for a kind of machine."""
+
+    sites: Sites
+    names: UniqueNames
+    vector_bytes: int
+    """Of the vectors that a thread computes with; 1 for none."""
+    scratch: list[Tensor] = field(default_factory=list, init=False)
+    """Memory of the program's own."""
+
+    @property
+    def definitions(self) -> Mapping[str, Step]:
+        """By stage."""
+        return {step.stage.name: step for step in self.sites.steps if step.update is None}
+
+    @property
+    def inlined(self) -> Mapping[str, Stage]:
+        return {s.stage.name: s.stage for s in self.sites.steps if self.sites.of[s] == "INLINE"}
+
+    # ---- Machines ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
+        """A nest that is outside of all others."""
+
+    @abstractmethod
+    def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
+        """What is wanted of an output, of which more has been computed."""
+
+    @abstractmethod
+    def memory(self) -> list[Tensor]:
+        """Where the arrays of what is computed now lie."""
+
+    @abstractmethod
+    def levels(
+        self, nest: PlacedNest, levels: Sequence[PlacedLevel], arrays: Arrays, ranges: Ranges
+    ) -> tuple[Statement, ...]:
+        """What is left of a nest from a level on inwards."""
+
+    # ---- Memory ------------------------------------------------------------------------------------------
+
+    def allocate(self, nest: PlacedNest, needed: Needed, arrays: dict[str, Array]) -> None:
+        """The array of the nest's stage, where it has none: the first of its steps comes here then."""
+        stage = nest.step.stage
+        if stage.name not in arrays:
+            arrays[stage.name] = self.array(stage, needed[self.definitions[stage.name]])
+
+    def array(self, stage: Stage, spans: Spans) -> Array:
+        """As large as the spans can be, and beginning where they do."""
+        extents = tuple(spans[v].most for v in stage.variables)
+        strides = dense_strides(extents[::-1])
+        tensors = [
+            Tensor(self.names.fresh(name), dtype, extents[::-1], strides, True)
+            for name, dtype in zip(value_names(stage), stage.dtypes, strict=True)
+        ]
+        memory = self.memory()
+        memory += tensors
+        origin = tuple(spans[v].first for v in stage.variables)
+        return Array(tuple(t.name for t in tensors), origin, extents, strides[::-1])
+
+    # ---- Loops -------------------------------------------------------------------------------------------
+
+    def swept(
+        self,
+        nest: PlacedNest,
+        level: PlacedLevel,
+        inner: Sequence[PlacedLevel],
+        arrays: Arrays,
+        ranges: Ranges,
+    ) -> tuple[Statement, ...]:
+        """The loops of a level, one iteration after the other."""
+        for loop in level.loops:
+            ranges = ranges.with_loop(loop.variable, loop.first, loop.last)
+        statements = self.iteration(nest, level, inner, arrays, ranges)
+        for loop in reversed(level.loops):
+            statements = (Sweep(loop.variable, loop.first, loop.last, loop.step, statements),)
+        return statements
+
+    def iteration(
+        self,
+        nest: PlacedNest,
+        level: PlacedLevel,
+        inner: Sequence[PlacedLevel],
+        arrays: Arrays,
+        ranges: Ranges,
+    ) -> tuple[Statement, ...]:
+        """What one iteration of a level does: variables, guests, what is further in."""
+        statements: list[Statement] = [*level.lets]
+        for let in level.lets:
+            ranges = ranges.with_position(let.variable, let.position)
+        here = dict(arrays)
+        for guest in level.guests:
+            self.allocate(guest, level.needed, here)
+            statements += self.levels(guest, guest.levels, here, ranges)
+        return (*statements, *self.levels(nest, inner, here, ranges))
+
+    def body(self, nest: PlacedNest, arrays: Arrays, ranges: Ranges) -> tuple[Statement, ...]:
+        """What is inside of all loops of a nest."""
+        setting = Setting(arrays, self.inlined, self.names.fresh, self.vector_bytes)
+        return body(nest.step, nest.body, ranges, setting)
+
+
+def lowered(
+    kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector_bytes: int, nests: type[Nests]
+) -> Program:
+    """`boxes`: what is needed of each stage and input. `nests`: what makes code of loops."""
+    algorithm = kernel.algorithm
+    tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
+    names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
+    placement = place(schedule(kernel.steps, decisions), kernel.steps, decisions, names.fresh)
+    lowering = nests(Sites(kernel.steps, decisions.site), names, vector_bytes)
+    arrays = dict(_arguments(kernel, boxes))
+    statements: list[Statement] = []
+    copied: list[Statement] = []
+    for name, wanted in algorithm.outputs.items():
+        if wanted != boxes[name]:
+            stage = algorithm.stage(name)
+            whole = lowering.array(stage, _spans(stage, boxes[name]))
+            copied += lowering.copied(stage, whole, arrays[name], wanted)
+            arrays[name] = whole
+    for nest in placement.nests:
+        lowering.allocate(nest, placement.needed, arrays)
+        statements += lowering.root(nest, arrays)
+    return Program(
+        algorithm.name,
+        tensors,
+        scalars,
+        (*statements, *copied),
+        tuple(Scratch(t, False) for t in lowering.scratch),
+    )
+
+
+def _arguments(kernel: Kernel, boxes: Mapping[str, Box]) -> Arrays:
+    algorithm = kernel.algorithm
+    names: dict[str, tuple[str, ...]] = {i.name: (i.name,) for i in algorithm.inputs}
+    names |= {output: value_names(algorithm.stage(output)) for output in algorithm.outputs}
+    return {
+        name: Array(
+            names[name],
+            tuple(Linear(e.low) for e in box),
+            tuple(e.size for e in box),
+            dense_strides([e.size for e in reversed(box)])[::-1],
+        )
+        for name, box in held(algorithm, boxes).items()
+    }
+
+
+def _spans(stage: Stage, box: Box) -> Spans:
+    return {
+        v: Span(Linear(e.low), Linear(e.high), e.size, True)
+        for v, e in zip(stage.variables, box, strict=True)
+    }

@@ -1,0 +1,181 @@
+"""A cost model of pipelines on GPUs: how long implementations may take, to tell which are worth compiling.
+
+In: an instance of a pipeline, the description of a GPU, then complete candidates. Out: nanoseconds, roughly,
+in a fraction of the time that code and its prediction take (`codegen/cuda/prediction.py`). Each nest at ROOT
+is a kernel: what its steps issue, what they load through the caches, and how long a block takes from its
+beginning to its end, beside others on its SM.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.search.cost_model import Plan
+from spacedsl.search.pipeline_estimates import Access, Estimate, Steps
+from spacedsl.search.pipeline_plans import gpu_plan
+
+SECTOR_BYTES = 32
+REGISTERS = 40
+"""Of a thread, about."""
+
+RATE = 0.55
+"""Of the best that a description says, about: what kernels get of the L2 cache."""
+
+MOST_UNROLLED = 32
+"""Points whose loads a thread waits for at the same time, at most."""
+
+WAITING = 1.5
+"""Of what a load takes at best, about."""
+
+INDEX = 2
+"""Instructions for the place of an access."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """Of a kernel: instructions of warps, bytes, and cycles of a block from its beginning to its end."""
+
+    issued: float = 0.0
+    l1_bytes: float = 0.0
+    l2_bytes: float = 0.0
+    path: float = 0.0
+
+
+class GpuPipelineCosts:
+    """The time of a complete candidate, in nanoseconds."""
+
+    def __init__(self, instance: Instance, device: GpuDevice) -> None:
+        self.instance = instance
+        self.device = device
+        self.steps = Steps(instance)
+
+    def __call__(self, candidate: Candidate) -> float:
+        return _GpuEstimate(self, candidate).total_ns()
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        return gpu_plan(self.instance, self.steps.work, rng)
+
+
+class _GpuEstimate(Estimate):
+    def __init__(self, costs: GpuPipelineCosts, candidate: Candidate) -> None:
+        super().__init__(costs.steps, candidate)
+        self.device = costs.device
+
+    def total_ns(self) -> float:
+        kernels: dict[Step, list[Step]] = defaultdict(list)
+        for step in self.steps.all:
+            if self.sites.of[step] != "INLINE":
+                kernels[self.root(step)].append(step)
+        return sum(self.kernel_ns(root, steps) for root, steps in kernels.items())
+
+    # ---- Kernels -----------------------------------------------------------------------------------------
+
+    def kernel_ns(self, root: Step, steps: list[Step]) -> float:
+        device = self.device
+        blocks = math.prod(self.trips(root, "TASK"))
+        warps = max(-(-self.lanes(step) // device.warp) for step in steps)
+        work = _Work()
+        for step in steps:
+            self.add(step, blocks, work)
+        per_sm = min(
+            device.blocks_per_sm,
+            device.threads_per_sm // (warps * device.warp),
+            device.registers_per_sm // (warps * device.warp * REGISTERS),
+        )
+        shared = sum(self.stored(s.stage.name) for s in steps if s.is_last and self.is_shared(s))
+        if shared:
+            per_sm = min(per_sm, int(device.shared_bytes_per_sm // (shared + 1024)))
+        resident = max(1, min(per_sm, -(-blocks // device.sms)))
+        waves = -(-blocks // (device.sms * resident))
+        # What the fullest SM does, of as much as all of them could.
+        share = waves * resident / blocks
+        cycles = [
+            work.issued * share / device.instructions_per_cycle,
+            work.l1_bytes * share / device.l1_bytes_per_cycle,
+            waves * work.path / max(1, blocks),
+        ]
+        terms = [each / device.clock_ghz for each in cycles]
+        terms.append(work.l2_bytes / device.l2_bytes_per_ns / RATE)
+        terms.append(self.dram_bytes(steps) / device.dram_bytes_per_ns)
+        return device.launch_ns + max(terms) + 0.1 * (sum(terms) - max(terms))
+
+    def is_shared(self, step: Step) -> bool:
+        return self.sites.of[step] in ("TASK", "CHUNK")
+
+    def threaded(self, step: Step) -> Step:
+        """The step whose loops of threads it is computed in."""
+        owner = self.sites.owner(step, "LANE") if self.sites.shares(step, "LANE") else step
+        assert owner is not None
+        return owner
+
+    def lanes(self, step: Step) -> int:
+        return math.prod(self.trips(self.threaded(step), "LANE"))
+
+    # ---- Steps -------------------------------------------------------------------------------------------
+
+    def add(self, step: Step, blocks: int, work: _Work) -> None:
+        """What a step does, in all blocks."""
+        device, point = self.device, self.of(step)
+        lanes = self.lanes(step)
+        bodies = self.iterations(step, "REG")
+        points = bodies * math.prod(self.extents(step, "REG").values())
+        instructions = 1 + point.vector + point.scalar + (1 + INDEX) * (1 + sum(point.accesses.values()))
+        of_warps = points / lanes * -(-lanes // device.warp)
+        work.issued += of_warps * instructions
+        stored = Access(step.stage.name, frozenset(step.variables), "beside", step.kept_bytes or 4)
+        waits = 0.0
+        for access, count in (*point.accesses.items(), (stored, 1)):
+            if self.is_global(access.source):
+                work.l1_bytes += of_warps * count * self.sectors(step, access) * SECTOR_BYTES
+                waits = max(waits, device.latency.l2)
+            elif self.is_shared(self.steps.final[access.source]):
+                waits = max(waits, device.latency.shared)
+        for access in {*point.accesses, stored}:
+            if self.is_global(access.source):
+                touched = self.iterations(step, "CHUNK") * self.footprint(access, self.extents(step, "CHUNK"))
+                work.l2_bytes += min(touched, points * access.nbytes)
+        innermost = self.extents(step, "REG")
+        together = math.prod(innermost[d] for d in step.variables)
+        together = together if together <= MOST_UNROLLED else 1
+        work.path += points / lanes * (instructions + WAITING * waits / together)
+
+    def is_global(self, source: str) -> bool:
+        step = self.steps.final.get(source)
+        return step is None or self.sites.of[step] == "ROOT"
+
+    def sectors(self, step: Step, access: Access) -> float:
+        """That the threads of a warp access together."""
+        owner = self.threaded(step)
+        lanes = min(self.device.warp, self.lanes(step))
+        if access.pattern == "apart":
+            return lanes
+        trips = [*self.trips(owner, "LANE")]
+        along = min(lanes, trips[0]) if trips and owner.dims[0] in owner.variables else 1
+        rows = max(1.0, lanes / along)
+        if access.pattern == "same":
+            return rows
+        apart = access.nbytes
+        if owner.dims:
+            apart *= self.extents(owner, "LANE")[owner.dims[0]]
+        return rows * min(along, max(1.0, along * apart / SECTOR_BYTES))
+
+    def dram_bytes(self, steps: list[Step]) -> float:
+        """Beyond the L2 cache, where it does not hold what a kernel accesses."""
+        touched = dict[str, float]()
+        for step in steps:
+            boxes = self.extents(step, "ROOT")
+            stored = Access(step.stage.name, frozenset(step.variables), "beside", step.kept_bytes or 4)
+            for access in (*self.of(step).accesses, stored):
+                if self.is_global(access.source):
+                    nbytes = self.footprint(access, boxes)
+                    touched[access.source] = max(touched.get(access.source, 0.0), nbytes)
+        total = sum(touched.values())
+        return total if total > self.device.l2_bytes else 0.0

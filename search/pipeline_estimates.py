@@ -1,0 +1,166 @@
+"""What cost models of pipelines count: the work of a point, boxes and iterations, and what is kept where.
+
+In: an instance of a pipeline, then complete candidates. Out: an `Estimate` of each, as far as it is the same
+on every machine. How long that takes is for `pipeline_costs.py` and `gpu_pipeline_costs.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
+from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
+from spacedsl.kernels.pipeline.sites import Sites
+from spacedsl.search.pipeline_work import Pattern, work_of
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Reads of one array that move alike: along which dimensions of the step, and how for neighbours."""
+
+    source: str
+    dims: frozenset[str]
+    pattern: Pattern
+    nbytes: int
+
+
+@dataclass(slots=True)
+class Total:
+    """Of one point, with all that is inlined."""
+
+    vector: float
+    scalar: float
+    widest: int
+    accesses: Counter[Access] = field(default_factory=Counter)
+
+    def add(self, other: Total, times: int, moved: Mapping[str, frozenset[str]], pattern: Pattern) -> None:
+        """What is inlined: `moved`, its dimensions in those of the step; its ranges are unrolled."""
+        self.vector += other.vector * times
+        self.scalar += other.scalar * times
+        self.widest = max(self.widest, other.widest)
+        for access, count in other.accesses.items():
+            dims = frozenset[str]().union(*(moved[d] for d in access.dims if d in moved))
+            worst = access.pattern if pattern == "beside" else "same" if access.pattern == "same" else pattern
+            self.accesses[Access(access.source, dims, worst, access.nbytes)] += count * times
+
+
+class Steps:
+    """Of the pipeline of an instance: what is the same for all candidates."""
+
+    def __init__(self, instance: Instance) -> None:
+        kernel = instance.kernel
+        assert isinstance(kernel, Kernel)
+        self.all = [step for step in kernel.steps if not step.is_exit]
+        self.final = {step.stage.name: step for step in self.all}
+        self.work = {step: work_of(step) for step in self.all}
+        self.boxes = {step: [{b.dim: b for b in slot.boxes} for slot in step.slots] for step in self.all}
+        self.sites = {step: instance.variable("site", step) for step in self.all}
+        boxes = [box for step in self.all for slot in step.slots for box in slot.boxes]
+        self.extents = {box: instance.quantity_node("extent", box) for box in boxes}
+        self.trips = {box: instance.quantity_node("trips", box) for step in self.all for box in step.loops}
+
+
+class Estimate(ABC):
+    """Of one complete candidate."""
+
+    def __init__(self, steps: Steps, candidate: Candidate) -> None:
+        self.steps = steps
+        sites = {s: str(v.values(candidate.mask(v))[0]) for s, v in steps.sites.items()}
+        self.sites = Sites(steps.all, sites.__getitem__)
+        self.highs = candidate.instance.propagation.evaluated(candidate.vector).high
+        self.totals: dict[Step, Total] = {}
+        self.passes: dict[tuple[Step, str], float] = {}
+        self.sizes: dict[str, float] = {}
+
+    @abstractmethod
+    def total_ns(self) -> float: ...
+
+    def root(self, step: Step) -> Step:
+        """The step at ROOT in whose nest it is computed."""
+        owner = step if self.sites.of[step] == "ROOT" else self.sites.owner(step, "TASK")
+        assert owner is not None
+        return owner
+
+    # ---- Loops -------------------------------------------------------------------------------------------
+
+    def boxes(self, step: Step, slot: SlotName) -> Mapping[str, Box]:
+        """By dimension."""
+        return self.steps.boxes[step][SLOTS.index(slot)]
+
+    def trips(self, step: Step, slot: SlotName) -> Iterator[int]:
+        return (self.highs[self.steps.trips[box]] for box in self.boxes(step, slot).values())
+
+    def extents(self, step: Step, slot: SlotName) -> Mapping[str, int]:
+        return {dim: self.highs[self.steps.extents[box]] for dim, box in self.boxes(step, slot).items()}
+
+    def iterations(self, step: Step, slot: SlotName) -> float:
+        """Of all loops around a box of that slot."""
+        if slot == "ROOT":
+            return 1.0
+        known = self.passes.get((step, slot))
+        if known is None:
+            if self.sites.shares(step, slot):
+                owner = self.sites.owner(step, slot)
+                assert owner is not None
+                known = self.iterations(owner, slot)
+            else:
+                outer = SLOTS[SLOTS.index(slot) - 1]
+                known = self.iterations(step, outer) * math.prod(self.trips(step, slot))
+            self.passes[step, slot] = known
+        return known
+
+    # ---- Memory ------------------------------------------------------------------------------------------
+
+    def footprint(self, access: Access, boxes: Mapping[str, int]) -> float:
+        touched = math.prod(boxes[d] for d in access.dims if d in boxes) * access.nbytes
+        return min(touched, self.stored(access.source))
+
+    def stored(self, source: str) -> float:
+        """Bytes of the array of a stage, or of all that is read of an input."""
+        known = self.sizes.get(source)
+        if known is None:
+            step = self.steps.final.get(source)
+            known = self.sizes[source] = math.inf if step is None else self.array(step)
+        return known
+
+    def array(self, step: Step) -> float:
+        *_, first = _steps_of(step)
+        site = self.sites.of[step]
+        assert site in SLOTS
+        points = math.prod(self.extents(first, site).values())
+        return float(points * sum(d.nbytes for d in step.stage.dtypes))
+
+    # ---- Work of a point ---------------------------------------------------------------------------------
+
+    def of(self, step: Step) -> Total:
+        """With all that is inlined."""
+        if step in self.totals:
+            return self.totals[step]
+        own = self.steps.work[step]
+        total = Total(own.vector, own.scalar, own.widest)
+        is_inlined = self.sites.of[step] == "INLINE"
+        for read in own.reads:
+            source = self.steps.final.get(read.source)
+            if source is not None and read.source != step.stage.name and self.sites.of[source] == "INLINE":
+                given = dict(zip(source.stage.variables, read.moved, strict=True))
+                for each in _steps_of(source):
+                    total.add(self.of(each), self.steps.work[each].turns, given, read.pattern)
+            elif not is_inlined or read.source != step.stage.name:
+                # What an inlined accumulation goes on with is in a register.
+                dims = frozenset[str]().union(*read.moved)
+                total.accesses[Access(read.source, dims, read.pattern, read.nbytes)] += 1
+        self.totals[step] = total
+        return total
+
+
+def _steps_of(last: Step) -> Iterator[Step]:
+    """All steps of a stage, of which this is the last one."""
+    step: Step | None = last
+    while step is not None:
+        yield step
+        step = step.before

@@ -1,0 +1,61 @@
+"""Schedules on parts of outputs: the same decisions, which leave the same boxes where as much is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.pipeline.cases import make_cases
+from spacedsl.codegen.pipeline.corners import CornerDecisions, corners
+from spacedsl.codegen.pipeline.grids import lower_grids
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
+from spacedsl.codegen.verify import verify
+from spacedsl.kernels.pipeline.algorithm import Extent
+from spacedsl.kernels.pipeline.corner import corner
+from tests.codegen.pipeline.on_gpus import built, drawn, twin_difference
+from tests.kernels.pipeline.cases import PIPELINES, named
+from tests.kernels.pipeline.test_library import load
+
+
+@pytest.mark.parametrize("case", PIPELINES)
+def test_of_the_whole_they_are_what_the_space_computes(case: str) -> None:
+    file = named(case)
+    for candidate in drawn(file, 4, 6):
+        made = CandidateDecisions(candidate)
+        again = CornerDecisions(file.backbone, made, corner(file, file.algorithm.outputs).backbone)
+        for own, whole in zip(again.kernel.boxes, file.backbone.boxes, strict=True):
+            assert again.extent(own) == made.extent(whole)
+            assert whole.outer is None or again.trips(own) == made.trips(whole)
+
+
+def test_what_is_not_wanted_is_not_computed() -> None:
+    file = named("blur")
+    (output,) = file.algorithm.outputs
+    cut = corner(file, {output: (Extent(4, 3), Extent(5, 2))})
+    assert cut.boxes["bx"] == (Extent(4, 3), Extent(5, 4))
+    assert cut.boxes["image"] == (Extent(4, 4), Extent(5, 4))
+
+
+@pytest.mark.parametrize("name", ["blur", "unsharp"])
+def test_a_large_pipeline_is_checked_at_both_ends(name: str, tmp_path: Path) -> None:
+    """In parts that become smaller and smaller; the smallest are right."""
+    file = load(name)
+    (output,) = file.algorithm.outputs
+    whole = file.algorithm.outputs[output]
+    candidate = next(drawn(file, 5, 1))
+    programs = []
+    for is_end, series in enumerate(corners(file, CandidateDecisions(candidate))):
+        parts = list(series)
+        sizes = [np.prod([e.size for e in cut.algorithm.outputs[output]]) for cut, _ in parts]
+        assert sizes == sorted(sizes, reverse=True)
+        cut, made = parts[-1]
+        for extent, all_of_it in zip(cut.algorithm.outputs[output], whole, strict=True):
+            assert extent.high == all_of_it.high if is_end else extent.low == all_of_it.low
+        programs.append((cut, verify(lower_grids(cut.backbone, cut.boxes, made))))
+    assert len(programs) == 2
+    library = built([program for _, program in programs], tmp_path)
+    for number, (cut, _) in enumerate(programs):
+        (case, *_) = make_cases(cut, np.random.default_rng(0))
+        assert twin_difference(cut, library, f"program_{number}", case) == ""

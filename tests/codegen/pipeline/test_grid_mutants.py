@@ -1,0 +1,127 @@
+"""Mistakes in grids of pipelines are seen: by the verifier, or by a twin that is watched for races.
+
+What survives changes nothing: a barrier between what one thread has stored and what it loads itself, a load
+whose value does not matter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.parts import map_loads, statements
+from spacedsl.codegen.program import (
+    Assign,
+    Barrier,
+    Grid,
+    Index,
+    Let,
+    Load,
+    PartialLoad,
+    PerThread,
+    Program,
+    Statement,
+    Store,
+    Sweep,
+    When,
+)
+from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.kernels.pipeline.affine import Extreme, Linear
+from tests.codegen.pipeline.on_gpus import built, drawn, grids_of, twin_difference
+from tests.codegen.pipeline.test_cases import cases_of
+
+Body = tuple[Statement, ...]
+
+
+def mistakes(statement: Statement) -> Iterator[tuple[str, Body]]:
+    match statement:
+        case Barrier():
+            yield "a barrier left out", ()
+        case Sweep(variable, first, last, step, inner):
+            if any(isinstance(atom, Extreme) and first in (atom.left, atom.right) for atom, _ in last.terms):
+                # Loops inside end where the predicate does.
+                if not any(isinstance(s, Sweep | When) for s in statements(inner)):
+                    yield "a predicate left out", (Let(variable, first), *inner)
+            else:
+                yield "an iteration too many", (replace(statement, last=last + Linear(step)),)
+                yield "an iteration too few", (replace(statement, last=last + Linear(-step)),)
+        case PerThread((outermost, *others), _) if outermost.extent > 1:
+            fewer = replace(outermost, extent=outermost.extent - 1)
+            yield "threads too few", (replace(statement, coordinates=(fewer, *others)),)
+        case Store(_, index):
+            yield "a store beside its element", (replace(statement, index=_beside(index)),)
+        case Assign(_, value) if (moved := map_loads(value, _moved)) != value:
+            yield "a load beside its element", (replace(statement, value=moved),)
+
+
+def _moved(load: Load | PartialLoad) -> Load | PartialLoad:
+    return replace(load, index=_beside(load.index))
+
+
+def _beside(index: Index) -> Index:
+    return replace(index, constant=index.constant + 1)
+
+
+def edited(body: Sequence[Statement]) -> Iterator[tuple[str, Body]]:
+    """The body with one mistake, wherever one can be made."""
+    for n, statement in enumerate(body):
+        before, after = tuple(body[:n]), tuple(body[n + 1 :])
+        yield from ((kind, (*before, *made, *after)) for kind, made in mistakes(statement))
+        match statement:
+            case Grid(shared=(array, *arrays)) if array.elements > 1:
+                small = replace(array, shape=(array.elements // 2,), strides=(1,))
+                less = replace(statement, shared=(small, *arrays))
+                yield "a shared array too small", (*before, less, *after)
+        for name in ("body", "otherwise") if isinstance(statement, When) else ("body",):
+            for kind, made in edited(getattr(statement, name, ())):
+                changed: dict[str, Any] = {name: made}
+                yield kind, (*before, replace(statement, **changed), *after)
+
+
+TRIED = 3
+"""Of each kind, of each implementation."""
+
+LEAST_SEEN = {
+    "a barrier left out": 0.7, "a predicate left out": 1.0, "an iteration too many": 0.9,
+    "an iteration too few": 0.9, "threads too few": 1.0, "a store beside its element": 1.0,
+    "a load beside its element": 0.9, "a shared array too small": 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.skipif(find_compiler().is_clang, reason="only twins built by GCC see races")
+def test_mistakes_are_seen(tmp_path: Path) -> None:
+    file, (case, *_) = cases_of("blur")
+    made, seen = Counter[str](), Counter[str]()
+    chance, picked = random.Random(4), 0
+    for candidate in drawn(file, 200, 8):
+        program = grids_of(file, candidate)
+        if picked == 4 or not any(isinstance(s, Barrier) for s in statements(program.body)):
+            continue
+        picked += 1
+        kinds: dict[str, list[Program]] = {}
+        for kind, body in edited(program.body):
+            kinds.setdefault(kind, []).append(replace(program, body=body))
+        left: list[tuple[str, Program]] = []
+        for kind, mutants in kinds.items():
+            for mutant in chance.sample(mutants, min(TRIED, len(mutants))):
+                made[kind] += 1
+                try:
+                    left.append((kind, verify(mutant)))
+                except VerificationError:
+                    seen[kind] += 1
+        own = tmp_path / str(picked)
+        own.mkdir()
+        library = built([m for _, m in left], own)
+        for number, (kind, _) in enumerate(left):
+            seen[kind] += twin_difference(file, library, f"program_{number}", case) != ""
+    assert picked == 4
+    assert set(LEAST_SEEN) <= set(made)
+    for kind, least in LEAST_SEEN.items():
+        assert seen[kind] >= least * made[kind], f"{kind}: {seen[kind]} of {made[kind]}"

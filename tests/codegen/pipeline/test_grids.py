@@ -1,0 +1,127 @@
+"""Programs of random schedules for GPUs: their twins compute what the algorithm says, without races."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.cases import Case
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
+from spacedsl.codegen.names import c_name
+from spacedsl.codegen.parts import statements
+from spacedsl.codegen.pipeline.cases import make_cases
+from spacedsl.codegen.program import Barrier, Grid, PerThread
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from tests.codegen.grids import device
+from tests.codegen.pipeline.on_gpus import built, drawn, grids_of, twin_difference
+from tests.codegen.pipeline.test_cases import cases_of
+from tests.kernels.pipeline.cases import PIPELINES, named
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.test_library import NAMES
+
+pytestmark = pytest.mark.skipif(find_compiler().is_clang, reason="only twins built by GCC see races")
+
+SCHEDULES = {
+    "bilateral_grid": 1, "camera_pipe": 1, "nl_means": 1, "max_filter": 1, "harris": 2, "unsharp": 2,
+    "interpolate": 1, "lens_blur": 1, "local_laplacian": 1, "bgu": 1, "vgg": 1, "learned_demosaic": 1,
+    "stencil_chain": 1,
+}  # fmt: skip
+"""Of those of which the code is long; of others there are more."""
+
+
+def try_grids(file: PipelineFile, case: Case, count: int, seed: int, folder: Path) -> None:
+    candidates = list(drawn(file, count, seed))
+    assert candidates
+    programs = [grids_of(file, candidate) for candidate in candidates]
+    library = built(programs, folder)
+    for number, candidate in enumerate(candidates):
+        found = twin_difference(file, library, f"program_{number}", case)
+        assert found == "", candidate.decisions()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_of_applications_compute_what_they_say(name: str, tmp_path: Path) -> None:
+    file, (case, *_) = cases_of(name)
+    try_grids(file, case, SCHEDULES.get(name, 3), 1, tmp_path)
+
+
+@pytest.mark.parametrize("case", PIPELINES)
+def test_programs_compute_what_algorithms_say(case: str, tmp_path: Path) -> None:
+    file = named(case)
+    (first, *_) = make_cases(file, np.random.default_rng(3))
+    try_grids(file, first, 3, 5, tmp_path)
+
+
+TYPES = {
+    "i8": "f(x) = a(x) / b(x) + (a(x) % b(x)) - (a(x) << (b(x) & 7)) + abs(a(x))",
+    "u8": "f(x) = max(a(x) / b(x), a(x) >> b(x)) ^ (a(x) % 5)",
+    "i16": "f(x) = a(x) / 7 - a(x) % 7 + (a(x) >> 3) + min(a(x), b(x))",
+    "u32": "f(x) = select(a(x) < b(x), a(x) / b(x), a(x) * b(x)) + u32(a(x) > 9)",
+    "i64": "f(x) = a(x) / b(x) + a(x) % b(x) + (a(x) >> (b(x) & 63))",
+    "u64": "f(x) = a(x) / b(x) ^ (a(x) << 3)",
+    "f16": "f(x) = a(x) * b(x) + f16(1)",
+    "f64": "f(x) = floor(a(x) * 9.0) + sqrt(b(x)) * exp(a(x)) - pow(b(x), 2.0)",
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_values_of_every_type_are_computed_with(dtype: str, tmp_path: Path) -> None:
+    inputs = f"{{a: {{dtype: {dtype}, rank: 1}}, b: {{dtype: {dtype}, rank: 1}}}}"
+    file = pipeline(TYPES[dtype], "{f: {x: 700}}", inputs)
+    for number, case in enumerate(make_cases(file, np.random.default_rng(2))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try_grids(file, case, 2, number, folder)
+
+
+def test_code_is_taken_by_the_compiler_of_cuda() -> None:
+    file, _ = cases_of("camera_pipe")
+    program = grids_of(file, next(drawn(file, 5, 2)))
+    cubin = compile_cubin(print_cuda(program), device().compute_capability)
+    assert set(cubin.resources) == {c_name(s.name) for s in program.body if isinstance(s, Grid)}
+
+
+def test_neighbouring_threads_are_neighbours_along_rows_and_wait_for_what_is_shared() -> None:
+    file, _ = cases_of("blur")
+    parts = barriers = 0
+    for candidate in drawn(file, 60, 0):
+        body = grids_of(file, candidate).body
+        barriers += sum(isinstance(s, Barrier) for s in statements(body))
+        for part in (s for s in statements(body) if isinstance(s, PerThread) and len(s.coordinates) == 2):
+            rows, along = part.coordinates
+            assert "_x_" in along.variable and along.stride == 1
+            assert "_y_" in rows.variable and rows.stride == along.extent
+            parts += 1
+    assert parts and barriers
+
+
+@pytest.mark.parametrize("name", ["blur", "iir_blur", "unsharp"])
+def test_limits_are_about_what_grids_have(name: str) -> None:
+    """Blocks and threads as the space says, and memory as it allows for."""
+    file, _ = cases_of(name)
+    for candidate in drawn(file, 12, 9):
+        limits = {
+            (quantity.name, names[0]): high
+            for quantity, names, (_, high) in candidate.instance.quantities(candidate.vector)
+        }
+        roots = [s for s in file.backbone.inner if candidate.value("site", s) == "ROOT"]
+        grids = [s for s in grids_of(file, candidate).body if isinstance(s, Grid)]
+        for root, grid in zip(roots, grids, strict=True):
+            assert limits["blocks", root.name] == grid.blocks
+            assert limits["threads", root.name] == grid.threads
+            assert shared_bytes(grid) <= limits["shared_bytes", root.name]
+            assert sum(t.nbytes for t in grid.private) <= limits["own_bytes", root.name]
+
+
+def test_what_is_wanted_of_an_output_is_copied_by_a_grid_of_its_own(tmp_path: Path) -> None:
+    stages = "f(x, y) = a(x + y); g(x, y) = f(x, y) + f(x + 3, y)".replace("; ", "\n")
+    file = pipeline(stages, "{f: {x: 300, y: 3}, g: {x: 298, y: 3}}", "{a: {dtype: f32, rank: 1}}")
+    assert any(
+        "f_grid" in s.name for s in grids_of(file, next(drawn(file, 5, 0))).body if isinstance(s, Grid)
+    )
+    (case, *_) = make_cases(file, np.random.default_rng(1))
+    try_grids(file, case, 3, 3, tmp_path)

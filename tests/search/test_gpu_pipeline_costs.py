@@ -1,0 +1,69 @@
+"""The cost model of pipelines on GPUs: of schedules that differ in one thing, and beside predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.cuda.prediction import predict
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.kernels.pipeline.backbone import FULL
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
+from spacedsl.search.run import decided
+from tests.codegen.grids import device
+from tests.codegen.pipeline.on_gpus import drawn, grids_of, instance
+from tests.kernels.pipeline.test_library import load
+
+
+def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
+    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
+    here = instance(file)
+    root = here.root()
+    assert root is not None
+    steps = [s for s in file.backbone.steps if not s.is_exit]
+    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in steps]
+    decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in file.backbone.loops]
+    return decided(here, root, decisions)
+
+
+def times(candidate: Candidate, file: PipelineFile) -> tuple[float, float]:
+    """By the cost model, and by the prediction of the code."""
+    cost = GpuPipelineCosts(candidate.instance, device())(candidate)
+    return cost, predict(grids_of(file, candidate), device()).time_ns
+
+
+GOOD = {
+    "blur_y.x.TASK": 64, "blur_y.y.TASK": 32, "blur_y.x.LANE": 1, "blur_y.y.LANE": 8,
+}  # fmt: skip
+"""Threads along rows, each of which goes down some of them."""
+
+WORSE: Mapping[str, tuple[Mapping[str, str], Mapping[str, int]]] = {
+    "threads along columns": ({}, {**GOOD, "blur_y.x.LANE": FULL, "blur_y.y.LANE": 1}),
+    "one block": ({}, {"blur_y.x.LANE": 8}),
+    "one thread of a block": ({}, {"blur_y.x.TASK": 64, "blur_y.y.TASK": 32}),
+    "one stage after the other": (
+        {"blur_x": "ROOT"},
+        {**GOOD, **{name.replace("blur_y", "blur_x"): tile for name, tile in GOOD.items()}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORSE)
+def test_what_is_clearly_slower_costs_more(name: str) -> None:
+    file = load("blur", {"width": 6400, "height": 4800})
+    sites, tiles = WORSE[name]
+    good = times(schedule(file, {"blur_x": "INLINE"}, GOOD), file)
+    worse = times(schedule(file, {"blur_x": "INLINE", **sites}, tiles), file)
+    assert all(g < w for g, w in zip(good, worse, strict=True)), (good, worse)
+
+
+@pytest.mark.parametrize("name", ["blur", "unsharp"])
+def test_costs_rank_as_predictions_do(name: str) -> None:
+    """Random schedules, most of which are far from good."""
+    file = load(name)
+    pairs = [times(candidate, file) for candidate in drawn(file, 30, 3)]
+    costs, predictions = (np.argsort(np.argsort(each)) for each in zip(*pairs, strict=True))
+    assert np.corrcoef(costs, predictions)[0, 1] > 0.6
