@@ -128,7 +128,9 @@ def prepare(
     # What others build and measure meanwhile would count against the limit.
     with machine_lock():
         answer = _made(task, library_of(scheduler, folder), called, at)
-    replace_text(folder / f"{scheduler.name}.schedule", answer.pop("schedule", "").strip() + "\n")
+    said = answer.pop("schedule", None)
+    if said is not None:
+        replace_text(folder / f"{scheduler.name}.schedule", said.strip() + "\n")
     prepared = Prepared(scheduler.name, made_of, limit_s=at.limit_s, **answer)
     replace_text(kept, json.dumps(asdict(prepared), indent=2) + "\n")
     return prepared
