@@ -73,12 +73,17 @@ class _Grids(Nests):
 
     def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
         """A thread for each point: blocks go along the innermost dimension, and through all others."""
-        points = [PlacedLoop(self.names.fresh(f"{stage.name}_{v}"), Linear(e.low), Linear(e.high), 1, e.size)
-                  for v, e in zip(stage.variables, wanted, strict=True)]  # fmt: skip
+        fresh = self.names.fresh
+        points = [
+            PlacedLoop(fresh(f"{stage.name}_{v}"), Linear(e.low), Linear(e.high), 1, e.size)
+            for v, e in zip(stage.variables, wanted, strict=True)
+        ]
         statements = copy(stage, source, target, [variable(p.variable) for p in points])
         threads = min(COPYING_THREADS, points[0].trips) if points else 1
-        tiles = [replace(p, variable=f"{p.variable}_tile", step=threads, trips=-(-p.trips // threads))
-                 for p in points[:1]]  # fmt: skip
+        tiles = [
+            replace(p, variable=fresh(f"{p.variable}_tile"), step=threads, trips=-(-p.trips // threads))
+            for p in points[:1]
+        ]
         self.private = []
         self.blocks, places, ranges = self.counted([*points[:0:-1], *tiles], Ranges(), is_block=True)
         along = [
