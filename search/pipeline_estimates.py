@@ -84,6 +84,13 @@ class Steps:
         self.all = [step for step in kernel.steps if not step.is_exit]
         self.final = {step.stage.name: step for step in self.all}
         self.names = instance.objects.names
+        self.boxes: dict[tuple[Step, str, str], str] = {
+            (step, box.dim, slot.slot): box.name
+            for step in self.all
+            for slot in step.slots
+            for box in slot.boxes
+        }
+        """Their names, by step, dimension and slot."""
 
 
 class Estimate(ABC):
@@ -116,7 +123,7 @@ class Estimate(ABC):
         return (self.quantities["trips", box.name] for box in slots.boxes)
 
     def extent(self, step: Step, dim: str, slot: str) -> int:
-        return self.quantities["extent", step.box(dim, slot).name]
+        return self.quantities["extent", self.steps.boxes[step, dim, slot]]
 
     def iterations(self, step: Step, slot: SlotName) -> float:
         """Of all loops around a box of that slot."""
