@@ -135,7 +135,9 @@ def gpu_fault(expression: Expression) -> str | None:
     return None
 
 
-_OF_SCALARS = FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther
+_OF_SCALARS = (
+    FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther
+)
 _VECTORS_ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
 
 

@@ -104,7 +104,12 @@ class _CpuEstimate(Estimate):
         return math.prod(n for d, n in extents.items() if d not in step.variables)
 
     def missed(
-        self, step: Step, accesses: Sequence[Access], extents: Mapping[str, int], along: str | None, inner: float
+        self,
+        step: Step,
+        accesses: Sequence[Access],
+        extents: Mapping[str, int],
+        along: str | None,
+        inner: float,
     ) -> float:
         """Bytes that are loaded from beyond a cache: once for each box that it holds."""
         for slot in SLOTS:

@@ -54,6 +54,9 @@ from spacedsl.search.tree import replay as follow
 
 DEFAULT_POLICY = "near"
 
+WALKED = 4
+"""Programs of a batch, at most, where each is the end of a walk by a cost model, which takes seconds."""
+
 
 def explore(
     kernel: MeasurableKernel | Path | str,
@@ -266,6 +269,7 @@ def _search(
     keeper = _Keeper(problem, target, evaluator, files, on_event, is_measured=measured is not None)
     if bound.no_native is not None:
         on_event(Warned(f"the reference computes bounds, some hundred times slower: {bound.no_native}"))
+    costs = target.costs(problem.instance, problem.device)
     search = Search(
         problem.instance,
         bound=bound,
@@ -274,10 +278,13 @@ def _search(
         rollouts=select_rollouts(problem.instance, problem.space, about.ordering),
         policy=POLICIES[about.policy](),
         options=Options(
-            seed=about.seed, seconds=about.seconds, evaluations=about.evaluations, batch=target.batch
+            seed=about.seed,
+            seconds=about.seconds,
+            evaluations=about.evaluations,
+            batch=target.batch if costs is None else min(target.batch, WALKED),
         ),
         decisions=problem.kernel.decisions,
-        costs=target.costs(problem.instance, problem.device),
+        costs=costs,
         store=store,
         listener=keeper.listen,
         # What others build and measure meanwhile is no part of this run's time.

@@ -8,25 +8,13 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.cuda.prediction import predict
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
-from spacedsl.search.run import decided
 from tests.codegen.grids import device
-from tests.codegen.pipeline.on_gpus import drawn, grids_of, instance
+from tests.codegen.pipeline.on_gpus import drawn, grids_of, schedule
 from tests.kernels.pipeline.test_library import load
-
-
-def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
-    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
-    here = instance(file)
-    root = here.root()
-    assert root is not None
-    steps = [s for s in file.backbone.steps if not s.is_exit]
-    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in steps]
-    decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in file.backbone.loops]
-    return decided(here, root, decisions)
 
 
 def times(candidate: Candidate, file: PipelineFile) -> tuple[float, float]:
