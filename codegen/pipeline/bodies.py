@@ -283,7 +283,7 @@ class _Body:
 
     def lanes(self, most: int) -> int:
         """So many that vectors of the widest values are as wide as those of the machine."""
-        widest = max(_widths(self.step.definition, self.setting.inlined))
+        widest = max(widths(self.step.definition, self.setting.inlined))
         lanes = max(1, min(self.setting.vector_bytes // widest, most))
         return 1 << lanes.bit_length() - 1
 
@@ -400,7 +400,7 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
     return first, last
 
 
-def _widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
+def widths(definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
     """Of all values that are computed, in bytes; positions of reads are not among them."""
     pending = [*definition.values]
     seen: set[str] = set()
