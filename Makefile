@@ -19,7 +19,7 @@ PEERS := .venv-peers
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak soak-kernels soak-cuda soak-pipelines mutants fuzz peers check format clean
+.PHONY: setup explore test soak soak-kernels soak-cuda soak-pipelines soak-halide mutants fuzz peers check format clean
 
 setup: $(VENV)/.installed
 
@@ -70,6 +70,10 @@ soak-cuda: $(VENV)/.installed-dev
 # ARGS="--names A,B --count 200 --seconds 600 --target cuda"; what passed before is not tried again.
 soak-pipelines: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.pipeline.soak $(ARGS)
+
+# Random schedules of the library's pipelines, run by Halide. `make soak-halide ARGS="--names blur --count 20"`
+soak-halide: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.codegen.halide.soak $(ARGS)
 
 # Small mistakes in the engine and in the translation to CP-SAT, one at a time, which random spaces have to find;
 # ARGS="SECONDS WORD".

@@ -32,6 +32,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
     Box,
+    Compare,
     Constant,
     Expression,
     Parameter,
@@ -55,6 +56,10 @@ from spacedsl.kernels.unique_names import UniqueNames
 
 _TAKEN = frozenset({"hl", "float", "np", "POINTS", "sized", "wanted", "placed", "build", "run"})
 """Names of the module, beside those of Python."""
+
+
+_VARIABLES = {"s": "s_"}
+"""Halide (21.0) loses tiles of this one: in names of loops, `.s` is where the number of a stage begins."""
 
 
 Promises = dict[Expression, tuple[int, int]]
@@ -81,7 +86,8 @@ def named(algorithm: Algorithm) -> Names:
     given = [*(i.name for i in algorithm.inputs), *(p.name for p in algorithm.parameters)]
     sources = {name: unique.fresh(name) for name in (*given, *(s.name for s in algorithm.stages))}
     variables = {
-        v: unique.fresh(v) for v in dict.fromkeys(v for stage in algorithm.stages for v in stage.variables)
+        v: unique.fresh(_VARIABLES.get(v, v))
+        for v in dict.fromkeys(v for stage in algorithm.stages for v in stage.variables)
     }
     ranges = {
         (stage.name, count, r.name): unique.fresh(r.name)
@@ -134,7 +140,7 @@ class _Writer:
                 yield Assign(name, Call("hl.ImageParam", (TYPES[given.dtype], rank, quoted(given.name))))
                 yield Do(Call("sized", (Atom(name), Index(Atom("POINTS"), (quoted(given.name),)))))
         for scalar in self.algorithm.parameters:
-            yield Assign(self.names.sources[scalar.name], _parameter(scalar))
+            yield from _parameter(scalar, self.names.sources[scalar.name])
 
     def edges(self) -> Iterator[Statement]:
         sources = {i.name: i for i in self.algorithm.inputs}
@@ -155,7 +161,8 @@ class _Writer:
         if self.names.variables:
             names = ", ".join(self.names.variables.values())
             last = "," if len(self.names.variables) == 1 else ""
-            yield Assign(f"{names}{last}", Call("hl.vars", (quoted(" ".join(self.names.variables)),)))
+            made = " ".join(self.names.variables.values())
+            yield Assign(f"{names}{last}", Call("hl.vars", (quoted(made),)))
 
     # ---- Stages ----------------------------------------------------------------------------------------
 
@@ -191,6 +198,13 @@ class _Writer:
         made = [meaning.of(value) for value in update.values]
         if condition is not None and not update.ranges:
             made = [Select(condition, value, old) for value, old in zip(made, own, strict=True)]
+        bound = {r.name for r in update.ranges}
+        used = {n.name for e in (*point, *made) for n in walk(e) if isinstance(n, Variable)}
+        if bound and not bound & used:
+            # Halide goes through a domain only where a definition has one of its variables.
+            first = update.ranges[0]
+            holds = Compare(">=", Variable(first.name), Constant(first.low, DType.I32))
+            made = [Select(holds, value, old) for value, old in zip(made, own, strict=True)]
         target = wanted.at(Atom(self.names.sources[stage.name]), point)
         match made:
             case [Binary("+" | "-" | "*" as operator, left, right)] if left == own[0]:
@@ -294,10 +308,14 @@ def _found_by_halide(algorithm: Algorithm) -> Known:
     return values_known(pure, [replace(i, values=None) for i in algorithm.inputs])
 
 
-def _parameter(given: Parameter) -> Node:
-    """One of 16 bits is given as a wider float."""
+def _parameter(given: Parameter, name: str) -> Iterator[Statement]:
+    """One of 16 bits is given as a wider float; one of 64, of which `Param` keeps 32, in an array."""
     dtype = DType.F32 if given.dtype is DType.F16 else given.dtype
-    value = number(given.value, dtype, with_point=True)
+    value = Atom(number(given.value, dtype, with_point=True))
     if dtype is DType.BOOL:
-        value = str(bool(given.value))
-    return Call("hl.Param", (TYPES[dtype], quoted(given.name), Atom(value)))
+        value = Atom(str(bool(given.value)))
+    if dtype is DType.F64:
+        yield Assign(name, Call("hl.ImageParam", (TYPES[dtype], Atom("0"), quoted(given.name))))
+        yield Do(Call(f"{name}.set", (Call("hl.Buffer", (Call("np.array", (value,)),)),)))
+    else:
+        yield Assign(name, Call("hl.Param", (TYPES[dtype], quoted(given.name), value)))

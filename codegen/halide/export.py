@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spacedsl.codegen.halide.definitions import Names, define, named, points
+from spacedsl.codegen.halide.directives import copied, directives
 from spacedsl.codegen.halide.python import (
     Assign,
     Atom,
@@ -23,6 +24,7 @@ from spacedsl.codegen.halide.python import (
     print_module,
 )
 from spacedsl.codegen.halide.unrolling import unrolled
+from spacedsl.codegen.pipeline.schedule import Decisions, schedule
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
@@ -100,6 +102,18 @@ def algorithm_text(kernel: PipelineFile, *, most_terms: int = MOST_TERMS, is_at_
     return module(algorithm, kernel.boxes, names, f"The algorithm of `{algorithm.name}`, for Halide.", body)
 
 
+def schedule_text(kernel: PipelineFile, decisions: Decisions, vector_bytes: int) -> str:
+    """The algorithm with the schedule of a complete candidate; `vector_bytes`: of the machine."""
+    algorithm, steps = kernel.algorithm, kernel.backbone.steps
+    names = named(algorithm)
+    alone = {s.stage.name for s in steps if all(r.is_exit for r in s.readers)}
+    results = alone.intersection(copied(schedule(steps, decisions)))
+    body = define(algorithm, kernel.boxes, names, results)
+    body = (*body, Blank(), *directives(kernel.backbone, decisions, names, vector_bytes))
+    about = f"`{algorithm.name}`, for Halide, with a schedule that spacedsl has found."
+    return module(algorithm, kernel.boxes, names, about, body)
+
+
 def module(
     algorithm: Algorithm, boxes: Mapping[str, Box], names: Names, about: str, body: tuple[Statement, ...]
 ) -> str:
@@ -109,6 +123,10 @@ def module(
     if any(i.dtype is DType.U64 for i in inputs):
         # The package knows them by another one of their two names.
         run = run.replace("np.ascontiguousarray(value)", "np.ascontiguousarray(value).view(np.ulonglong)")
+
+    if any(p.dtype is DType.F64 for p in algorithm.parameters):
+        held = "hl.Buffer(np.array(value, float)) if isinstance(parameters[name], hl.ImageParam) else value"
+        run = run.replace("parameters[name].set(value)", f"parameters[name].set({held})")
 
     def table(names: Mapping[str, str]) -> Table:
         return Table(tuple((name, Atom(made)) for name, made in names.items()))

@@ -79,7 +79,9 @@ class Expressions:
     def typed(self, node: Constant) -> Node:
         if node.dtype is DType.BOOL:
             return Call("hl.Expr", (Atom(str(bool(node.value))),))
-        text = number(node.value, node.dtype, with_point=True)
+        # All digits, where the number is a wider float first, which few digits may not be.
+        is_exact = node.dtype is DType.F16 and math.isfinite(node.value)
+        text = repr(node.value) if is_exact else number(node.value, node.dtype, with_point=True)
         if isinstance(node.value, float) and math.isinf(node.value):
             text = f'float("{text}")'
         return self.cast(node.dtype, Atom(text))
@@ -107,9 +109,13 @@ class Expressions:
                 return Call("hl.undef", (TYPES[dtype],))
             case Variable(name):
                 return self.names[name]
-            case Scalar(name, dtype):
-                # A parameter cannot be of this type.
-                return self.cast(dtype, self.names[name]) if dtype is DType.F16 else self.names[name]
+            case Scalar(name, DType.F16):
+                # Its parameter is wider.
+                return self.cast(DType.F16, self.names[name])
+            case Scalar(name, DType.F64):
+                return Index(self.names[name], ())
+            case Scalar(name):
+                return self.names[name]
             case Read(source, point, _, element):
                 which = element if self.counts.get(source, 1) > 1 else None
                 return self.at(self.names[source], point, which)

@@ -135,7 +135,7 @@ def print_module(docstring: str, statements: Sequence[Statement]) -> str:
 
 def quoted(text: str) -> Atom:
     """A string of letters, digits and signs that need no escape."""
-    return Atom(f'"{text}"')
+    return Atom(f'"{text.replace(" ", _GLUE)}"')
 
 
 # ---- Statements -------------------------------------------------------------------------------------------

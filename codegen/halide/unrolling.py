@@ -42,18 +42,17 @@ def unrolled(algorithm: Algorithm, most: int) -> Algorithm:
     stages: list[Stage] = []
     for given in algorithm.stages:
         stage = _with(given, absorbed)
-        if stage.name in algorithm.outputs or not _is_small(stage, most):
-            source = None if stage.name in algorithm.outputs else _copied(stage, stages, uses)
-            if source is not None:
+        if stage.name not in algorithm.outputs:
+            inner = [other for other in stages if other.name not in algorithm.outputs]
+            if _is_small(stage, most):
+                stage = Stage(stage.name, stage.variables, (_written_out(stage, stage.updates[0]),))
+                if uses[stage.name] == 1:
+                    absorbed[stage.name] = stage
+                    continue
+            elif (source := _copied(stage, inner, uses)) is not None:
                 stages.remove(source)
                 stage = _renamed(source, stage)
-            stages.append(stage)
-            continue
-        stage = Stage(stage.name, stage.variables, (_written_out(stage, stage.updates[0]),))
-        if uses[stage.name] == 1:
-            absorbed[stage.name] = stage
-        else:
-            stages.append(stage)
+        stages.append(stage)
     return replace(algorithm, stages=tuple(stages))
 
 

@@ -292,7 +292,7 @@ class _Body:
 
     def lanes(self, most: int) -> int:
         """So many that vectors of the widest values are as wide as those of the machine."""
-        widest = max(_widths(self.stage, self.step.definition, self.setting.inlined), default=1)
+        widest = max(widths(self.stage, self.step.definition, self.setting.inlined), default=1)
         lanes = max(1, min(self.setting.vector_bytes // widest, most))
         return 1 << lanes.bit_length() - 1
 
@@ -409,7 +409,7 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
     return first, last
 
 
-def _widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
+def widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
     """Of all values that may differ between lanes, in bytes, also for positions that follow from values."""
     pending = [(stage, value) for value in definition.values]
     seen: set[str] = set()

@@ -98,10 +98,17 @@ class Placement:
 
 
 def place(
-    nests: Sequence[Nest], steps: Sequence[Step], decisions: Decisions, fresh: Callable[[str], str]
+    nests: Sequence[Nest],
+    steps: Sequence[Step],
+    decisions: Decisions,
+    fresh: Callable[[str], str],
+    is_shifted: Callable[[Step, SlotName], bool] = lambda step, slot: False,
 ) -> Placement:
-    """`nests` are the schedule of the steps by these decisions; `fresh` gives names to variables."""
-    placer = _Placer(Sites(steps, decisions.site), decisions, fresh)
+    """`nests` are the schedule of the steps by these decisions; `fresh` gives names to variables.
+
+    `is_shifted` says of which loops the last tile begins earlier, where it would be shorter than others.
+    """
+    placer = _Placer(Sites(steps, decisions.site), decisions, fresh, is_shifted)
     whole = {step: {box.dim: placer.whole(box) for box in step.slots[0].boxes} for step in placer.sites.steps}
     return Placement(whole, tuple(placer.nest(nest, whole, Ranges()) for nest in nests))
 
@@ -130,6 +137,7 @@ class _Placer:
     sites: Sites
     decisions: Decisions
     fresh: Callable[[str], str]
+    is_shifted: Callable[[Step, SlotName], bool]
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -149,7 +157,7 @@ class _Placer:
         inner = dict(around[step])
         for loop in level.loops:
             outer, name = inner[loop.dim], self.fresh(f"{step.stage.name}_{loop.dim}")
-            is_full = outer.is_full and outer.most % loop.size == 0
+            is_full = outer.is_full and (outer.most % loop.size == 0 or self.is_shifted(step, level.slot))
             final = outer.last + Linear(1 - loop.size) if is_full else outer.last
             loops.append(PlacedLoop(name, outer.first, final, loop.size, -(-outer.most // loop.size)))
             ranges = ranges.with_loop(name, outer.first, final)

@@ -29,7 +29,7 @@ from spacedsl.api.problem import (
     Waiting,
     Warned,
 )
-from spacedsl.api.replaying import Replay, emit, emit_launcher, load, replay
+from spacedsl.api.replaying import Replay, emit, emit_halide, emit_launcher, load, replay
 from spacedsl.api.results import Best, Result
 from spacedsl.api.solving import Solution, Unmeasured, pose_unmeasured, solve
 from spacedsl.codegen.characterize import (
@@ -55,7 +55,7 @@ __all__ = [
     "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
     "UnverifiedError", "Waiting", "Warned", "batch", "characterize", "characterize_gpu",
-    "device_files", "emit", "emit_launcher", "explain", "explore", "import_results", "load",
+    "device_files", "emit", "emit_halide", "emit_launcher", "explain", "explore", "import_results", "load",
     "load_any_device", "load_device", "load_kernel", "load_space", "local_device", "pose_unmeasured",
     "replay", "resume", "solve", "write_description",
 ]  # fmt: skip

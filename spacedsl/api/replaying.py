@@ -24,17 +24,20 @@ from spacedsl.api.problem import (
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.launcher import print_launcher
 from spacedsl.codegen.generation import generation
+from spacedsl.codegen.halide.export import schedule_text
 from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.native import Function, build_function
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import check_measurable
-from spacedsl.kernels.device import Device
+from spacedsl.kernels.device import CpuDevice, Device
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.record import FailedRecord, MeasuredRecord, Record
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
@@ -139,6 +142,15 @@ def emit_launcher(path: Path | str) -> str:
     except (LoweringError, VerificationError) as error:
         raise _no_code(Path(path), str(error)) from None
     return print_launcher(program, problem.device.compute_capability)
+
+
+def emit_halide(path: Path | str) -> str:
+    """A module of Python that gives Halide the pipeline of a record, and its schedule; raises as `replay`."""
+    problem, candidate = recorded_implementation(record.read(Path(path)), Path(path))
+    if not isinstance(problem.kernel, PipelineFile):
+        raise UnknownNameError(f"{path}: only pipelines have schedules for Halide")
+    assert isinstance(problem.device, CpuDevice)
+    return schedule_text(problem.kernel, CandidateDecisions(candidate), problem.device.vector_bytes)
 
 
 def recorded_implementation(recorded: Record, path: Path) -> tuple[Problem, Candidate]:

@@ -60,7 +60,12 @@ def say(console: Console, event: Activity) -> None:
 def emit(
     decisions: Decisions,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="c|cuda", help="The language that is expected.")
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="c|cuda|halide",
+            help="The language that is expected; `halide`: of a pipeline, Python for that package.",
+        ),
     ] = None,
     host: Annotated[
         str,
@@ -81,15 +86,21 @@ def emit(
     from spacedsl.record import read
 
     console = Console.of(verbose=verbose, quiet=quiet)
-    if target not in (None, "c", "cuda"):
-        raise CommandError(f"`{target}` is not a language that code is generated in", hint="known: c, cuda")
+    if target not in (None, "c", "cuda", "halide"):
+        message = f"`{target}` is not a language that code is generated in"
+        raise CommandError(message, hint="known: c, cuda, halide")
     if host not in ("cpp", "python"):
         raise CommandError(f"`{host}` is nothing that calls kernels", hint="known: cpp, python")
+    if target == "halide" and host != "cpp":
+        raise CommandError("`--host` is for code for a GPU, and not for Halide")
     no_other(decisions)
     language = {"cpu": "c"}.get(made_for := read(decisions).target, made_for)
-    if target not in (None, language):
+    if target not in (None, language) and (target, language) != ("halide", "c"):
         raise CommandError(f"{decisions}: an implementation in {language}, and not in {target}")
-    code = api.emit(decisions) if host == "cpp" else api.emit_launcher(decisions)
+    if target == "halide":
+        code = api.emit_halide(decisions)
+    else:
+        code = api.emit(decisions) if host == "cpp" else api.emit_launcher(decisions)
     if output is None:
         console.data(code)
     else:

@@ -12,7 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import spacedsl
+from spacedsl.api import emit_halide
 from tests.cli.running import run
+from tests.codegen.halide.running import answers
 
 TEXT = """\
 kernel: edges
@@ -121,6 +123,27 @@ def test_its_schedules_are_searched_for_a_gpu_too(edges: Explored, tmp_path: Pat
     assert (
         "L2: a kernel starts in 1000 ns; " in run("explain", edges.kernel, "--bound", "--device", "h100").out
     )
+
+
+def test_the_best_is_a_schedule_for_halide(edges: Explored, tmp_path: Path) -> None:
+    written = tmp_path / "edges_halide.py"
+    ran = run("emit", edges.best, "--target", "halide", "-o", written)
+    assert (ran.code, ran.out) == (0, "")
+    text = written.read_text(encoding="utf-8")
+    assert text == emit_halide(edges.best)
+    assert "wide[x, y] = hl.i16(image_repeat_edge[x, y])" in text
+    pytest.importorskip("halide")
+    image = np.random.default_rng(4).integers(0, 256, (30, 40), np.uint8)
+    (found,) = answers([(text, {"image": image, "gain": 2.5})], tmp_path)
+    assert isinstance(found, dict), found
+    np.testing.assert_array_equal(found["edges"], by_hand(image, 2.5))
+
+
+def test_what_is_not_for_halide_is_refused(edges: Explored) -> None:
+    ran = run("emit", edges.best, "--target", "halide", "--host", "python")
+    assert (ran.code, "`--host` is for code for a GPU" in ran.err) == (2, True)
+    ran = run("emit", edges.best, "--target", "rust")
+    assert (ran.code, "known: c, cuda, halide" in ran.err) == (2, True)
 
 
 def test_a_space_that_decides_too_little_is_refused(edges: Explored, tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ def test_a_replay_rebuilds_the_same_code_and_measures_it_again(explored: Run) ->
     assert "identical to the recorded code" in run("replay", explored.best).out
 
 
+def test_only_pipelines_have_schedules_for_halide(explored: Run) -> None:
+    ran = run("emit", explored.best, "--target", "halide")
+    assert (ran.code, "only pipelines have schedules for Halide" in ran.err) == (2, True)
+
+
 def test_emit_prints_the_code_of_the_run(explored: Run, tmp_path: Path) -> None:
     code = (explored.folder / "best.c").read_text()
     assert run("emit", explored.best).out == code

@@ -1,0 +1,204 @@
+"""Algorithms as Halide's Python: what they compute there, and how they read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from spacedsl.codegen.halide.export import algorithm_text
+from spacedsl.codegen.pipeline.cases import make_cases
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.typing import ARGUMENTS
+from tests.codegen.halide.running import Job, differences
+from tests.codegen.pipeline.test_cases import cases_of
+from tests.kernels.pipeline.cases import PIPELINES, named
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.images import Image, images
+
+pytest.importorskip("halide", reason="the package `halide` runs what is printed for it")
+
+
+def jobs(file: PipelineFile, most: int = 6) -> list[Job]:
+    """Of one pipeline, a stage after the other, on random values and on hard ones."""
+    text = algorithm_text(file, is_at_root=True)
+    cases = make_cases(file, np.random.default_rng(3))
+    return [Job(file, text, case) for case in itertools.islice(cases, most)]
+
+
+def check(wanted: dict[str, list[Job]], folder: Path) -> None:
+    tried = [(name, job) for name, each in wanted.items() for job in each]
+    found = differences([job for _, job in tried], folder)
+    wrong = [
+        f"{name}, {job.case.name}: {said}\n{job.text}"
+        for (name, job), said in zip(tried, found, strict=True)
+        if said
+    ]
+    assert not wrong, wrong[0]
+
+
+def test_small_pipelines_of_every_kind(tmp_path: Path) -> None:
+    check({name: jobs(named(name), 1) for name in PIPELINES}, tmp_path)
+
+
+def test_what_nothing_schedules_is_computed_where_it_is_read(tmp_path: Path) -> None:
+    wanted = {}
+    for name in ("blur", "a histogram", "a scan", "two values", "updates of an output"):
+        file = named(name)
+        case = next(make_cases(file, np.random.default_rng(3)))
+        wanted[name] = [Job(file, algorithm_text(file, most_terms=most), case) for most in (0, 25)]
+    check(wanted, tmp_path)
+
+
+APPLICATIONS = ("camera_pipe", "hist_eq", "iir_blur", "max_filter", "unsharp")
+"""Of which the others are in `test_schedules.py`, and in the soak."""
+
+
+def test_applications(tmp_path: Path) -> None:
+    wanted = {}
+    for name in APPLICATIONS:
+        file, (random, *_) = cases_of(name)
+        wanted[name] = [Job(file, algorithm_text(file, is_at_root=True), random)]
+    check(wanted, tmp_path)
+
+
+def test_a_reduction_takes_the_place_of_what_is_nothing_else_but_no_output_does(tmp_path: Path) -> None:
+    inputs = "{image: {dtype: u16, rank: 2}}"
+    stages = "h(x) = 0; h(x) += image(x, r) for r in 0:30; g(x) = h(x); f(x) = g(x) + g(x + 1)"
+    stages = stages.replace("; ", "\n")
+    merged, kept = (
+        pipeline(stages, outputs, inputs) for outputs in ("{f: {x: 9}}", "{f: {x: 9}, h: {x: 10}}")
+    )
+    assert "    g[x] += hl.i32(image[x, r])\n" in algorithm_text(merged)
+    assert "    h[x] += hl.i32(image[x, r])\n" in algorithm_text(kept)
+    check({"merged": jobs(merged, 1), "kept": jobs(kept, 1)}, tmp_path)
+
+
+def test_ranges_that_nothing_depends_on_are_gone_through(tmp_path: Path) -> None:
+    stages = "f(x) = 0; f(x) += image(x, 3) for r in 0:30, q in 0:2 where x < 4; f(x) = f(x) * 3 for r in 2:4"
+    stages = stages.replace("; ", "\n")
+    file = pipeline(stages, "{f: {x: 9}}", "{image: {dtype: i32, rank: 2}}")
+    check({"f": jobs(file, 1)}, tmp_path)
+
+
+# ---- Semantics --------------------------------------------------------------------------------------------
+
+INTEGERS = ("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64")
+
+
+def arithmetic(dtype: str) -> PipelineFile:
+    """All that integers of a type can do, on values from their whole range, and on small ones."""
+    made = [
+        "a(x) + b(x)", "a(x) - b(x)", "a(x) * b(x)", "a(x) / b(x)", "a(x) % b(x)", "a(x) / c(x)",
+        "a(x) % c(x)", "a(x) << c(x)", "a(x) >> c(x)", "a(x) << 200", "a(x) >> 200", "-a(x)", "~a(x)",
+        "a(x) & b(x) | c(x) ^ a(x)", "min(a(x), b(x)) + max(b(x), c(x))", "abs(a(x))", "absd(a(x), b(x))",
+        "select(a(x) < b(x) && !(c(x) == 0), a(x), c(x))", "bool(c(x))", "i32(a(x)) * i32(b(x)) - i32(c(x))",
+        "clamp(a(x), 3, 90)", "u8_sat(a(x))", "i16_sat(a(x))", "u64(a(x)) + i8(b(x))",
+        "mux(x, a(x), b(x), 7)",
+        "f32(c(x)) * 0.5", "(a(x) + b(x) + 1) / 2", "a(x) / 3 - b(x) % 7", "a(x) + 1 > a(x)",
+    ]  # fmt: skip
+    made = [each for each in made if "200" not in each or dtype not in ("i8",)]
+    stages = "\n".join(f"made{n}(x) = {each}" for n, each in enumerate(made))
+    outputs = ", ".join(f"made{n}: {{x: 40}}" for n in range(len(made)))
+    inputs = ", ".join(f"{name}: {{dtype: {dtype}, rank: 1}}" for name in "ab")
+    least = -9 if dtype.startswith("i") else 0
+    inputs += f", c: {{dtype: {dtype}, rank: 1, values: [{least}, 70]}}"
+    return pipeline(stages, f"{{{outputs}}}", f"{{{inputs}}}")
+
+
+def test_integers_of_every_type(tmp_path: Path) -> None:
+    check({dtype: jobs(arithmetic(dtype), 2) for dtype in INTEGERS}, tmp_path)
+
+
+def test_floats_of_every_type(tmp_path: Path) -> None:
+    wanted = {}
+    for dtype in ("f32", "f64", "f16"):
+        made = [f"{function}(a(x))" for function, count in ARGUMENTS.items() if count == 1]
+        made += [
+            "pow(a(x), b(x))", "atan2(a(x), b(x))", "lerp(a(x), b(x), 0.3)", "u8(a(x) * 300)",
+            "i32(-a(x) * 9)", "u32(a(x) * 40000)", "a(x) * 0.1 - 2 / b(x)", "a(x) < b(x) || a(x) > 0.7",
+            "gain * a(x)", "bool(a(x))",
+        ]  # fmt: skip
+        stages = "\n".join(f"made{n}(x) = {each}" for n, each in enumerate(made))
+        outputs = ", ".join(f"made{n}: {{x: 40}}" for n in range(len(made)))
+        inputs = ", ".join(f"{name}: {{dtype: {dtype}, rank: 1}}" for name in "ab")
+        params = f"params: {{gain: {{dtype: {dtype}, value: 0.3}}}}\n"
+        file = pipeline(stages, f"{{{outputs}}}", f"{{{inputs}}}", params)
+        wanted[dtype] = jobs(file, 1)
+    check(wanted, tmp_path)
+
+
+EDGES = ("repeat_edge", "repeat_image", "mirror_image", "mirror_interior", "constant_exterior")
+
+
+def edged(edge: str) -> PipelineFile:
+    value = "7, " * (edge == "constant_exterior")
+    stages = f"f(x, y) = {edge}(photo, {value}x - 9, y + 3, 1) + {edge}(photo, {value}3 - x, 2 * y, 0)"
+    return pipeline(stages, "{f: {x: 30, y: 8}}", "{photo: {dtype: u8, extents: [6, 5, 2]}}")
+
+
+def test_edges_are_rules_of_halide(tmp_path: Path) -> None:
+    files = {edge: edged(edge) for edge in EDGES}
+    for edge, file in files.items():
+        text = algorithm_text(file)
+        assert text.count(f"hl.BoundaryConditions.{edge}(photo, ") == 1
+        assert "hl.Range(hl.Expr(), hl.Expr())" in text and "clamp" not in text
+    check({edge: jobs(file, 2) for edge, file in files.items()}, tmp_path)
+
+
+def test_names_of_python_and_of_the_module_are_avoided(tmp_path: Path) -> None:
+    stages = "lambda(x, s) = x + s; hl(s) = sum[lambda in 0:3](lambda(lambda, s)); x(x) = hl(x) + run(x)"
+    inputs = "{run: {dtype: i32, rank: 1}}"
+    check({"names": jobs(pipeline(stages.replace("; ", "\n"), "{x: {x: 9}}", inputs), 1)}, tmp_path)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(images())
+def test_generated_images(tmp_path: Path, image: Image) -> None:
+    file = image.file()
+    assume(sum(math.prod(e.size for e in box) for box in file.boxes.values()) < 4000)
+    check({"image": jobs(file, 1)}, tmp_path)
+
+
+# ---- How they read ----------------------------------------------------------------------------------------
+
+
+def test_an_algorithm_reads_as_one_writes_it_by_hand() -> None:
+    stages = (
+        "gray(x, y) = 0.25 * f32(image(x, y, 0)) + 0.5 * f32(image(x, y, 1))\n"
+        "wide(x, y) = sum[i in 0:3](gray(x + i, y))\n"
+        "level(x, y) = u8_sat(wide(x, y))\n"
+        "histogram(i) = 0\n"
+        "histogram(level(r, q)) += 1 for r in 0:8, q in 0:6 where r != q\n"
+    )
+    file = pipeline(stages, "{histogram: {i: 256}}", "{image: {dtype: u8, extents: [10, 6, 2]}}")
+    text = algorithm_text(file)
+    body = text[text.index("    x, y") : text.index("    wanted(")]
+    assert (
+        body
+        == """\
+    x, y, i = hl.vars("x y i")
+
+    gray = hl.Func("gray")
+    gray[x, y] = 0.25 * hl.f32(image[x, y, 0]) + 0.5 * hl.f32(image[x, y, 1])
+
+    wide = hl.Func("wide")
+    wide[x, y] = gray[x, y] + gray[x + 1, y] + gray[x + 2, y]
+
+    level = hl.Func("level")
+    level[x, y] = hl.u8(hl.clamp(wide[x, y], 0.0, 255.0))
+
+    histogram = hl.Func("histogram")
+    histogram[i] = 0
+    histogram_range = hl.RDom([hl.Range(0, 8), hl.Range(0, 6)], "histogram_range")
+    r = histogram_range[0]
+    q = histogram_range[1]
+    histogram_range.where(r != q)
+    histogram[hl.i32(level[r, q])] += 1
+
+"""
+    )

@@ -1,0 +1,114 @@
+"""Schedules in Halide's words: they compute what the algorithm says, and say what the candidate does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.halide.export import schedule_text
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions
+from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.pipeline.backbone import FULL
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from tests.codegen.halide.running import Job
+from tests.codegen.halide.test_algorithms import check, jobs
+from tests.codegen.pipeline.test_cases import cases_of
+from tests.kernels.pipeline.cases import PIPELINES, drawn, instance, named
+from tests.kernels.pipeline.test_library import load
+
+pytest.importorskip("halide", reason="the package `halide` runs what is printed for it")
+
+VECTOR_BYTES = (16, 32, 64)
+
+
+def scheduled(file: PipelineFile, candidate: Candidate, vector_bytes: int) -> str:
+    return schedule_text(file, CandidateDecisions(candidate), vector_bytes)
+
+
+def test_schedules_of_small_pipelines_of_every_kind(tmp_path: Path) -> None:
+    wanted = {}
+    for number, name in enumerate(PIPELINES):
+        file = named(name)
+        (job,) = jobs(file, 1)
+        (candidate,) = drawn(file, 1, number, DescentCounts())
+        wanted[name] = [Job(file, scheduled(file, candidate, VECTOR_BYTES[number % 3]), job.case)]
+    check(wanted, tmp_path)
+
+
+APPLICATIONS = ("bilateral_grid", "blur", "conv_layer", "harris", "matmul", "toy_trig")
+
+
+def test_schedules_of_applications(tmp_path: Path) -> None:
+    wanted = {}
+    for name in APPLICATIONS:
+        file, (random, *_) = cases_of(name)
+        candidates = list(drawn(file, 2, 6, DescentCounts()))
+        wanted[name] = [Job(file, scheduled(file, c, 32), random) for c in candidates]
+    check(wanted, tmp_path)
+
+
+# ---- Text -------------------------------------------------------------------------------------------------
+
+CHOSEN: Mapping[str, Mapping[str, str | int]] = {
+    "blur": {
+        "blur_x": "CHUNK", "blur_y.y.TASK": 64, "blur_y.y.CHUNK": 4, "blur_y.x.LANE": 96, "blur_y.y.REG": 1,
+    },
+    "harris": {
+        **dict.fromkeys(("ixx", "iyy", "ixy", "det", "trace", "sxx", "syy", "sxy", "gray"), "INLINE"),
+        **dict.fromkeys(("ix", "iy"), "TASK"),
+        **dict.fromkeys(("sxx_sum", "syy_sum", "sxy_sum", "sxx_sum.1", "syy_sum.1", "sxy_sum.1"), "CHUNK"),
+        "harris.y.TASK": 96, "harris.x.TASK": 384, "harris.y.CHUNK": 1,
+    },
+}  # fmt: skip
+"""Sites of steps and sizes of tiles; all others are at root, and have no tiles."""
+
+
+def chosen(file: PipelineFile, name: str) -> Candidate:
+    here = instance(file.backbone)
+    candidate = here.root()
+    wanted = {
+        **{("site", s.name): CHOSEN[name].get(s.name, "ROOT") for s in file.backbone.steps},
+        **{("tile", b.name): CHOSEN[name].get(b.name, FULL) for b in file.backbone.loops},
+    }
+    for (choice, subject), value in wanted.items():
+        assert candidate is not None, (choice, subject)
+        candidate = here.decide(candidate, Decision(choice, (subject,), (value,)))
+    assert candidate is not None
+    return candidate
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_schedule_is_readable(name: str, golden: Callable[[str, str], None]) -> None:
+    file = load(name, {})
+    golden(f"{name}.py.txt", scheduled(file, chosen(file, name), 64))
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "halide.md").read_text(encoding="utf-8")
+    shown = page.split("```python\n")[1].split("```")[0].splitlines()
+    file = load("blur", {})
+    printed = iter(scheduled(file, chosen(file, "blur"), 64).splitlines())
+    assert all(line in printed for line in shown if line)
+
+
+def test_accumulators_in_loops_of_their_update_have_a_copy_with_these_loops(tmp_path: Path) -> None:
+    file = named("a product")
+    tiled = {("f_sum.1.y.TASK"): 2, ("f_sum.1.x.CHUNK"): 2}
+    here = instance(file.backbone)
+    candidate = here.root()
+    sites = {"f_sum": "CHUNK", "a": "ROOT", "f_sum.1": "ROOT", "f": "INLINE", "g": "ROOT", "*.exit": "ROOT"}
+    wanted: dict[tuple[str, str], str | int] = {("site", name): site for name, site in sites.items()}
+    wanted |= {("tile", b.name): tiled.get(b.name, FULL) for b in file.backbone.loops}
+    for (choice, subject), value in wanted.items():
+        assert candidate is not None, (choice, subject)
+        candidate = here.decide(candidate, Decision(choice, (subject,), (value,)))
+    assert candidate is not None
+    text = scheduled(file, candidate, 16)
+    assert "f_sum_copy = f_sum.in_()" in text
+    assert "f_sum.compute_at(f_sum_copy, x_chunk)" in text
+    assert "f_sum_copy.parallel(y_task)" in text
+    (job,) = jobs(file, 1)
+    check({"a product": [Job(file, text, job.case)]}, tmp_path)
