@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+from spacedsl.codegen.cases import Case
 from spacedsl.codegen.halide.export import algorithm_text
 from spacedsl.codegen.pipeline.cases import make_cases
+from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.reference import evaluate
 from spacedsl.kernels.pipeline.typing import ARGUMENTS
+from spacedsl.kernels.reference import view
 from tests.codegen.halide.running import Job, differences
 from tests.codegen.pipeline.test_cases import cases_of
-from tests.kernels.pipeline.cases import PIPELINES, named
+from tests.codegen.pipeline.test_lower import points
+from tests.kernels.pipeline.cases import PIPELINES, inputs_of, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
 
@@ -28,6 +34,25 @@ def jobs(file: PipelineFile, most: int = 6) -> list[Job]:
     text = algorithm_text(file, is_at_root=True)
     cases = make_cases(file, np.random.default_rng(3))
     return [Job(file, text, case) for case in itertools.islice(cases, most)]
+
+
+def small(file: PipelineFile) -> Case:
+    """Small numbers, of which no float becomes an integer that does not hold it."""
+    of, boxes = inputs_of(file), held(file.algorithm, file.boxes)
+    tensors = {t.name: t for t in file.tensors if not t.is_output}
+    given = {
+        name: np.array([of[name](p) for p in points(boxes[name])], NUMPY_TYPE[t.dtype])
+        for name, t in tensors.items()
+    }
+    arrays = {name: view(t, given[name]) for name, t in tensors.items()}
+    found = evaluate(file.algorithm, file.boxes, arrays)
+    expected = {}
+    for stage, box in ((file.algorithm.stage(name), box) for name, box in file.algorithm.outputs.items()):
+        pairs = zip(reversed(box), reversed(file.boxes[stage.name]), strict=True)
+        part = tuple(slice(e.low - whole.low, e.high + 1 - whole.low) for e, whole in pairs)
+        for name, array in zip(value_names(stage), found[stage.name], strict=True):
+            expected[name] = np.ravel(array[part])
+    return Case("small", given, {}, expected, dict.fromkeys(expected, 0.0))
 
 
 def check(wanted: dict[str, list[Job]], folder: Path) -> None:
@@ -54,7 +79,7 @@ def test_what_nothing_schedules_is_computed_where_it_is_read(tmp_path: Path) -> 
     check(wanted, tmp_path)
 
 
-APPLICATIONS = ("camera_pipe", "hist_eq", "iir_blur", "max_filter", "unsharp")
+APPLICATIONS = ("camera_pipe", "hist_eq", "max_filter")
 """Of which the others are in `test_schedules.py`, and in the soak."""
 
 
@@ -87,7 +112,7 @@ def test_ranges_that_nothing_depends_on_are_gone_through(tmp_path: Path) -> None
 
 # ---- Semantics --------------------------------------------------------------------------------------------
 
-INTEGERS = ("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64")
+INTEGERS = ("u8", "i16", "i32", "u64")
 
 
 def arithmetic(dtype: str) -> PipelineFile:
@@ -110,8 +135,8 @@ def arithmetic(dtype: str) -> PipelineFile:
     return pipeline(stages, f"{{{outputs}}}", f"{{{inputs}}}")
 
 
-def test_integers_of_every_type(tmp_path: Path) -> None:
-    check({dtype: jobs(arithmetic(dtype), 2) for dtype in INTEGERS}, tmp_path)
+def test_integers_of_every_width_and_sign(tmp_path: Path) -> None:
+    check({dtype: jobs(arithmetic(dtype), 1) for dtype in INTEGERS}, tmp_path)
 
 
 def test_floats_of_every_type(tmp_path: Path) -> None:
@@ -156,12 +181,12 @@ def test_names_of_python_and_of_the_module_are_avoided(tmp_path: Path) -> None:
     check({"names": jobs(pipeline(stages.replace("; ", "\n"), "{x: {x: 9}}", inputs), 1)}, tmp_path)
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(images())
 def test_generated_images(tmp_path: Path, image: Image) -> None:
     file = image.file()
     assume(sum(math.prod(e.size for e in box) for box in file.boxes.values()) < 4000)
-    check({"image": jobs(file, 1)}, tmp_path)
+    check({"image": [Job(file, algorithm_text(file, is_at_root=True), small(file))]}, tmp_path)
 
 
 # ---- How they read ----------------------------------------------------------------------------------------
