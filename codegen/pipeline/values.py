@@ -387,17 +387,26 @@ class Values:
         """Vectors of neighbours whose lanes make up what is read; None where they do not.
 
         They do where each lane leads to the second, fourth, .. element behind that of the one before, or two,
-        four, .. lanes lead to each element.
+        four, .. lanes lead to each element, along the innermost dimension, and all of them are inside of it.
         """
         lanes = self.lanes
-        if lanes is None or any(name in self.numbers for at in positions for name in _names(at)):
+        is_computed = any(name in self.numbers for at in positions for name in _names(at))
+        if lanes is None or is_computed or not positions or array.extents[0] == 1:
             return None
-        form = self.simple(array.index(positions), block)
-        moving = [(atom, number) for atom, number in form.terms if self.varies(atom)]
+        inner = self.simple(positions[0] + array.origin[0] * -1, block)
+        rest = array.index(positions) + inner * -1
+        moving = [(atom, number) for atom, number in inner.terms if self.varies(atom)]
         tensor, along = array.tensors[node.element], Variable(lanes.variable)
+        if any(self.varies(atom) for atom, _ in self.simple(rest, block).terms):
+            return None
+        are_inside = True
 
         def load(first: Linear, count: int) -> Value:
-            return Load(tensor, index(self.simple(first, block)), Type(node.dtype, count))
+            nonlocal are_inside
+            first = self.simple(first, block)
+            ends = (first, first * -1 + Linear(array.extents[0] - count))
+            are_inside = are_inside and all(block.ranges.is_natural(end) for end in ends)
+            return Load(tensor, index(self.simple(first + rest, block)), Type(node.dtype, count))
 
         def every(first: Linear, step: int) -> Value:
             if step == 1:
@@ -407,21 +416,22 @@ class Values:
                 every(first, half), every(first + Linear(half * (lanes.count - 1)), half)
             )
 
-        def in_turns(lane: int, step: int) -> Value:
+        def in_turns(lane: int, step: int, divisor: int) -> Value:
             """Each of these lanes leads one element further."""
-            if step == 1 << most:
-                there = substituted(form, {lanes.variable: variable(lanes.variable) + Linear(lane)})
-                return load(there, lanes.count >> most)
-            return program.Interleave(in_turns(lane, 2 * step), in_turns(lane + step, 2 * step))
+            if step == divisor:
+                there = substituted(inner, {lanes.variable: variable(lanes.variable) + Linear(lane)})
+                return load(there, lanes.count // divisor)
+            halves = (in_turns(lane + more, 2 * step, divisor) for more in (0, step))
+            return program.Interleave(*halves)
 
+        found: Value | None = None
         match moving:
             case [(atom, (2 | 4 | 8) as step)] if atom == along:
-                return every(form, step)
+                found = every(inner, step)
             case [(Quotient(dividend, (2 | 4 | 8) as divisor), 1)] if lanes.count >= 2 * divisor:
-                most = divisor.bit_length() - 1
-                inner = [(atom, number) for atom, number in dividend.terms if self.varies(atom)]
-                return in_turns(0, 1) if inner == [(along, 1)] else None
-        return None
+                if [(atom, n) for atom, n in dividend.terms if self.varies(atom)] == [(along, 1)]:
+                    found = in_turns(0, 1, divisor)
+        return found if are_inside else None
 
     def places(self, array: Array, positions: Sequence[Linear], block: Block) -> Index | tuple[Index, ...]:
         """One where all lanes lead to the same element, or to neighbours; else one for each lane."""
