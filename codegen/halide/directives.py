@@ -249,7 +249,7 @@ class _Scheduler:
 
     def part(self, step: Step, here: Place | None) -> Part:
         stage = step.stage
-        widest = max(widths(step.stage, step.definition, self.inlined), default=1)
+        widest = max(widths(step.stage, step.definition, self.inlined))
         update = 0 if step.update is None else step.update + 1
         ranges = [] if step.update is None else [r.name for r in stage.updates[step.update].ranges]
         first = stage.variables[:1]

@@ -292,7 +292,7 @@ class _Body:
 
     def lanes(self, most: int) -> int:
         """So many that vectors of the widest values are as wide as those of the machine."""
-        widest = max(widths(self.stage, self.step.definition, self.setting.inlined), default=1)
+        widest = max(widths(self.stage, self.step.definition, self.setting.inlined))
         lanes = max(1, min(self.setting.vector_bytes // widest, most))
         return 1 << lanes.bit_length() - 1
 
@@ -410,7 +410,8 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
 
 
 def widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
-    """Of all values that may differ between lanes, in bytes, also for positions that follow from values."""
+    """In bytes, of what is stored, and of all else that may differ between lanes, also for positions."""
+    yield from (dtype.nbytes for dtype in stage.dtypes)
     pending = [(stage, value) for value in definition.values]
     seen: set[str] = set()
     while pending:

@@ -125,3 +125,16 @@ def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
         assert not [v for v in values(body) if isinstance(v, Pack)], candidate.decisions()
     assert stored
     try_programs(file, 10, 2, 32)
+
+
+def test_what_is_stored_is_no_wider_than_vectors_of_the_machine() -> None:
+    """Also where it is a number, as what a sum begins with; ranges say nothing of how wide it is."""
+    file = pipeline(
+        "f(x) = sum[i in 0:70](u16(i + 1) * photo(x + i))", "{f: {x: 99}}", "{photo: {dtype: u16, rank: 1}}"
+    )
+    widths = set()
+    for candidate in drawn(file, 120, 2, DescentCounts()):
+        for stored in (s for s in statements(lowered(file, candidate, 16).body) if isinstance(s, Store)):
+            kind = type_of(stored.value)
+            widths.add(kind.lanes * kind.dtype.nbytes)
+    assert max(widths) == 16
