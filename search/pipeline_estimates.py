@@ -129,10 +129,9 @@ class Estimate(ABC):
         return known
 
     def array(self, step: Step) -> float:
-        *_, first = _steps_of(step)
         site = self.sites.of[step]
         assert site in SLOTS
-        points = math.prod(self.extents(first, site).values())
+        points = math.prod(self.extents(step.first, site).values())
         return float(points * sum(d.nbytes for d in step.stage.dtypes))
 
     # ---- Work of a point ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.bounds import range_values, values_known
 from spacedsl.kernels.pipeline.intervals import Interval, Known, interval
-from spacedsl.kernels.pipeline.reference import turns
+from spacedsl.kernels.pipeline.reductions import turn_count
 
 
 def summed(algorithm: Algorithm) -> Iterator[Stage]:
@@ -45,7 +45,7 @@ def _plain(stage: Stage, known: Known) -> Stage:
         if term is None:
             return stage
         more = interval(term, range_values(update), known)
-        low, high = min(0, more.low) * turns(update), max(0, more.high) * turns(update)
+        low, high = min(0, more.low) * turn_count(update), max(0, more.high) * turn_count(update)
         values = Interval(values.low + low, values.high + high)
     dtype = stage.dtypes[0]
     if not (dtype.least <= values.low and values.high <= dtype.greatest):

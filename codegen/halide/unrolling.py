@@ -28,7 +28,8 @@ from spacedsl.kernels.pipeline.algorithm import (
     walk,
     with_operands,
 )
-from spacedsl.kernels.pipeline.reference import gathering, turns
+from spacedsl.kernels.pipeline.reductions import turn_count
+from spacedsl.kernels.pipeline.reference import gathering
 from spacedsl.kernels.pipeline.typing import binary, cast_to, typed
 
 _MOST_NODES = 2000
@@ -121,8 +122,8 @@ def _is_small(stage: Stage, most: int) -> bool:
     nodes = sum(1 for value in update.values for _ in walk(value))
     return (
         bool(update.ranges)
-        and turns(update) <= most
-        and turns(update) * nodes <= _MOST_NODES
+        and turn_count(update) <= most
+        and turn_count(update) * nodes <= _MOST_NODES
         and update.condition is None
         and update.point == tuple(map(Variable, stage.variables))
         and gathering(stage, update) is not None

@@ -65,6 +65,7 @@ def unrolled(stage: Stage) -> Iterator[tuple[Stage | Update, dict[str, int]]]:
 
 
 def turn_count(update: Update) -> int:
+    """How many points its ranges have."""
     return math.prod(r.high - r.low for r in update.ranges)
 
 

@@ -39,7 +39,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     operands,
 )
-from spacedsl.kernels.pipeline.reductions import is_associative
+from spacedsl.kernels.pipeline.reductions import is_associative, turn_count
 
 Array = NDArray[Any]
 
@@ -131,7 +131,7 @@ class Evaluator:
 
     def update(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
         gathered = gathering(stage, update)
-        if turns(update) > MOST_TURNS and gathered is not None:
+        if turn_count(update) > MOST_TURNS and gathered is not None:
             self.gather(stage, update, gathered, Grid((*kept(stage, update, box), *ranges(update)), {}))
             return
         for grid in each_turn(stage, update, box):
@@ -240,11 +240,6 @@ class Evaluator:
         present = iter(np.shape(view.transpose(order)))
         lengths = [next(present) if Variable(name) in names else 1 for name, _ in grid.axes]
         return view.transpose(order).reshape(lengths)
-
-
-def turns(update: Update) -> int:
-    """How many points its ranges have."""
-    return math.prod(r.high - r.low for r in update.ranges)
 
 
 def ranges(update: Update) -> tuple[tuple[str, Extent], ...]:

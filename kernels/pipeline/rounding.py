@@ -43,6 +43,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     operands,
     walk,
 )
+from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.kernels.pipeline.reference import (
     Evaluator,
     Grid,
@@ -52,7 +53,6 @@ from spacedsl.kernels.pipeline.reference import (
     kept,
     scalars_of,
     shape,
-    turns,
 )
 
 Array = NDArray[Any]
@@ -135,7 +135,7 @@ class _Evaluator(Evaluator):
         if (
             summed is None
             or summed.operator == "*"
-            or turns(update) * math.prod(e.size for _, e in kept(stage, update, box)) <= _MOST_TERMS
+            or turn_count(update) * math.prod(e.size for _, e in kept(stage, update, box)) <= _MOST_TERMS
             or len(update.variables(stage)) < len(stage.variables)
         ):
             super().update(stage, update, box)
@@ -149,7 +149,7 @@ class _Evaluator(Evaluator):
         error = functools.reduce(np.maximum, found) if found else None
         if summed.operator == "+":
             term = max(_greatest(t) for t, _ in pairs)
-            error = self.sum_error(self.arrays[stage.name][0], turns(update), term, error)
+            error = self.sum_error(self.arrays[stage.name][0], turn_count(update), term, error)
         before = self.errors[stage.name][0]
         self.errors[stage.name] = [_stored(_sum(before, error), self.arrays[stage.name][0].shape)]
 
@@ -204,7 +204,7 @@ class _Evaluator(Evaluator):
         total = self.errors[stage.name][0]
         if gathered.operator == "+":
             total = _stored(
-                _sum(total, self.sum_error(array, turns(update), _greatest(term), None)), array.shape
+                _sum(total, self.sum_error(array, turn_count(update), _greatest(term), None)), array.shape
             )
         if error is not None or off is not None:
             total = _room(total, array.shape)

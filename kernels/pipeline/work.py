@@ -20,6 +20,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     expressions,
     walk,
 )
+from spacedsl.kernels.pipeline.reductions import turn_count
 
 
 def size(box: Box) -> int:
@@ -45,7 +46,7 @@ def _definitions(algorithm: Algorithm, boxes: Mapping[str, Box]) -> Iterator[tup
         yield stage, size(boxes[stage.name])
         extents = dict(zip(stage.variables, boxes[stage.name], strict=True))
         for update in stage.updates:
-            turns = math.prod(r.high - r.low for r in update.ranges)
+            turns = turn_count(update)
             yield update, turns * math.prod(extents[v].size for v in update.variables(stage))
 
 

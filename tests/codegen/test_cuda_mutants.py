@@ -33,15 +33,15 @@ from spacedsl.codegen.program import (
     Loop,
     PartialLoad,
     PartialStore,
-    Program,
     Statement,
     Store,
     Where,
 )
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from tests.codegen.apart import ENDED, said_apart
 from tests.codegen.grids import orders, random_candidates, space_of, twins
+from tests.codegen.mutants import unrefused
 from tests.codegen.running import brief_case, run_difference
 from tests.codegen.sanitized import watched
 from tests.codegen.unread import first_unread
@@ -130,17 +130,7 @@ def caught(name: str, sizes: dict[str, int], count: int, folder: Path) -> tuple[
         if picked == count or executed(program.body) > 1 << 20 or not has_barriers:
             continue
         picked += 1
-        kinds: dict[str, list[Program]] = {}
-        for kind, body in edited(program.body, 1):
-            kinds.setdefault(kind, []).append(replace(program, body=body))
-        left: list[tuple[str, Program]] = []
-        for kind, mutants in kinds.items():
-            for mutant in chance.sample(mutants, min(TRIED, len(mutants))):
-                made[kind] += 1
-                try:
-                    left.append((kind, verify(mutant)))
-                except VerificationError:
-                    seen[kind] += 1
+        left = unrefused(program, edited(program.body, 1), TRIED, chance, made, seen)
         own = folder / str(picked)
         own.mkdir()
         library, case = twins([m for _, m in left], own, *watched()), brief_case(smaller)

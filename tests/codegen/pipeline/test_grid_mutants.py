@@ -26,14 +26,13 @@ from spacedsl.codegen.program import (
     Load,
     PartialLoad,
     PerThread,
-    Program,
     Statement,
     Store,
     Sweep,
     When,
 )
-from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.pipeline.affine import Extreme, Linear
+from tests.codegen.mutants import unrefused
 from tests.codegen.pipeline.on_gpus import built, drawn, grids_of, schedule, twin_difference
 from tests.codegen.pipeline.test_cases import cases_of
 
@@ -113,17 +112,7 @@ def test_mistakes_are_seen(tmp_path: Path) -> None:
         if picked == 3 or not any(isinstance(s, Barrier) for s in statements(program.body)):
             continue
         picked += 1
-        kinds: dict[str, list[Program]] = {}
-        for kind, body in edited(program.body):
-            kinds.setdefault(kind, []).append(replace(program, body=body))
-        left: list[tuple[str, Program]] = []
-        for kind, mutants in kinds.items():
-            for mutant in chance.sample(mutants, min(TRIED, len(mutants))):
-                made[kind] += 1
-                try:
-                    left.append((kind, verify(mutant)))
-                except VerificationError:
-                    seen[kind] += 1
+        left = unrefused(program, edited(program.body), TRIED, chance, made, seen)
         own = tmp_path / str(picked)
         own.mkdir()
         library = built([m for _, m in left], own)
