@@ -8,17 +8,15 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.device import DEVICES, load_device
-from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.pipeline_costs import PipelineCosts
-from spacedsl.search.run import decided
-from tests.kernels.pipeline.cases import drawn, instance
+from tests.kernels.pipeline.cases import drawn, instance, scheduled
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import CASES, load
 from tests.search.toy import NoBound
@@ -28,14 +26,7 @@ IMAGE = "{image: {dtype: f32, rank: 2}}"
 
 
 def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
-    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
-    here = instance(file.backbone)
-    root = here.root()
-    assert root is not None
-    steps = [s for s in file.backbone.steps if not s.is_exit]
-    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in steps]
-    decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in file.backbone.loops]
-    return decided(here, root, decisions)
+    return scheduled(instance(file.backbone), sites, tiles)
 
 
 def cost(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> float:

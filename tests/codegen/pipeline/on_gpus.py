@@ -15,18 +15,17 @@ from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import verify
 from spacedsl.compiler import CompiledSpace, compile_space
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
-from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_CUDA_SPACE, PipelineFile
 from spacedsl.language import load_space
 from spacedsl.search.orderings import branches_of, select_ordering
-from spacedsl.search.run import decided
 from tests.codegen.apart import ENDED, said_apart
 from tests.codegen.grids import device, orders, twins
 from tests.codegen.pipeline.running import called_difference
 from tests.codegen.sanitized import watched
+from tests.kernels.pipeline.cases import scheduled
 
 
 @cache
@@ -52,14 +51,7 @@ def drawn(file: PipelineFile, count: int, seed: int) -> Iterator[Candidate]:
 
 
 def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
-    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
-    here = instance(file)
-    root = here.root()
-    assert root is not None
-    steps = [s for s in file.backbone.steps if not s.is_exit]
-    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in steps]
-    decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in file.backbone.loops]
-    return decided(here, root, decisions)
+    return scheduled(instance(file), sites, tiles)
 
 
 def grids_of(file: PipelineFile, candidate: Candidate) -> Program:

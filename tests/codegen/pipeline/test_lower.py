@@ -24,7 +24,15 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import cases_of
-from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.cases import (
+    IMAGE,
+    PIPELINES,
+    drawn,
+    inputs_of,
+    instance,
+    named,
+    scheduled,
+)
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
 from tests.kernels.pipeline.pointwise import Elements, elements
@@ -127,14 +135,14 @@ def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
     try_programs(file, 10, 2, 32)
 
 
-def test_what_is_stored_is_no_wider_than_vectors_of_the_machine() -> None:
+@pytest.mark.parametrize("sum_type", ["u16", "f32"])
+def test_what_is_stored_is_as_wide_as_vectors_of_the_machine(sum_type: str) -> None:
     """Also where it is a number, as what a sum begins with; ranges say nothing of how wide it is."""
     file = pipeline(
-        "f(x) = sum[i in 0:70](u16(i + 1) * photo(x + i))", "{f: {x: 99}}", "{photo: {dtype: u16, rank: 1}}"
+        f"f(x) = sum[i in 0:9]({sum_type}(i + 1) * photo(x + i))",
+        "{f: {x: 99}}",
+        f"{{photo: {{dtype: {sum_type}, rank: 1}}}}",
     )
-    widths = set()
-    for candidate in drawn(file, 120, 2, DescentCounts()):
-        for stored in (s for s in statements(lowered(file, candidate, 16).body) if isinstance(s, Store)):
-            kind = type_of(stored.value)
-            widths.add(kind.lanes * kind.dtype.nbytes)
-    assert max(widths) == 16
+    body = lowered(file, scheduled(instance(file.backbone), {}, {}), 16).body
+    kinds = [type_of(s.value) for s in statements(body) if isinstance(s, Store)]
+    assert max(kind.lanes * kind.dtype.nbytes for kind in kinds) == 16

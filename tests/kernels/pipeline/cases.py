@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from spacedsl.compiler import CompiledSpace, compile_space
-from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.backbone import FULL, Kernel
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import load_space
 from spacedsl.search.orderings import branches_of, select_ordering
+from spacedsl.search.run import decided
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Point, held
 
@@ -129,6 +130,16 @@ def rules() -> CompiledSpace:
 
 def instance(kernel: Kernel) -> Instance:
     return instantiate(rules(), kernel, None, Engine.NATIVE)
+
+
+def scheduled(here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
+    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
+    root, kernel = here.root(), here.kernel
+    assert root is not None
+    assert isinstance(kernel, Kernel)
+    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in kernel.inner]
+    decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in kernel.loops]
+    return decided(here, root, decisions)
 
 
 def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
