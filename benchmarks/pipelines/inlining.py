@@ -6,9 +6,8 @@ twice in the same place, one. Compilers spend time and memory on as many, where 
 
 from __future__ import annotations
 
-import math
-
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Stage, Update, reads
+from spacedsl.kernels.pipeline.reductions import turn_count
 
 
 def values_of_a_point(algorithm: Algorithm) -> int:
@@ -21,6 +20,6 @@ def values_of_a_point(algorithm: Algorithm) -> int:
 
 
 def _values(definition: Stage | Update, stage: Stage, known: dict[str, int]) -> int:
-    ranges = definition.ranges if isinstance(definition, Update) else ()
+    turns = turn_count(definition) if isinstance(definition, Update) else 1
     places = {(read.source, read.point) for read in reads(definition) if read.source != stage.name}
-    return math.prod(r.high - r.low for r in ranges) * (1 + sum(known[source] for source, _ in places))
+    return turns * (1 + sum(known[source] for source, _ in places))

@@ -7,9 +7,8 @@ one takes the place of a stage that is nothing else. Other updates stay what the
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spacedsl.kernels.dtypes import DType
@@ -28,7 +27,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     walk,
     with_operands,
 )
-from spacedsl.kernels.pipeline.reductions import turn_count
+from spacedsl.kernels.pipeline.reductions import turn_count, turns
 from spacedsl.kernels.pipeline.reference import gathering
 from spacedsl.kernels.pipeline.typing import binary, cast_to, typed
 
@@ -133,7 +132,7 @@ def _is_small(stage: Stage, most: int) -> bool:
 def _written_out(stage: Stage, update: Update) -> Expression:
     value = gathering(stage, update)
     assert value is not None
-    terms = [_simplified(value.right, at) for at in _points(update)]
+    terms = [_simplified(value.right, at) for at in turns(update)]
     start = stage.values[0]
     if start != _neutral(value):
         terms.insert(0, start)
@@ -141,13 +140,6 @@ def _written_out(stage: Stage, update: Update) -> Expression:
     for term in terms[1:]:
         made = Binary(value.operator, made, term)
     return made
-
-
-def _points(update: Update) -> Iterator[Mapping[str, int]]:
-    """In order, the first range the innermost."""
-    names = [r.name for r in reversed(update.ranges)]
-    for point in itertools.product(*(range(r.low, r.high) for r in reversed(update.ranges))):
-        yield dict(zip(names, point, strict=True))
 
 
 def _neutral(value: Binary) -> Constant:

@@ -327,16 +327,18 @@ class Values:
             found = self.load(node, positions, block)
         else:
             there = dict(zip(stage.variables, positions, strict=True))
-            found = self.inlined_value(stage, node.element, there, block)
+            if stage.updates:
+                for element, value in enumerate(self.accumulated(stage, there, block)):
+                    block.found[node.source, element, positions] = self.kept(value, block)
+                return block.found[key]
+            found = self.value(stage.values[node.element], there, block)
         found = self.kept(found, block)
         if node.source not in self.written:
             block.found[key] = found
         return found
 
-    def inlined_value(self, stage: Stage, element: int, there: Point, block: Block) -> Value:
-        """Of a stage at a point, with all turns of its updates."""
-        if not stage.updates:
-            return self.value(stage.values[element], there, block)
+    def accumulated(self, stage: Stage, there: Point, block: Block) -> Sequence[Value]:
+        """All values of a stage at a point, with all turns of its updates."""
         around = self.own
         made: list[Value] = []
         for definition, turn in unrolled(stage):
@@ -353,7 +355,7 @@ class Values:
                     made = [self.kept(m, block) for m in made]
             self.own = {**around, stage.name: tuple(made)}
         self.own = around
-        return made[element]
+        return made
 
     def load(self, node: Read, positions: Sequence[Linear], block: Block) -> Value:
         array = self.arrays[node.source]
@@ -464,14 +466,11 @@ class Values:
 
     def taken(self, number: Value, array: Array, dimension: int, block: Block) -> Linear:
         """An integer as a position, held within the array."""
-        (position,) = self._taken(number, array, dimension, block)
+        (position,) = self.taken_each(number, array, dimension, block)
         return position
 
     def taken_each(self, number: Value, array: Array, dimension: int, block: Block) -> tuple[Linear, ...]:
         """The same for each lane of a vector."""
-        return self._taken(number, array, dimension, block)
-
-    def _taken(self, number: Value, array: Array, dimension: int, block: Block) -> tuple[Linear, ...]:
         first = array.origin[dimension]
         if first.terms:
             raise LoweringError("a box that moves is read where a value says")
