@@ -22,6 +22,7 @@ from spacedsl.kernels.pipeline.affine import (
     Remainder,
     atoms,
     extreme,
+    names_of,
     quotient,
     remainder,
     substituted,
@@ -35,10 +36,12 @@ MOST_STEPS = 2_000
 MOST_TRIED = 100
 """Of them, where any answer will do."""
 
-_Sum = Mapping[Atom, Fraction]
+_Number = int | Fraction
+
+_Sum = Mapping[Atom, _Number]
 """Atoms, each times a number."""
 
-_Key = tuple[tuple[Atom, Fraction], ...]
+_Key = tuple[tuple[Atom, _Number], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Ranges:
     loops: Mapping[str, _Loop] = field(default_factory=dict)
     positions: Mapping[str, Linear] = field(default_factory=dict)
     """In terms of loops alone."""
-    known: dict[_Key, tuple[Fraction | None, Fraction | None]] = field(
+    known: dict[_Key, tuple[_Number | None, _Number | None]] = field(
         default_factory=dict, compare=False, repr=False
     )
     """Of sums, what they have been shown to be below, and of what that could not be shown."""
@@ -81,13 +84,12 @@ class Ranges:
     def is_natural(self, position: Linear) -> bool:
         """Whether it is known never to be negative."""
         plain = self.plain(position)
-        terms = {atom: Fraction(-number) for atom, number in plain.terms}
-        return _Search(self).is_below(terms, Fraction(plain.constant + 1))
+        return _Search(self).is_below({atom: -number for atom, number in plain.terms}, plain.constant + 1)
 
     def greatest(self, position: Linear) -> int | None:
         """What it is known to be at most, without much ado; None where nothing bounds it."""
         plain = self.plain(position)
-        found = _Search(self).greatest({atom: Fraction(number) for atom, number in plain.terms})
+        found = _Search(self).greatest(dict(plain.terms))
         return None if found is None else math.floor(found + plain.constant)
 
     def least(self, position: Linear) -> int | None:
@@ -109,7 +111,7 @@ class Ranges:
     def _steps(self, form: Linear, name: str, around: Collection[str]) -> Iterator[tuple[int, Linear]]:
         """How far an iteration of a loop may lead, and from where, other loops being where they begin."""
         for atom, number in form.terms:
-            if isinstance(atom, Extreme) and not _names(_of(atom)).issubset(around):
+            if isinstance(atom, Extreme) and not names_of(atom).issubset(around):
                 for end in (atom.left, atom.right):
                     yield from self._steps(form + _of(atom) * -number + end * number, name, around)
                 return
@@ -122,7 +124,7 @@ class Ranges:
             yield step, form + variable(name) * -step
 
 
-_Way = list[tuple[_Sum, Fraction]]
+_Way = list[tuple[_Sum, _Number]]
 """Sums, each with a number that is added: what is asked is at most the greatest of them."""
 
 
@@ -133,15 +135,15 @@ class _Search:
     ranges: Ranges
     steps: int = 0
 
-    def is_below(self, terms: _Sum, limit: Fraction) -> bool:
+    def is_below(self, terms: _Sum, limit: _Number) -> bool:
         """Whether some way shows it."""
         if not terms:
             return limit > 0
         if all(number.denominator == 1 for number in terms.values()):
             # It is whole, a multiple of what all its numbers are.
             common = math.gcd(*(number.numerator for number in terms.values()))
-            terms = {atom: number / common for atom, number in terms.items()}
-            limit = Fraction((math.ceil(limit) - 1) // common + 1)
+            terms = {atom: number.numerator // common for atom, number in terms.items()}
+            limit = (math.ceil(limit) - 1) // common + 1
         key = tuple(terms.items())
         shown, failed = self.ranges.known.get(key, (None, None))
         if shown is not None and shown <= limit:
@@ -155,17 +157,17 @@ class _Search:
         self.ranges.known[key] = (limit, failed) if found else (shown, limit)
         return found
 
-    def greatest(self, terms: _Sum) -> Fraction | None:
+    def greatest(self, terms: _Sum) -> _Number | None:
         """The least number that some way leads to, of those that are tried."""
         self.steps += 1
         if self.steps > MOST_TRIED:
             return None
-        best: Fraction | None = None
+        best: _Number | None = None
         for way in self.ways(terms):
             ends = [(self.greatest(part), more) for part, more in way]
             known = [end + more for end, more in ends if end is not None]
             if len(known) == len(ends):
-                best = _least(best, max(known, default=Fraction(0)))
+                best = _least(best, max(known, default=0))
         return best
 
     def ways(self, terms: _Sum) -> Iterator[_Way]:
@@ -176,7 +178,7 @@ class _Search:
             yield []
             return
         loops = self.ranges.loops
-        names = {atom.name for part in terms for atom in atoms(_of(part)) if isinstance(atom, Variable)}
+        names = frozenset().union(*map(names_of, terms))
         if not names <= loops.keys():
             return
         latest = next((name for name in reversed(tuple(loops)) if name in names), None)
@@ -205,7 +207,7 @@ class _Search:
         part = atom.dividend if is_last else atom.dividend + Linear(1 - atom.divisor)
         yield [_with(terms, atom, part, Fraction(1, atom.divisor))]
         sign = 1 if is_last else -1
-        end = _Search(self.ranges).greatest({a: Fraction(n * sign) for a, n in atom.dividend.terms})
+        end = _Search(self.ranges).greatest({a: n * sign for a, n in atom.dividend.terms})
         if end is not None:
             dividend = math.floor(end + atom.dividend.constant * sign) * sign
             yield [_with(terms, atom, Linear(dividend // atom.divisor))]
@@ -223,19 +225,19 @@ class _Search:
         loop, rises = self.ranges.loops[name], 1 in signs
         end = {name: loop.last if rises else loop.first}
         total: _Sum = {}
-        constant = Fraction(0)
+        constant: _Number = 0
         for part, number in terms.items():
             form = substituted(_of(part), end)
             constant += form.constant * number
-            total = _sum(total, {a: Fraction(n) for a, n in form.terms}, number)
+            total = _sum(total, dict(form.terms), number)
         return [(total, constant)]
 
 
-def _with(terms: _Sum, atom: Atom, part: Linear, share: Fraction = Fraction(1)) -> tuple[_Sum, Fraction]:
+def _with(terms: _Sum, atom: Atom, part: Linear, share: _Number = 1) -> tuple[_Sum, _Number]:
     """With a position, times a number, in place of an atom."""
     number = terms[atom] * share
     rest = {other: n for other, n in terms.items() if other != atom}
-    return _sum(rest, {a: Fraction(n) for a, n in part.terms}, number), part.constant * number
+    return _sum(rest, dict(part.terms), number), part.constant * number
 
 
 def _ends(atom: Extreme) -> Iterator[Linear]:
@@ -257,7 +259,7 @@ def _sign(part: Atom, name: str) -> int | None:
             signs = {_sign_of(left, name), _sign_of(right, name)} - {0}
             return 0 if not signs else signs.pop() if len(signs) == 1 else None
         case _:
-            return 0 if Variable(name) not in atoms(_of(part)) else None
+            return 0 if name not in names_of(part) else None
 
 
 def _sign_of(form: Linear, name: str) -> int | None:
@@ -269,23 +271,19 @@ def _sign_of(form: Linear, name: str) -> int | None:
     return 0 if not signs else signs.pop() if len(signs) == 1 else None
 
 
-def _sum(terms: _Sum, more: _Sum, number: Fraction) -> _Sum:
+def _sum(terms: _Sum, more: _Sum, number: _Number) -> _Sum:
     total = dict(terms)
     for atom, n in more.items():
-        total[atom] = total.get(atom, Fraction(0)) + n * number
+        total[atom] = total.get(atom, 0) + n * number
     return {atom: n for atom, n in total.items() if n}
 
 
-def _least(one: Fraction | None, other: Fraction) -> Fraction:
+def _least(one: _Number | None, other: _Number) -> _Number:
     return other if one is None else min(one, other)
 
 
 def _of(atom: Atom) -> Linear:
     return Linear(0, ((atom, 1),))
-
-
-def _names(form: Linear) -> set[str]:
-    return {atom.name for atom in atoms(form) if isinstance(atom, Variable)}
 
 
 # ---- Positions that are simpler where something is known -------------------------------------------------

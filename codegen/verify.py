@@ -79,7 +79,6 @@ from spacedsl.codegen.threads import are_apart
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.pipeline.affine import Opaque, atoms
-from spacedsl.kernels.pipeline.algorithm import Variable
 from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -186,7 +185,7 @@ class _Scope:
 
     def moves(self, position: Position) -> bool:
         """Whether it is not the same for all threads of a block."""
-        return any(isinstance(atom, Variable) and atom.name in self.moving for atom in atoms(position))
+        return not self.moving.isdisjoint(position.names)
 
     def with_moving(self, variable: str, is_moving: bool) -> _Scope:
         return replace(self, moving=self.moving | {variable}) if is_moving else self
@@ -258,11 +257,11 @@ class _Checker:
 
     def position(self, position: Position, scope: _Scope) -> None:
         """It is of variables that are visible."""
-        for atom in atoms(position):
-            if isinstance(atom, Variable) and atom.name not in scope.ranges:
-                raise VerificationError(f"a position uses {atom.name}, which is not known here")
-            if isinstance(atom, Opaque):
-                raise VerificationError("a position is made of values")
+        for name in position.names:
+            if name not in scope.ranges:
+                raise VerificationError(f"a position uses {name}, which is not known here")
+        if any(isinstance(atom, Opaque) for atom in atoms(position)):
+            raise VerificationError("a position is made of values")
 
     def statement(self, statement: Statement, scope: _Scope) -> None:
         match statement:

@@ -8,7 +8,7 @@ which loops there are, is not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -53,6 +53,7 @@ from spacedsl.kernels.pipeline.affine import (
     Remainder,
     atoms,
     linear,
+    names_of,
     replaced,
     substituted,
     variable,
@@ -122,6 +123,13 @@ class Block:
     """Positions that integers are, held between two ends: one for each lane."""
     forms: dict[Linear, Linear] = field(default_factory=dict)
     """Positions, as simple as they can be said."""
+    _in_lanes: dict[int, Ranges] = field(default_factory=dict)
+
+    def in_lanes(self, lanes: Lanes) -> Ranges:
+        """With the number of a lane as a variable."""
+        if lanes.count not in self._in_lanes:
+            self._in_lanes[lanes.count] = self.ranges.with_loop(_LANE, Linear(0), Linear(lanes.count - 1))
+        return self._in_lanes[lanes.count]
 
     def inner(self, ranges: Ranges) -> Block:
         """For statements inside of these."""
@@ -222,7 +230,7 @@ class Values:
         if any(isinstance(atom, Opaque) for form in forms for atom in atoms(form)):
             return None
         left, right = (substituted(form, point) for form in forms)
-        if any(name in self.numbers for form in (left, right) for name in _names(form)):
+        if any(name in self.numbers for form in (left, right) for name in form.names):
             return None
         for comparator, holds in ((node.operator, True), (_OPPOSITE[node.operator], False)):
             if self.is_natural(condition(comparator, left, right), block):
@@ -269,8 +277,7 @@ class Values:
         if self.lanes is None:
             return block.ranges.is_natural(position)
         further = variable(self.lanes.variable) + variable(_LANE)
-        ranges = block.ranges.with_loop(_LANE, Linear(0), Linear(self.lanes.count - 1))
-        return ranges.is_natural(substituted(position, {self.lanes.variable: further}))
+        return block.in_lanes(self.lanes).is_natural(substituted(position, {self.lanes.variable: further}))
 
     def integer(self, form: Linear, block: Block) -> Value:
         """A position as an i32."""
@@ -307,8 +314,7 @@ class Values:
 
     def varies(self, atom: Atom) -> bool:
         """Whether it is no position of the program: it is computed, or not the same for all lanes."""
-        names = _names(Linear(0, ((atom, 1),)))
-        return any(name in self.numbers or self.is_lane(name) for name in names)
+        return any(name in self.numbers or self.is_lane(name) for name in names_of(atom))
 
     def is_lane(self, name: str) -> bool:
         return self.lanes is not None and name == self.lanes.variable
@@ -383,7 +389,7 @@ class Values:
 
     def moves(self, array: Array, positions: Sequence[Linear]) -> bool:
         """Whether lanes lead to different elements."""
-        return any(self.is_lane(name) for name in _names(array.index(positions)))
+        return any(self.is_lane(name) for name in array.index(positions).names)
 
     def shuffled(self, node: Read, array: Array, positions: Sequence[Linear], block: Block) -> Value | None:
         """Vectors of neighbours whose lanes make up what is read; None where they do not.
@@ -392,7 +398,7 @@ class Values:
         four, .. lanes lead to each element, along the innermost dimension, and all of them are inside of it.
         """
         lanes = self.lanes
-        is_computed = any(name in self.numbers for at in positions for name in _names(at))
+        is_computed = any(name in self.numbers for at in positions for name in at.names)
         if lanes is None or is_computed or not positions or array.extents[0] == 1:
             return None
         inner = self.simple(positions[0] + array.origin[0] * -1, block)
@@ -439,7 +445,7 @@ class Values:
         """One where all lanes lead to the same element, or to neighbours; else one for each lane."""
         known: list[Linear | tuple[Linear, ...]] = []
         for dimension, at in enumerate(positions):
-            if not any(name in self.numbers for name in _names(at)):
+            if not any(name in self.numbers for name in at.names):
                 known.append(at)
                 continue
             number = self.kept(self.integer(at, block), block)
@@ -502,10 +508,6 @@ def condition(comparator: str, left: Linear, right: Linear) -> Linear:
             return left + right * -1 + Linear(-1)
         case _:
             return left + right * -1
-
-
-def _names(form: Linear) -> Iterator[str]:
-    return (atom.name for atom in atoms(form) if isinstance(atom, Variable))
 
 
 def index(form: Linear) -> Index:

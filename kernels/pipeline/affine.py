@@ -9,55 +9,100 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import ClassVar, Literal
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import Binary, Constant, Expression, Unary, Variable
 
 
-@dataclass(frozen=True, slots=True)
-class Quotient:
+class _Nested:
+    """What is nested deep and looked up often keeps its hash."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.__match_args__))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is derived: hashes are others in another process."""
+        return {name: getattr(self, name) for name in self.__match_args__}
+
+
+@dataclass(frozen=True)
+class Quotient(_Nested):
     """Rounded to minus infinity; the divisor is at least 2."""
 
     dividend: Linear
     divisor: int
+    __hash__ = _Nested.__hash__
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+@dataclass(frozen=True)
+class Remainder(_Nested):
     """From 0 to below the divisor, which is at least 2."""
 
     dividend: Linear
     divisor: int
+    __hash__ = _Nested.__hash__
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
+@dataclass(frozen=True)
+class Extreme(_Nested):
     operator: Literal["min", "max"]
     left: Linear
     right: Linear
+    __hash__ = _Nested.__hash__
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+@dataclass(frozen=True)
+class Opaque(_Nested):
     expression: Expression
+    __hash__ = _Nested.__hash__
 
 
 Atom = Variable | Quotient | Remainder | Extreme | Opaque
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+@dataclass(frozen=True)
+class Linear(_Nested):
     """The constant plus each atom times its number, none of which is 0."""
 
     constant: int
     terms: tuple[tuple[Atom, int], ...] = ()
+    __hash__ = _Nested.__hash__
 
     def __add__(self, other: Linear) -> Linear:
-        return _form(self.constant + other.constant, (*self.terms, *other.terms))
+        constant = self.constant + other.constant
+        if not self.terms or not other.terms:
+            return Linear(constant, self.terms or other.terms)
+        return _form(constant, (*self.terms, *other.terms))
 
     def __mul__(self, number: int) -> Linear:
-        return _form(self.constant * number, ((atom, n * number) for atom, n in self.terms))
+        if number == 0:
+            return Linear(0)
+        return Linear(self.constant * number, tuple((atom, n * number) for atom, n in self.terms))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Of all variables in it, wherever they are."""
+        return frozenset().union(*(names_of(atom) for atom, _ in self.terms))
+
+
+def names_of(atom: Atom) -> frozenset[str]:
+    match atom:
+        case Variable(name):
+            return frozenset((name,))
+        case Quotient(dividend) | Remainder(dividend):
+            return dividend.names
+        case Extreme(_, left, right):
+            return left.names | right.names
+        case Opaque():
+            return frozenset()
 
 
 def linear(node: Expression) -> Linear:
@@ -132,6 +177,7 @@ def _is_at_most(left: Linear, right: Linear) -> bool:
     return False
 
 
+@lru_cache(maxsize=1 << 12)
 def variable(name: str) -> Linear:
     return _of(Variable(name))
 
@@ -149,7 +195,7 @@ def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
 
 def substituted(form: Linear, positions: Mapping[str, Linear]) -> Linear:
     """The form with positions in place of variables."""
-    names = {atom.name for atom in atoms(form) if isinstance(atom, Variable) and atom.name in positions}
+    names = form.names.intersection(positions)
     return replaced(form, {Variable(name): positions[name] for name in names}) if names else form
 
 

@@ -14,7 +14,7 @@ from spacedsl.kernels.pipeline.affine import (
     Linear,
     Quotient,
     Remainder,
-    atoms,
+    names_of,
     quotient,
 )
 from spacedsl.kernels.pipeline.algorithm import Variable
@@ -38,7 +38,7 @@ def middle(position: Linear, name: str) -> Linear:
 
 
 def _depends(form: Linear, name: str) -> bool:
-    return Variable(name) in atoms(form)
+    return name in form.names
 
 
 def _middle(atom: Atom, name: str) -> Linear:
@@ -75,6 +75,6 @@ def _conditions(atom: Atom, name: str) -> Iterator[Linear]:
 
 def usable(form: Linear, name: str) -> Iterator[Linear]:
     """The condition, where it says how large or how small the variable is."""
-    parts = [atom for atom, _ in form.terms if Variable(name) in atoms(Linear(0, ((atom, 1),)))]
+    parts = [atom for atom, _ in form.terms if name in names_of(atom)]
     if parts == [Variable(name)]:
         yield form
