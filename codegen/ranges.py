@@ -94,17 +94,17 @@ class Ranges:
         found = self.greatest(position * -1)
         return None if found is None else -found
 
-    def is_apart(self, position: Linear, name: str, more: int) -> bool:
-        """Whether it is another one, and so are `more` behind it, in each iteration of a loop."""
-        plain = self.plain(position)
-        for step, first in set(self._steps(plain, name)):
-            moved = plain + variable(name) * -step + Linear(-first)
-            if self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more)):
-                return True
-        return False
+    def steps(self, position: Linear, name: str) -> Iterator[tuple[int, int]]:
+        """How far an iteration of a loop leads, and from where, other loops being where they begin."""
+        others = {other: form for other, form in self.positions.items() if other != name}
+        yield from self._steps(substituted(position, others), name)
+
+    def is_within(self, position: Linear, more: int, name: str, step: int, first: int) -> bool:
+        """Whether it, and `more` behind it, are among |step| from step * a loop's variable + first on."""
+        moved = position + variable(name) * -step + Linear(-first)
+        return self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more))
 
     def _steps(self, form: Linear, name: str) -> Iterator[tuple[int, int]]:
-        """How far an iteration of a loop may lead, and from where, other loops being where they begin."""
         for atom, number in form.terms:
             if isinstance(atom, Extreme):
                 for end in (atom.left, atom.right):

@@ -108,8 +108,9 @@ def test_what_is_apart_is_so_in_all_pairs_of_iterations(nest: Nest, data: st.Dat
         if data.draw(st.booleans()):
             form = extreme(data.draw(st.sampled_from(["min", "max"])), form, data.draw(sums(nest.names)))
         for more in range(4):
-            if ranges.is_apart(form, name, more):
-                assert_apart(form, name, more, iterations)
+            for found in set(ranges.steps(form, name)):
+                if ranges.is_within(form, more, name, *found):
+                    assert_apart(form, name, more, iterations)
 
 
 def assert_apart(form: Linear, name: str, more: int, iterations: list[dict[str, int]]) -> None:
@@ -182,8 +183,10 @@ def test_points_of_tiles_are_within_their_row_and_within_their_tile() -> None:
         assert (ranges.least(x), ranges.greatest(x)) == (0, extent - 1)
         assert ranges.least(x + first * -1) == 0
         assert ranges.is_natural(last + x * -1) and ranges.is_natural(first + x * -1 + Linear(size - 1))
-        assert ranges.is_apart(x, "tile", 0) or size >= extent
-        assert not ranges.is_apart(x, "tile", 1) or size >= extent
+        if size < extent:
+            assert [*ranges.steps(x, "tile")] == [(size, 0)]
+            assert ranges.is_within(x, 0, "tile", size, 0)
+            assert not ranges.is_within(x, 1, "tile", size, 0)
 
 
 def test_what_a_stencil_needs_of_a_tile_lies_in_a_box_as_large_as_it_says() -> None:

@@ -1,0 +1,89 @@
+"""Where an access of a program lies in its array, in all iterations of the loops around it.
+
+In: an array, an index, how many neighbours are touched, the scope of the access. Out: whether it is inside,
+or what is wrong with it. Who else touches the same elements is for `races.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spacedsl.codegen.program import Index, Position
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.scopes import Scope
+from spacedsl.kernels.pipeline.algorithm import Variable
+from spacedsl.kernels.tensors import Tensor
+
+
+def position_of(index: Index) -> Position:
+    """Without its shares."""
+    terms = tuple((Variable(name), stride) for name, stride in index.terms)
+    return Position(index.constant, (*terms, *index.atoms))
+
+
+def is_inside(tensor: Tensor, position: Position, lanes: range, ranges: Ranges) -> bool:
+    """Whether all lanes of a position are elements of an array, or lie between them, wherever it may be."""
+    return _is_inside_each(tensor.extents_by_stride, position, lanes, ranges) or _is_below(
+        position, tensor.span, lanes, ranges
+    )
+
+
+def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> bool:
+    end = position * -1 + Position(extent - 1 - lanes[-1])
+    return ranges.is_natural(position) and ranges.is_natural(end)
+
+
+def _is_inside_each(
+    extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges
+) -> bool:
+    """Whether it is inside along each dimension, of these strides and extents, the largest stride first.
+
+    A number may belong to a dimension, or with the opposite sign to those of smaller strides.
+    """
+    if not extents:
+        return position == Position(0)
+    (stride, extent), *others = extents
+    part = _along(position, stride)
+    here = range(1) if others else lanes
+    return any(
+        _is_below(each, extent, here, ranges)
+        and _is_inside_each(others, position + each * -stride, lanes, ranges)
+        for each in (part, part + Position(1))
+    )
+
+
+def _along(position: Position, stride: int) -> Position:
+    """What leads along a dimension: all that are multiples of its stride, and the number rounded down."""
+    terms = tuple((atom, number // stride) for atom, number in position.terms if number % stride == 0)
+    return Position(position.constant // stride, terms)
+
+
+def counted_fault(tensor: Tensor, index: Index, lanes: range, scope: Scope, bits: int) -> str | None:
+    """Of an index of loops alone, all of which have so many iterations; `bits`: of a GPU's indices."""
+    low = high = index.constant
+    for variable, stride in index.terms:
+        ends = [stride * scope.loops[variable][end] for end in (0, -1)]
+        low, high = low + min(ends), high + max(ends)
+        if fault := _width_fault(tensor.name, low - index.constant, high - index.constant, scope, bits):
+            return fault
+    for variable, share in index.shares:
+        last = min(share.modulus - 1, scope.loops[variable][-1] + share.ahead)
+        most = last // share.divisor * share.stride
+        low, high = low + min(most, 0), high + max(most, 0)
+    if fault := _width_fault(tensor.name, low, high, scope, bits):
+        return fault
+    high += lanes[-1]
+    if low < 0 or high >= tensor.span:
+        return f"{tensor.name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
+    return None
+
+
+def _width_fault(name: str, low: int, high: int, scope: Scope, bits: int) -> str | None:
+    """Of a sum on the way to an index of a grid, from its first term on: its integers have to hold it.
+
+    Of a CPU, all are 64 bits wide.
+    """
+    limit = 1 << bits - 1
+    if (scope.blocks or scope.threads) and not -limit <= low <= high < limit:
+        return f"an index of {name} comes to {high if high >= limit else low}, beyond {bits} bits"
+    return None
