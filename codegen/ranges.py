@@ -96,20 +96,22 @@ class Ranges:
         found = self.greatest(position * -1)
         return None if found is None else -found
 
-    def is_apart(self, position: Linear, name: str, more: int, around: Collection[str] = ()) -> bool:
-        """Whether it is another one, and so are `more` behind it, in each iteration of a loop.
+    def steps(
+        self, position: Linear, name: str, around: Collection[str] = ()
+    ) -> Iterator[tuple[int, Linear]]:
+        """How far an iteration of a loop leads, and from where, other loops being where they begin.
 
-        `around`: variables that are the same in all these iterations.
+        `around`: variables that are the same in all these iterations, of which the latter may be made.
         """
-        plain = self.plain(position)
-        for step, first in set(self._steps(plain, name, around)):
-            moved = plain + variable(name) * -step + first * -1
-            if self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more)):
-                return True
-        return False
+        others = {other: form for other, form in self.positions.items() if other != name}
+        yield from self._steps(substituted(position, others), name, around)
+
+    def is_within(self, position: Linear, more: int, name: str, step: int, first: Linear) -> bool:
+        """Whether it, and `more` behind it, are among |step| from step * a loop's variable + first on."""
+        moved = position + variable(name) * -step + first * -1
+        return self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more))
 
     def _steps(self, form: Linear, name: str, around: Collection[str]) -> Iterator[tuple[int, Linear]]:
-        """How far an iteration of a loop may lead, and from where, other loops being where they begin."""
         for atom, number in form.terms:
             if isinstance(atom, Extreme) and not names_of(atom).issubset(around):
                 for end in (atom.left, atom.right):
@@ -121,7 +123,8 @@ class Ranges:
             yield from self._steps(substituted(form, {latest: self.loops[latest].first}), name, around)
         else:
             step = next((n for atom, n in form.terms if atom == Variable(name)), 0)
-            yield step, form + variable(name) * -step
+            fixed = tuple((atom, n) for atom, n in form.terms if names_of(atom).issubset(around))
+            yield step, Linear(form.constant, fixed)
 
 
 _Way = list[tuple[_Sum, _Number]]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 
+from spacedsl.codegen.accesses import counted_fault, is_apart, is_inside
 from spacedsl.codegen.parts import (
     added_to,
     index_bits,
@@ -25,7 +27,6 @@ from spacedsl.codegen.parts import (
     statements,
 )
 from spacedsl.codegen.program import (
-    WARP,
     Ahead,
     Assign,
     AtomicAdd,
@@ -54,7 +55,6 @@ from spacedsl.codegen.program import (
     Program,
     Register,
     Shuffle,
-    Span,
     Statement,
     Store,
     Sweep,
@@ -66,7 +66,7 @@ from spacedsl.codegen.program import (
     Where,
     type_of,
 )
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.races import Access, contested
 from spacedsl.codegen.rules import (
     addition_fault,
     gpu_fault,
@@ -75,6 +75,7 @@ from spacedsl.codegen.rules import (
     spans_fault,
     type_fault,
 )
+from spacedsl.codegen.scopes import Scope
 from spacedsl.codegen.threads import are_apart
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
@@ -103,7 +104,7 @@ def verify(program: Program) -> Program:
     """The program itself; raises `VerificationError` at the first rule that it breaks."""
     _check_names(program)
     checker = _Checker(program)
-    checker.block(program.body, _Scope())
+    checker.block(program.body, Scope())
     for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
         counts = checker.added if tensor.name in checker.added else checker.writes
         written = counts[tensor.name]
@@ -132,78 +133,6 @@ def _check_names(program: Program) -> None:
         taken.add(name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What is visible at a place: loops with their iterations, registers with their types."""
-
-    loops: Mapping[str, range] = field(default_factory=dict)
-    registers: dict[str, Type] = field(default_factory=dict)
-    parallel: tuple[str, ...] = ()
-    """The variables of parallel loops around it."""
-    private: Mapping[str, Tensor] = field(default_factory=dict)
-    """Arrays that each thread has of its own, or each block."""
-    ranges: Ranges = field(default_factory=Ranges)
-    """Of all loops, and of other variables of positions."""
-    is_counted: bool = True
-    """Whether it is known how often a statement is done: loops alone say so."""
-    threads: Mapping[str, Coordinate] = field(default_factory=dict)
-    """Coordinates of the threads of a grid, which are loops, too."""
-    blocks: tuple[str, ...] = ()
-    """Coordinates of the blocks of a grid, which are loops, too."""
-    grid: Grid | None = None
-    spans: tuple[Span, ...] = ()
-    """Of the threads of a block, which ones come here."""
-    part: PerThread | None = None
-    """Where each of some threads is by itself."""
-    around: tuple[str, ...] = ()
-    """The loops around that."""
-    moving: frozenset[str] = frozenset()
-    """Variables that are not the same for all threads of a block."""
-    is_together: bool = True
-    """Whether all threads of a block come here, or none."""
-
-    @property
-    def has_whole_warps(self) -> bool:
-        """Whether the threads of a block are multiples of a warp."""
-        return self.grid is not None and self.grid.threads % WARP == 0
-
-    def inside(self, loop: Loop | ParallelLoop) -> _Scope:
-        loops = {**self.loops, loop.variable: range(loop.extent)}
-        if isinstance(loop, ParallelLoop):
-            registers = {p.register.name: p.register.type for p in loop.combined}
-            own = {**self.private, **{t.name: t for t in loop.private}}
-            # Threads see no variables but those of loops that are shared out.
-            return _Scope(loops, registers, (*self.parallel, loop.variable), own, _iterations(loops))
-        ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))
-        return replace(self, loops=loops, registers=dict(self.registers), ranges=ranges)
-
-    def at_times(self, ranges: Ranges, *said: Position) -> _Scope:
-        """What is done as often as positions say."""
-        is_together = self.is_together and not any(map(self.moves, said))
-        registers = dict(self.registers)
-        return replace(self, registers=registers, ranges=ranges, is_counted=False, is_together=is_together)
-
-    def moves(self, position: Position) -> bool:
-        """Whether it is not the same for all threads of a block."""
-        return not self.moving.isdisjoint(position.names)
-
-    def with_moving(self, variable: str, is_moving: bool) -> _Scope:
-        return replace(self, moving=self.moving | {variable}) if is_moving else self
-
-    def where(self, variable: str, iterations: range) -> _Scope:
-        """Some of the iterations of a loop around this place."""
-        return replace(self, loops={**self.loops, variable: iterations}, registers=dict(self.registers))
-
-    def within(self, spans: Sequence[Span]) -> _Scope:
-        """Some of the threads of a block. What they assign is visible around them."""
-        loops = dict(self.loops)
-        for low, high, period in spans:
-            for name, coordinate in self.threads.items():
-                if coordinate.stride * coordinate.extent == period:
-                    loops[name] = range(low // coordinate.stride, -(-high // coordinate.stride))
-        return replace(self, loops=loops, spans=(*self.spans, *spans))
-
-
 class _Checker:
     def __init__(self, program: Program) -> None:
         own = (s.tensor for s in program.scratch)
@@ -217,16 +146,18 @@ class _Checker:
         """What is stored to at positions that are not counted."""
         self.added = Counter[str]()
         """Elements that grids add to."""
+        self.contested: dict[str, list[Access]] = {}
+        """What is done to arrays that the parallel loop, or grid, around stores to, without those of each."""
         self.index_bits = index_bits(program)
 
-    def block(self, body: tuple[Statement, ...], scope: _Scope) -> None:
+    def block(self, body: tuple[Statement, ...], scope: Scope) -> None:
         for statement in body:
             if isinstance(statement, Let | Take | TakeEach):
                 scope = self.declared(statement, scope)
             else:
                 self.statement(statement, scope)
 
-    def declared(self, statement: Let | Take | TakeEach, scope: _Scope) -> _Scope:
+    def declared(self, statement: Let | Take | TakeEach, scope: Scope) -> Scope:
         """With variables for the rest of its block, which sees the same registers."""
         names = statement.variables if isinstance(statement, TakeEach) else (statement.variable,)
         for name in names:
@@ -247,7 +178,7 @@ class _Checker:
         ranges = reduce(lambda found, name: found.with_loop(name, *ends), names, scope.ranges)
         return replace(scope, ranges=ranges)
 
-    def unused(self, name: str, scope: _Scope) -> None:
+    def unused(self, name: str, scope: Scope) -> None:
         """A name for a variable, which nothing else has here."""
         if not name.isidentifier() or not name.isascii():
             raise VerificationError(f"{name!r} is not an identifier")
@@ -255,7 +186,7 @@ class _Checker:
         if name in taken or name in scope.ranges:
             raise VerificationError(f"variable {name} has the name of something else")
 
-    def position(self, position: Position, scope: _Scope) -> None:
+    def position(self, position: Position, scope: Scope) -> None:
         """It is of variables that are visible."""
         for name in position.names:
             if name not in scope.ranges:
@@ -263,7 +194,7 @@ class _Checker:
         if any(isinstance(atom, Opaque) for atom in atoms(position)):
             raise VerificationError("a position is made of values")
 
-    def statement(self, statement: Statement, scope: _Scope) -> None:
+    def statement(self, statement: Statement, scope: Scope) -> None:
         match statement:
             case CopyAhead(tensor, index, source):
                 kind = self.expression(source, scope)
@@ -291,7 +222,7 @@ class _Checker:
             case _:
                 self.control(statement, scope)
 
-    def control(self, statement: Statement, scope: _Scope) -> None:
+    def control(self, statement: Statement, scope: Scope) -> None:
         """What says when other statements are done, and in which threads."""
         match statement:
             case Loop() | ParallelLoop():
@@ -299,8 +230,8 @@ class _Checker:
                     raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
                 if isinstance(statement, ParallelLoop):
                     self.parallel(statement, scope)
-                    self.block(statement.first, scope.inside(statement))
-                self.block(statement.body, scope.inside(statement))
+                else:
+                    self.block(statement.body, scope.inside(statement))
             case Grid():
                 self.grid(statement, scope)
             case Barrier():
@@ -338,7 +269,7 @@ class _Checker:
                     raise VerificationError(f"no iteration of {variable} below {limit} comes next")
                 self.block(body, scope.where(variable, range(around.start, limit - 1)))
 
-    def grid(self, grid: Grid, scope: _Scope) -> None:
+    def grid(self, grid: Grid, scope: Scope) -> None:
         """It is outermost; blocks and threads are as many as their coordinates count."""
         if scope.loops or scope.registers:
             raise VerificationError(f"grid {grid.name} is not outermost")
@@ -350,19 +281,12 @@ class _Checker:
         for c in grid.coordinates:
             if not c.is_block and (c.stride < 1 or c.stride * c.extent > grid.threads):
                 raise VerificationError(f"coordinate {c.variable} takes more threads than there are")
-        loops = {c.variable: range(c.extent) for c in grid.coordinates}
-        own = {t.name: t for t in (*grid.shared, *grid.private)}
-        threads = {c.variable: c for c in grid.coordinates if not c.is_block}
-        numbers = tuple(c.variable for c in grid.coordinates if c.is_block)
         self.sums(grid)
-        ranges = _iterations(loops)
-        moving = frozenset(threads)
-        scope = _Scope(
-            loops, private=own, ranges=ranges, threads=threads, blocks=numbers, grid=grid, moving=moving
-        )
-        self.block(grid.body, scope)
+        numbers = [c for c in grid.coordinates if c.is_block]
+        with self.beside("blocks that differ in", numbers, (grid,), (*grid.shared, *grid.private)):
+            self.block(grid.body, Scope.of_grid(grid))
 
-    def part(self, part: PerThread, scope: _Scope) -> None:
+    def part(self, part: PerThread, scope: Scope) -> None:
         """The coordinates count so many threads, each of which comes to others."""
         if scope.grid is None or scope.part is not None or scope.spans or not scope.is_together:
             raise VerificationError("threads that are by themselves are so in others, or outside of a grid")
@@ -375,15 +299,7 @@ class _Checker:
             if c.is_block or c.stride != stride:
                 raise VerificationError(f"threads that differ in {c.variable} are not told apart")
             stride *= c.extent
-        names = [c.variable for c in part.coordinates]
-        ranges = scope.ranges
-        for c in part.coordinates:
-            ranges = ranges.with_loop(c.variable, Position(0), Position(c.extent - 1))
-        inside = replace(
-            scope, registers={}, ranges=ranges, part=part, around=tuple(scope.ranges.loops),
-            moving=scope.moving | {*names}, is_together=False, is_counted=False,
-        )  # fmt: skip
-        self.block(part.body, inside)
+        self.block(part.body, scope.by_itself(part))
 
     def sums(self, grid: Grid) -> None:
         """What a grid adds to, grids before have made 0; it does nothing else with it."""
@@ -398,8 +314,8 @@ class _Checker:
                     f"grid {grid.name} adds to {name}, and reads it or stores to it as well"
                 )
 
-    def parallel(self, loop: ParallelLoop, scope: _Scope) -> None:
-        """It is outermost, or all that there is in one that is."""
+    def parallel(self, loop: ParallelLoop, scope: Scope) -> None:
+        """It is outermost, or all that there is in one that is; its iterations do not meet."""
         if set(scope.loops) != set(scope.parallel) or not scope.is_counted:
             raise VerificationError(f"parallel loop {loop.variable} is not outermost")
         if scope.loops and (loop.combined or loop.private):
@@ -412,8 +328,36 @@ class _Checker:
             )
         for partial in loop.combined:
             self.expression(partial.register, scope)
+        if scope.parallel:
+            self.block(loop.body, scope.inside(loop))
+            return
+        with self.beside("iterations of parallel loop", shared_loops(loop), (loop,), loop.private):
+            self.block(loop.first, scope.inside(loop))
+            self.block(loop.body, scope.inside(loop))
 
-    def assign(self, register: Register, value: Expression, scope: _Scope) -> None:
+    @contextmanager
+    def beside(
+        self,
+        what: str,
+        loops: Sequence[ParallelLoop | Coordinate],
+        body: Sequence[Statement],
+        own: Sequence[Tensor],
+    ) -> Iterator[None]:
+        """Around the check of what is done at the same time: nothing touches what others store.
+
+        `own`: arrays that are not the same for all.
+        """
+        names = overwritten(body) - {t.name for t in own}
+        self.contested = {name: [] for name in sorted(names)}
+        yield
+        extents = {each.variable: each.extent for each in loops}
+        touched, self.contested = self.contested, {}
+        for name, accesses in touched.items():
+            variable = contested(extents, self.tensors[name], accesses)
+            if variable is not None:
+                raise VerificationError(f"{what} {variable} may store to the same {name}, or read it")
+
+    def assign(self, register: Register, value: Expression, scope: Scope) -> None:
         found = self.expression(value, scope)
         if found != register.type:
             raise VerificationError(f"register {register.name} is {register.type}, its value is {found}")
@@ -423,24 +367,15 @@ class _Checker:
             raise VerificationError(f"register {register.name} has the name of something else")
         scope.registers[register.name] = register.type
 
-    def store(self, name: str, index: Index, value: Expression, lanes: range, scope: _Scope) -> None:
+    def store(self, name: str, index: Index, value: Expression, lanes: range, scope: Scope) -> None:
         tensor = self.access(name, index, self.expression(value, scope), lanes, scope)
         if not tensor.is_output:
             raise VerificationError(f"{name} is not an output, but it is stored to")
         if not self.is_counted(index, scope):
             self.uncounted.add(name)
-            is_own = scope.grid.private if scope.grid is not None else scope.private.values()
-            if tensor not in is_own:
-                self.parted(tensor, index, lanes, scope)
+            self.by_itself(tensor, index_position(index), lanes, scope)
             return
         strides = dict(index.terms)
-        for variable in scope.parallel if name not in scope.private else ():
-            if strides.get(variable, 0) == 0 and len(scope.loops[variable]) > 1:
-                raise VerificationError(
-                    f"all iterations of parallel loop {variable} store to the same {name}"
-                )
-        if name not in scope.private:
-            self.apart(name, index, lanes, scope)
         moving = {v: i for v, i in scope.loops.items() if v not in scope.threads or v in strides}
         written = len(lanes) * math.prod(map(len, moving.values()))
         if self.added[name]:
@@ -448,53 +383,25 @@ class _Checker:
         self.writes[name] += written
         self.zeros[name] += written if isinstance(value, Number) and value.value == 0 else 0
 
-    def is_counted(self, index: Index, scope: _Scope) -> bool:
-        """Whether it is of loops alone, all of which have so many iterations."""
-        return scope.is_counted and not index.atoms and all(v in scope.loops for v, _ in index.terms)
+    def by_itself(self, tensor: Tensor, position: Position, lanes: range, scope: Scope) -> None:
+        """Threads that are by themselves store to elements of their own, along a dimension.
 
-    def parted(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
-        """Iterations of parallel loops, blocks and threads store to parts of their own, along a dimension.
-
-        Of threads that is asked for one iteration of what is around them: they wait in between.
+        That is asked of each store alone, for one iteration of what is around them: they wait in between.
+        Unlike those of blocks, their loads and other stores are not judged together with it.
         """
-        for variable in scope.parallel:
-            if len(scope.loops[variable]) > 1 and not self.is_apart(tensor, index, lanes, variable, scope):
-                raise VerificationError(
-                    f"iterations of parallel loop {variable} may store to the same {tensor.name}"
-                )
-        if scope.grid is None:
+        if scope.part is None or scope.grid is None or tensor in scope.grid.private:
             return
-        for variable in scope.blocks if tensor not in scope.grid.shared else ():
-            if len(scope.loops[variable]) > 1 and not self.is_apart(tensor, index, lanes, variable, scope):
-                raise VerificationError(
-                    f"blocks that differ in {variable} may store to the same {tensor.name}"
-                )
-        for c in scope.part.coordinates if scope.part is not None else ():
-            if c.extent > 1 and not self.is_apart(tensor, index, lanes, c.variable, scope, scope.around):
+        for c in scope.part.coordinates:
+            if c.extent > 1 and not is_apart(tensor, position, lanes, c.variable, scope.ranges, scope.around):
                 raise VerificationError(
                     f"threads that differ in {c.variable} may store to the same {tensor.name}"
                 )
 
-    def is_apart(
-        self,
-        tensor: Tensor,
-        index: Index,
-        lanes: range,
-        variable: str,
-        scope: _Scope,
-        around: Collection[str] = (),
-    ) -> bool:
-        """Whether iterations that differ in a variable come to elements of their own, along a dimension."""
-        rest = index_position(index)
-        is_apart = False
-        for stride, _ in tensor.extents_by_stride:
-            part = _along(rest, stride)
-            rest += part * -stride
-            more = lanes[-1] if stride == 1 else 0
-            is_apart = is_apart or scope.ranges.is_apart(part, variable, more, around)
-        return is_apart
+    def is_counted(self, index: Index, scope: Scope) -> bool:
+        """Whether it is of loops alone, all of which have so many iterations."""
+        return scope.is_counted and not index.atoms and all(v in scope.loops for v, _ in index.terms)
 
-    def addition(self, name: str, index: Index, kind: Type, scope: _Scope) -> None:
+    def addition(self, name: str, index: Index, kind: Type, scope: Scope) -> None:
         """Threads of a block, which may have the same sum, do not add to the same element."""
         tensor = self.access(name, index, kind, range(1), scope)
         _refuse(addition_fault(kind))
@@ -505,33 +412,21 @@ class _Checker:
             raise VerificationError(f"threads of a block add to the same {name}")
         self.added[tensor.name] += math.prod(len(scope.loops[v]) for v, _ in index.terms)
 
-    def apart(self, name: str, index: Index, lanes: range, scope: _Scope) -> None:
-        """Blocks store to elements of their own: each steps over all that smaller steps come to together."""
-        reach = len(lanes)
-        steps = ((abs(stride), len(scope.loops[variable]), variable) for variable, stride in index.terms)
-        for step, count, variable in sorted(steps):
-            if variable in scope.blocks and count > 1 and step < reach:
-                raise VerificationError(f"blocks that differ in {variable} store to the same {name}")
-            reach += step * (count - 1)
-        for variable in scope.blocks:
-            if len(scope.loops[variable]) > 1 and dict(index.terms).get(variable, 0) == 0:
-                raise VerificationError(f"blocks that differ in {variable} store to the same {name}")
-
-    def product(self, product: Multiply, scope: _Scope) -> None:
+    def product(self, product: Multiply, scope: Scope) -> None:
         """A whole warp comes to it."""
         kinds = [self.expression(e, scope) for e in (*product.result, *product.a, *product.b)]
         if not scope.has_whole_warps or scope.spans:
             raise VerificationError("a product that not all threads of a warp come to")
         _refuse(product_fault(product, kinds))
 
-    def matrix(self, load: LoadMatrix, scope: _Scope) -> None:
+    def matrix(self, load: LoadMatrix, scope: Scope) -> None:
         """A whole warp loads it."""
         if not scope.has_whole_warps or scope.spans or load.tensor not in scope.private:
             raise VerificationError(f"a matrix of {load.tensor} that not all threads of a warp load")
         lanes = ROW_BYTES // load.dtype.nbytes
         self.load(load.tensor, load.index, Type(load.dtype, lanes), range(lanes), scope)
 
-    def prefetch(self, name: str, variables: Sequence[str], scope: _Scope) -> None:
+    def prefetch(self, name: str, variables: Sequence[str], scope: Scope) -> None:
         """Any address will do; memory of the program's own is left to the caches."""
         if name not in self.arguments:
             raise VerificationError(f"there is no argument {name} to prefetch")
@@ -539,7 +434,7 @@ class _Checker:
             if variable not in scope.loops:
                 raise VerificationError(f"a prefetch of {name} uses {variable} outside of its loop")
 
-    def expression(self, expression: Expression, scope: _Scope) -> Type:
+    def expression(self, expression: Expression, scope: Scope) -> Type:
         """The expression's type, after checking all of it."""
         types = [self.expression(part, scope) for part in operands(expression)]
         _refuse(type_fault(expression, types))
@@ -571,12 +466,12 @@ class _Checker:
                     raise VerificationError("a shuffle that not all threads of a warp come to")
         return type_of(expression)
 
-    def load(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> None:
+    def load(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> None:
         tensor = self.access(name, index, kind, lanes, scope)
         if tensor.is_output and not self.writes[name] and name not in self.uncounted:
             raise VerificationError(f"output {name} is read before it is written")
 
-    def access(self, name: str, index: Index, kind: Type, lanes: range, scope: _Scope) -> Tensor:
+    def access(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> Tensor:
         """The tensor that is accessed, after checking type and bounds over all iterations."""
         tensor = scope.private.get(name) or self.tensors.get(name)
         if tensor is None:
@@ -591,85 +486,23 @@ class _Checker:
         if index.atoms or any(variable not in scope.loops for variable, _ in index.terms):
             self.placed(tensor, index, lanes, scope)
             return tensor
-        low = high = index.constant
-        for variable, stride in index.terms:
-            ends = [stride * scope.loops[variable][end] for end in (0, -1)]
-            low, high = low + min(ends), high + max(ends)
-            self.representable(name, low - index.constant, high - index.constant, scope)
-        for variable, share in index.shares:
-            most = (
-                min(share.modulus - 1, scope.loops[variable][-1] + share.ahead)
-                // share.divisor
-                * share.stride
-            )
-            low, high = low + min(most, 0), high + max(most, 0)
-        self.representable(name, low, high, scope)
-        high += lanes[-1]
-        if low < 0 or high >= tensor.span:
-            raise VerificationError(
-                f"{name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
-            )
+        _refuse(counted_fault(tensor, index, lanes, scope, self.index_bits))
+        self.touch(name, index_position(index), lanes, scope)
         return tensor
 
-    def placed(self, tensor: Tensor, index: Index, lanes: range, scope: _Scope) -> None:
+    def touch(self, name: str, position: Position, lanes: range, scope: Scope) -> None:
+        """Keeps what all that runs side by side is judged by."""
+        if name in self.contested:
+            self.contested[name].append(Access(position, lanes[-1], scope.ranges))
+
+    def placed(self, tensor: Tensor, index: Index, lanes: range, scope: Scope) -> None:
         """An index that is a position is within the tensor, wherever it may be."""
         position = index_position(index)
         if index.shares:
             raise VerificationError(f"an index of {tensor.name} is a position, and has shares")
         self.position(position, scope)
-
-        if not (
-            self.is_inside_each(tensor.extents_by_stride, position, lanes, scope)
-            or self.is_inside(position, tensor.span, lanes, scope)
-        ):
+        if not is_inside(tensor, position, lanes, scope.ranges):
             raise VerificationError(
                 f"{tensor.name} has elements 0 to {tensor.span - 1}, and is accessed nobody knows where"
             )
-
-    def is_inside(self, position: Position, extent: int, lanes: range, scope: _Scope) -> bool:
-        end = position * -1 + Position(extent - 1 - lanes[-1])
-        return scope.ranges.is_natural(position) and scope.ranges.is_natural(end)
-
-    def is_inside_each(
-        self, extents: Sequence[tuple[int, int]], position: Position, lanes: range, scope: _Scope
-    ) -> bool:
-        """Whether it is inside along each dimension, of these strides and extents, the largest stride first.
-
-        A number may belong to a dimension, or with the opposite sign to those of smaller strides.
-        """
-        if not extents:
-            return position == Position(0)
-        (stride, extent), *others = extents
-        part = _along(position, stride)
-        here = range(1) if others else lanes
-        for more in (0, 1):
-            each = part + Position(more)
-            if self.is_inside(each, extent, here, scope) and self.is_inside_each(
-                others, position + each * -stride, lanes, scope
-            ):
-                return True
-        return False
-
-    def representable(self, name: str, low: int, high: int, scope: _Scope) -> None:
-        """A sum on the way to an index of a grid, from its first term on, is a number of its integers.
-
-        Of a CPU, all are 64 bits wide.
-        """
-        limit = 1 << self.index_bits - 1
-        if (scope.blocks or scope.threads) and not -limit <= low <= high < limit:
-            raise VerificationError(
-                f"an index of {name} comes to {high if high >= limit else low}, beyond {self.index_bits} bits"
-            )
-
-
-def _iterations(loops: Mapping[str, range]) -> Ranges:
-    ranges = Ranges()
-    for variable, values in loops.items():
-        ranges = ranges.with_loop(variable, Position(values.start), Position(values.stop - 1))
-    return ranges
-
-
-def _along(position: Position, stride: int) -> Position:
-    """What leads along a dimension: all that are multiples of its stride, and the number rounded down."""
-    terms = tuple((atom, number // stride) for atom, number in position.terms if number % stride == 0)
-    return Position(position.constant // stride, terms)
+        self.touch(tensor.name, position, lanes, scope)

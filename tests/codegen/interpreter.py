@@ -101,7 +101,7 @@ Value = list[Any]
 
 def interpret(program: Program, memory: dict[str, list[Any]], parameters: Mapping[str, float]) -> None:
     """Runs the program on flat buffers, which it changes."""
-    _Interpreter(memory, parameters).block(program.body, {}, {})
+    Interpreter(memory, parameters).block(program.body, {}, {})
 
 
 def element(index: Index, loops: Mapping[str, int]) -> int:
@@ -212,7 +212,7 @@ def _chunks(extent: int, threads: int) -> list[range]:
     return [range(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
-class _Interpreter:
+class Interpreter:
     def __init__(self, memory: dict[str, list[Any]], parameters: Mapping[str, float]) -> None:
         self.memory = memory
         self.parameters = parameters

@@ -207,7 +207,7 @@ FAULTS: dict[str, tuple[Edit, str, tuple[str, ...]]] = {
     "a block of zeros too few": (
         lambda p: replace(p, body=(_smaller(grids(p)[0]), grids(p)[1])), "not all of which is 0", ("matmul",)
     ),
-    "stored in place of added": (edit(stored), "store to the same", ("dot", "matmul")),
+    "stored in place of added": (edit(stored), "may store to the same", ("dot", "matmul")),
     "added by all threads": (
         edit(lambda s: s.body if isinstance(s, Where) and added_to(s.body) else None),
         "threads of a block add to the same s", ("dot",),

@@ -107,17 +107,23 @@ def test_what_is_apart_is_so_in_all_pairs_of_iterations(nest: Nest, data: st.Dat
         form = variable(name) * step + rest
         if data.draw(st.booleans()):
             form = extreme(data.draw(st.sampled_from(["min", "max"])), form, data.draw(sums(nest.names)))
+        around = data.draw(st.lists(st.sampled_from(others), unique=True)) if others else []
         for more in range(4):
-            if ranges.is_apart(form, name, more):
-                assert_apart(form, name, more, iterations)
+            for found in set(ranges.steps(form, name, around)):
+                if ranges.is_within(form, more, name, *found):
+                    assert_apart(form, name, more, iterations, around)
 
 
-def assert_apart(form: Linear, name: str, more: int, iterations: list[dict[str, int]]) -> None:
-    owners: dict[int, int] = {}
+def assert_apart(
+    form: Linear, name: str, more: int, iterations: list[dict[str, int]], around: list[str]
+) -> None:
+    """In all iterations in which the variables around are the same."""
+    owners: dict[tuple[int, ...], int] = {}
     for at in iterations:
         first = position(form, at)
         for element in range(first, first + more + 1):
-            assert owners.setdefault(element, at[name]) == at[name], element
+            place = (element, *(at[other] for other in around))
+            assert owners.setdefault(place, at[name]) == at[name], place
 
 
 @given(
@@ -182,8 +188,10 @@ def test_points_of_tiles_are_within_their_row_and_within_their_tile() -> None:
         assert (ranges.least(x), ranges.greatest(x)) == (0, extent - 1)
         assert ranges.least(x + first * -1) == 0
         assert ranges.is_natural(last + x * -1) and ranges.is_natural(first + x * -1 + Linear(size - 1))
-        assert ranges.is_apart(x, "tile", 0) or size >= extent
-        assert not ranges.is_apart(x, "tile", 1) or size >= extent
+        if size < extent:
+            assert [*ranges.steps(x, "tile")] == [(size, Linear(0))]
+            assert ranges.is_within(x, 0, "tile", size, Linear(0))
+            assert not ranges.is_within(x, 1, "tile", size, Linear(0))
 
 
 def test_what_a_stencil_needs_of_a_tile_lies_in_a_box_as_large_as_it_says() -> None:

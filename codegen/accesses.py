@@ -1,0 +1,99 @@
+"""Where an access of a program lies in its array, in all iterations of the loops around it.
+
+In: an array, an index, how many neighbours are touched, the scope of the access. Out: whether it is inside,
+or what is wrong with it. Who else touches the same elements is for `races.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from spacedsl.codegen.program import Index, Position
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.scopes import Scope
+from spacedsl.kernels.tensors import Tensor
+
+
+def is_inside(tensor: Tensor, position: Position, lanes: range, ranges: Ranges) -> bool:
+    """Whether all lanes of a position are elements of an array, or lie between them, wherever it may be."""
+    return _is_inside_each(tensor.extents_by_stride, position, lanes, ranges) or _is_below(
+        position, tensor.span, lanes, ranges
+    )
+
+
+def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> bool:
+    end = position * -1 + Position(extent - 1 - lanes[-1])
+    return ranges.is_natural(position) and ranges.is_natural(end)
+
+
+def _is_inside_each(
+    extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges
+) -> bool:
+    """Whether it is inside along each dimension, of these strides and extents, the largest stride first.
+
+    A number may belong to a dimension, or with the opposite sign to those of smaller strides.
+    """
+    if not extents:
+        return position == Position(0)
+    (stride, extent), *others = extents
+    part = _along(position, stride)
+    here = range(1) if others else lanes
+    return any(
+        _is_below(each, extent, here, ranges)
+        and _is_inside_each(others, position + each * -stride, lanes, ranges)
+        for each in (part, part + Position(1))
+    )
+
+
+def is_apart(
+    tensor: Tensor, position: Position, lanes: range, variable: str, ranges: Ranges, around: Collection[str]
+) -> bool:
+    """Whether iterations that differ in a variable alone come to elements of their own, along a dimension.
+
+    `around`: variables that are the same in all of them.
+    """
+    for stride, _ in tensor.extents_by_stride:
+        part = _along(position, stride)
+        position += part * -stride
+        more = lanes[-1] if stride == 1 else 0
+        for step, first in dict.fromkeys(ranges.steps(part, variable, around)):
+            if ranges.is_within(part, more, variable, step, first):
+                return True
+    return False
+
+
+def _along(position: Position, stride: int) -> Position:
+    """What leads along a dimension: all that are multiples of its stride, and the number rounded down."""
+    terms = tuple((atom, number // stride) for atom, number in position.terms if number % stride == 0)
+    return Position(position.constant // stride, terms)
+
+
+def counted_fault(tensor: Tensor, index: Index, lanes: range, scope: Scope, bits: int) -> str | None:
+    """Of an index of loops alone, all of which have so many iterations; `bits`: of a GPU's indices."""
+    low = high = index.constant
+    for variable, stride in index.terms:
+        ends = [stride * scope.loops[variable][end] for end in (0, -1)]
+        low, high = low + min(ends), high + max(ends)
+        if fault := _width_fault(tensor.name, low - index.constant, high - index.constant, scope, bits):
+            return fault
+    for variable, share in index.shares:
+        last = min(share.modulus - 1, scope.loops[variable][-1] + share.ahead)
+        most = last // share.divisor * share.stride
+        low, high = low + min(most, 0), high + max(most, 0)
+    if fault := _width_fault(tensor.name, low, high, scope, bits):
+        return fault
+    high += lanes[-1]
+    if low < 0 or high >= tensor.span:
+        return f"{tensor.name} has elements 0 to {tensor.span - 1}, {low} to {high} are accessed"
+    return None
+
+
+def _width_fault(name: str, low: int, high: int, scope: Scope, bits: int) -> str | None:
+    """Of a sum on the way to an index of a grid, from its first term on: its integers have to hold it.
+
+    Of a CPU, all are 64 bits wide.
+    """
+    limit = 1 << bits - 1
+    if (scope.blocks or scope.threads) and not -limit <= low <= high < limit:
+        return f"an index of {name} comes to {high if high >= limit else low}, beyond {bits} bits"
+    return None
