@@ -268,3 +268,11 @@ def test_what_cancels_out_is_not_there() -> None:
         ranges = ranges.with_loop(inner, first, first + Linear(1000))
     assert ranges.greatest(variable("c") + variable("b") * -1) == 1000
     assert ranges.least(variable("c") + variable("a") * -1) == 0
+
+
+def test_an_iteration_does_not_begin_where_another_loop_says() -> None:
+    """Both iterations of `x` come to 0: the second one where `r` is 2."""
+    ranges = Ranges().with_loop("x", Linear(0), Linear(1)).with_loop("r", Linear(0), Linear(2))
+    form = variable("x") * -4 + quotient(variable("r"), 2)
+    assert [*ranges.steps(form, "x")] == [(-4, Linear(0))]
+    assert not ranges.is_within(form, 3, "x", -4, Linear(0))
