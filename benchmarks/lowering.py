@@ -20,22 +20,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks import LIBRARY
 from benchmarks.arguments import new_file, positive, run
 from benchmarks.pipelines.applications import BY_NAME
 from benchmarks.tables import console, headed
-from spacedsl.api.problem import pose
-from spacedsl.api.targets import Cpu
+from benchmarks.walks import walks
 from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.verify import verify
-from spacedsl.engine.candidate import Candidate
-from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.device import DEVICES, CpuDevice, load_device
-from spacedsl.search.descent import Cut, Descent
-from spacedsl.search.neighbours import Neighbourhood
-from spacedsl.search.orderings import select_ordering
-from spacedsl.search.pipeline_costs import PipelineCosts
 
 T = TypeVar("T")
 
@@ -73,12 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _row(
     name: str, device: CpuDevice, options: argparse.Namespace, profile: cProfile.Profile | None
 ) -> Iterator[str]:
-    kernel = load_measurable(LIBRARY / "pipelines" / f"{name}.yaml")
-    problem = pose(kernel, kernel.space, device, lambda event: None)
-    instance, lower = problem.instance, generation(kernel).lower
-    descent = Descent(instance, select_ordering(instance, problem.space), Cpu().bound(instance, device))
-    costs = PipelineCosts(instance, device)
-    near = Neighbourhood(descent, problem.root)
+    here = walks(name, device)
+    kernel, lower = here.kernel, generation(here.kernel).lower
     rng = np.random.default_rng(options.seed)
     spent_s: dict[str, list[float]] = {}
     lines: list[int] = []
@@ -91,7 +79,7 @@ def _row(
         return made
 
     for _ in range(options.count):
-        candidate = timed("walk", lambda: _walked(near, costs, options.steps, rng))
+        candidate = timed("walk", lambda: here.walked(here.planned(rng), options.steps, rng))
         if profile is not None:
             profile.enable()
         lowered = timed("lower", lambda: lower(kernel, device, candidate))  # noqa: B023 (called at once)
@@ -104,20 +92,6 @@ def _row(
     yield from (f"{median(spent_s[stage]):.2f}" for stage in ("walk", "lower", "verify", "print"))
     yield f"{median(lines):.0f}"
     yield digest.hexdigest()[:8]
-
-
-def _walked(near: Neighbourhood, costs: PipelineCosts, steps: int, rng: np.random.Generator) -> Candidate:
-    """Where a walk of so many steps from a plan ends."""
-    cut = Cut(None, 1.0)
-    best = None
-    while best is None:
-        best = near.planned(costs.plan(rng), cut, rng)
-    cost_ns = costs(best)
-    for _ in range(steps):
-        other = near.beside(best, cut, rng)
-        if other is not None and (other_ns := costs(other)) < cost_ns:
-            best, cost_ns = other, other_ns
-    return best
 
 
 if __name__ == "__main__":

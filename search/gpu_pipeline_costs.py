@@ -155,7 +155,7 @@ class _GpuEstimate(Estimate):
         """That the threads of a warp access together."""
         owner = self.threaded(step)
         lanes = min(self.device.warp, self.lanes(step))
-        if access.pattern == "apart":
+        if access.pattern in ("woven", "apart"):
             return lanes
         trips = [*self.trips(owner, "LANE")]
         along = min(lanes, trips[0]) if trips and owner.dims[0] in owner.variables else 1

@@ -21,12 +21,16 @@ from spacedsl.kernels.pipeline.backbone import SLOTS, Step
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Access, Estimate, Steps, Total
 from spacedsl.search.pipeline_plans import cpu_plan
+from spacedsl.search.pipeline_work import Pattern
 
 BODY_NS, ROW_NS, START_NS = 3.0, 1.0, 3000.0
 """Of each innermost box, of each row in it, and of what runs in parallel: what is spent around the work."""
 
 APART = 3.0
 """Instructions for each lane that is loaded by itself."""
+
+WHOLE: Mapping[Pattern, float] = {"same": 0.6, "beside": 0.6, "woven": 3.0}
+"""Instructions for all lanes of a vector."""
 
 HELD = 0.6
 """The share of a cache that what is read again stays in."""
@@ -80,7 +84,7 @@ class _CpuEstimate(Estimate):
         turns = -(-length // lanes) if length >= lanes else length
         each = work.vector + lanes * work.scalar + 1
         for access, count in work.accesses.items():
-            each += count * (APART * lanes if access.pattern == "apart" else 0.6)
+            each += count * WHOLE.get(access.pattern, APART * lanes)
         computed = rows * (turns * each / self.costs.per_ns + ROW_NS) + BODY_NS
         return bodies * computed + self.moved_ns(step, work, extents, along)
 

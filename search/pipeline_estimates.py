@@ -45,8 +45,17 @@ class Total:
         self.widest = max(self.widest, other.widest)
         for access, count in other.accesses.items():
             dims = frozenset[str]().union(*(moved[d] for d in access.dims if d in moved))
-            worst = access.pattern if pattern == "beside" else "same" if access.pattern == "same" else pattern
-            self.accesses[Access(access.source, dims, worst, access.nbytes)] += count * times
+            both = _combined(access.pattern, pattern)
+            self.accesses[Access(access.source, dims, both, access.nbytes)] += count * times
+
+
+def _combined(inner: Pattern, outer: Pattern) -> Pattern:
+    """Of what is read where neighbours are read."""
+    if "same" in (inner, outer):
+        return "same"
+    if "beside" in (inner, outer):
+        return outer if inner == "beside" else inner
+    return "apart"
 
 
 class Steps:

@@ -1,9 +1,10 @@
-"""Schedules of pipelines to begin with: every stage by itself, its points shared out among threads.
+"""Schedules of pipelines to begin with: stages in groups, the points of each group shared out among threads.
 
 In: the instance of a pipeline, the work of its steps, a generator. Out: a plan. Of the stages that compute
-little, some are inlined; all else is computed once, in rows as long as images are on a CPU, in small tiles of
-a point for each thread on a GPU: never far from good, where a random schedule of many stages mostly is. What
-should be nearer to what is for a walk to find.
+little, some are inlined. All others are parted into groups of about as many as is drawn, often of one: what
+is in a group is computed for each tile of the one that is read from outside. By itself, a stage is computed
+in rows as long as images are on a CPU, in small tiles of a point for each thread on a GPU. That is never far
+from good, where a random schedule of many stages mostly is; what is better is for a walk to find.
 """
 
 from __future__ import annotations
@@ -26,38 +27,63 @@ LITTLE = (0.0, 2.0, 6.0, 12.0)
 MOST_TASKS = 16
 """For each thread of a CPU, so many parts of a stage at most."""
 
+GROUPS = (1, 1, 2, 3, 4, 6, 8, 16)
+"""Stages that are computed together on a CPU, about; how many is drawn."""
+
+WIDTHS = (FULL, FULL, 512, 256, 128, 64)
+HEIGHTS = (4, 8, 16, 32, 64, 128)
+"""Of the tiles of a group: along rows, and along all other dimensions together; which ones is drawn."""
+
+FEW = 8
+"""Points along a dimension that is never cut for a group: as of colours, which often need the same."""
+
 TILES = ((32, 4), (32, 8), (64, 4), (128, 1), (128, 2))
 """Of blocks of a GPU: points along rows, and rows. There is a thread for each of them."""
 
 
 def cpu_plan(instance: Instance, work: Mapping[Step, Work], threads: int, rng: np.random.Generator) -> Plan:
     tasks = threads * int(rng.integers(1, MOST_TASKS + 1))
-    return _plan(instance, work, lambda step: _rows(step, tasks), rng)
+    tile = int(rng.choice(WIDTHS)), int(rng.choice(HEIGHTS))
+    return _plan(
+        instance,
+        work,
+        lambda step, is_group: _tiles(step, tile, tasks) if is_group else _rows(step, tasks),
+        int(rng.choice(GROUPS)),
+        rng,
+    )
 
 
 def gpu_plan(instance: Instance, work: Mapping[Step, Work], rng: np.random.Generator) -> Plan:
     tile = TILES[int(rng.integers(len(TILES)))]
-    return _plan(instance, work, lambda step: dict(_threads(step, tile)), rng)
+    return _plan(instance, work, lambda step, _: dict(_threads(step, tile)), 1, rng)
 
 
 def _plan(
     instance: Instance,
     work: Mapping[Step, Work],
-    tiles: Callable[[Step], Mapping[Box, int]],
+    tiles: Callable[[Step, bool], Mapping[Box, int]],
+    size: int,
     rng: np.random.Generator,
 ) -> Plan:
     kernel = instance.kernel
     assert isinstance(kernel, Kernel)
     few = float(rng.choice(LITTLE))
     are_sums_inlined = float(rng.random()) < INLINED
-    found: list[tuple[Box | Step, str | int]] = []
+    alone = {step.stage.name for step in kernel.inner if float(rng.random()) < 1 / size}
+    # Of what values say where, all may be needed for each tile.
+    alone |= {read.source for step in kernel.inner for read in work[step].reads if read.is_looked_up}
+    sites: dict[Step, str] = {}
     for step in kernel.inner:
         is_little = work[step].vector + CALL * work[step].scalar <= few and float(rng.random()) < INLINED
         is_inlined = step.is_inlinable and (are_sums_inlined if step.stage.updates else is_little)
-        found.append((step, "INLINE" if is_inlined else "ROOT"))
+        # All that is between it and its host would be in the group, too.
+        is_alone = step.stage.name in alone or step.cap == "ROOT" or len(step.between) > size
+        sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else "TASK"
+    groups = {_owner(step, sites) for step, site in sites.items() if site == "TASK"}
+    found: list[tuple[Box | Step, str | int]] = [*sites.items()]
     for step in kernel.inner:
-        own = tiles(step)
-        found += [(box, own.get(box, FULL)) for box in step.loops]
+        own_tiles = tiles(step, step in groups) if sites[step] != "TASK" else {}
+        found += [(box, own_tiles.get(box, FULL)) for box in step.loops]
     variables = [instance.variable("site" if isinstance(item, Step) else "tile", item) for item, _ in found]
     return [(v, 1 << v.universe.index(value)) for v, (_, value) in zip(variables, found, strict=True)]
 
@@ -70,6 +96,29 @@ def _rows(step: Step, tasks: int) -> Mapping[Box, int]:
     longest = max(points, key=points.__getitem__)
     chosen = next((dim for dim in reversed(step.variables) if points[dim] >= tasks), longest)
     return dict([_tile(step.box(chosen, "TASK"), points[chosen] // tasks)])
+
+
+def _owner(step: Step, sites: Mapping[Step, str]) -> Step:
+    """The step of the group that has its loops."""
+    while step.host is not None and sites.get(step) != "ROOT":
+        step = step.host
+    return step
+
+
+def _tiles(step: Step, tile: tuple[int, int], tasks: int) -> Mapping[Box, int]:
+    """Not so high that there are fewer than so many."""
+    width, height = tile
+    found: dict[Box, int] = {}
+    for place, dim in enumerate(step.variables):
+        points = _points(step, dim)
+        if points <= FEW:
+            continue
+        wanted = width if place == 0 else min(height, max(1, points // tasks))
+        box, size = _tile(step.box(dim, "TASK"), wanted)
+        found[box] = size
+        if place:
+            height = max(1, height // max(1, size))
+    return found
 
 
 def _threads(step: Step, tile: tuple[int, int]) -> Iterator[tuple[Box, int]]:

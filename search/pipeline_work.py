@@ -26,6 +26,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.interior import middle
+from spacedsl.kernels.pipeline.lanes import pace
 from spacedsl.kernels.pipeline.reductions import turn_count
 
 SLOW: Mapping[str, float] = {
@@ -35,8 +36,9 @@ SLOW: Mapping[str, float] = {
 
 CALL = 40.0
 
-Pattern = Literal["same", "beside", "apart"]
-"""Where neighbours along the innermost dimension are read: at one place, beside each other, or anywhere."""
+Pattern = Literal["same", "beside", "woven", "apart"]
+"""Where neighbours along the innermost dimension are read: at one place, beside each other, so that shuffles
+bring them together, or anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Moving:
     moved: tuple[frozenset[str], ...]
     pattern: Pattern
     nbytes: int
+    is_looked_up: bool
+    """Whether values say where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +113,15 @@ def _instructions(node: Expression) -> tuple[float, float]:
 def _moving(read: Read, along: str | None, dims: tuple[str, ...]) -> Moving:
     moved = []
     pattern: Pattern = "same"
+    is_looked_up = False
     for place, at in enumerate(read.point):
         names = frozenset(n.name for n in walk(at) if isinstance(n, Variable)) & frozenset(dims)
         moved.append(names)
         form = linear(at)
         has_values = any(isinstance(atom, Opaque) for atom in atoms(form))
+        is_looked_up |= has_values
         if along is None or (along not in names and not has_values):
             continue
-        inside = middle(form, along)
-        is_beside = place == 0 and not has_values and (Variable(along), 1) in inside.terms
-        is_beside = is_beside and [*atoms(inside)].count(Variable(along)) == 1
-        pattern = "beside" if is_beside and pattern != "apart" else "apart"
-    return Moving(read.source, tuple(moved), pattern, read.dtype.nbytes)
+        step = None if place or has_values else pace(middle(form, along), along)
+        pattern = "apart" if step is None or pattern == "apart" else "beside" if step == 1 else "woven"
+    return Moving(read.source, tuple(moved), pattern, read.dtype.nbytes, is_looked_up)

@@ -74,6 +74,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Update,
     Variable,
 )
+from spacedsl.kernels.pipeline.lanes import pace
 from spacedsl.kernels.pipeline.reductions import is_associative, unrolled
 
 Point = Mapping[str, Linear]
@@ -403,8 +404,7 @@ class Values:
             return None
         inner = self.simple(positions[0] + array.origin[0] * -1, block)
         rest = array.index(positions) + inner * -1
-        moving = [(atom, number) for atom, number in inner.terms if self.varies(atom)]
-        tensor, along = array.tensors[node.element], Variable(lanes.variable)
+        tensor, step = array.tensors[node.element], pace(inner, lanes.variable)
         if any(self.varies(atom) for atom, _ in self.simple(rest, block).terms):
             return None
         are_inside = True
@@ -433,12 +433,10 @@ class Values:
             return program.Interleave(*halves)
 
         found: Value | None = None
-        match moving:
-            case [(atom, (2 | 4 | 8) as step)] if atom == along:
-                found = every(inner, step)
-            case [(Quotient(dividend, (2 | 4 | 8) as divisor), 1)] if lanes.count >= 2 * divisor:
-                if [(atom, n) for atom, n in dividend.terms if self.varies(atom)] == [(along, 1)]:
-                    found = in_turns(0, 1, divisor)
+        if step is not None and step > 1:
+            found = every(inner, step.numerator)
+        elif step is not None and 1 < 2 * step.denominator <= lanes.count:
+            found = in_turns(0, 1, step.denominator)
         return found if are_inside else None
 
     def places(self, array: Array, positions: Sequence[Linear], block: Block) -> Index | tuple[Index, ...]:

@@ -1,0 +1,30 @@
+"""How the lanes of a vector move: how far each one leads beyond the one before it.
+
+In: a position, and the variable that counts lanes. Out: their pace, where neighbours can be read as vectors
+and shuffled to it. What vectors are read for it, code generation says; what that costs, cost models do.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, names_of
+from spacedsl.kernels.pipeline.algorithm import Variable
+
+_PACES = (2, 4, 8)
+
+
+def pace(position: Linear, name: str) -> Fraction | None:
+    """1 for neighbours; 2, 4 or 8 where lanes lead to the second, fourth, .. element behind that of the one
+    before; 1/2, 1/4 or 1/8 where so many lanes lead to each element. None for all others.
+    """
+    match _moving(position, name):
+        case [(Variable(), number)] if number == 1 or number in _PACES:
+            return Fraction(number)
+        case [(Quotient(dividend, divisor), 1)] if divisor in _PACES:
+            return Fraction(1, divisor) if _moving(dividend, name) == [(Variable(name), 1)] else None
+    return None
+
+
+def _moving(position: Linear, name: str) -> list[tuple[Atom, int]]:
+    return [(atom, number) for atom, number in position.terms if name in names_of(atom)]
