@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
+from spacedsl.codegen.pipeline.edges import decides, middle_conditions
 from spacedsl.codegen.pipeline.placement import Span, Spans
-from spacedsl.codegen.pipeline.values import Array, Block, Lanes, Point, Value, Values, condition
+from spacedsl.codegen.pipeline.values import Array, Block, Lanes, Point, Value, Values
 from spacedsl.codegen.program import (
     Assign,
     Broadcast,
@@ -41,22 +42,22 @@ from spacedsl.kernels.pipeline.affine import (
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import (
-    Compare,
     Expression,
     Read,
     Stage,
     Update,
     Variable,
-    expressions,
     operands,
     walk,
 )
 from spacedsl.kernels.pipeline.backbone import Step
-from spacedsl.kernels.pipeline.interior import conditions, usable
-from spacedsl.kernels.pipeline.reductions import is_accumulation, unrolled
+from spacedsl.kernels.pipeline.reductions import is_accumulation
 
 MOST_UNROLLED = 32
 """Copies of a point, or of a vector, that are written out."""
+
+MOST_WRITTEN_OUT = 4
+"""Points along a dimension that decides something."""
 
 Ahead = tuple[Linear, ...]
 """Positions that are not negative where something holds."""
@@ -140,10 +141,20 @@ class _Body:
         span = self.spans[dim]
         if span.most == 1:
             return self.over(others, {**point, dim: span.first}, ranges, inner)
+        if self.is_written_out(dim):
+            points = ({**point, dim: span.first + Linear(n)} for n in range(span.most))
+            return tuple(s for each in points for s in self.over(others, each, ranges, inner))
         name = self.setting.fresh(f"{self.stage.name}_{dim}")
         within = ranges.with_loop(name, span.first, span.last)
         statements = self.over(others, {**point, dim: variable(name)}, within, inner)
         return (Sweep(name, span.first, span.last, 1, statements),)
+
+    def is_written_out(self, dim: str) -> bool:
+        """Whether what is decided by the number along a dimension is decided here: of colours, which one."""
+        span = self.spans[dim]
+        if span.most > MOST_WRITTEN_OUT or not span.is_full or span.first.terms:
+            return False
+        return decides(self.step.definition, self.setting.inlined, self.whole({}), dim)
 
     def row(self, dim: str, lanes: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
         """Vectors in the middle, where lanes read neighbours; single points beside it."""
@@ -262,31 +273,11 @@ class _Body:
         return found
 
     def all_conditions(self, point: Point, name: str) -> Iterator[Linear]:
-        seen: set[tuple[str, tuple[Linear, ...]]] = set()
+        return middle_conditions(self.step.definition, self.setting.inlined, self.whole(point), name)
 
-        def within(node: Expression, at: Point) -> Iterator[Linear]:
-            if isinstance(node, Compare) and node.left.dtype is DType.I32 and node.operator in _ORDERS:
-                sides = [substituted(linear(side), at) for side in (node.left, node.right)]
-                holds = condition(node.operator, *sides)
-                if [atom for atom, _ in holds.terms if atom == Variable(name)]:
-                    yield from usable(holds, name)
-            if isinstance(node, Read):
-                positions = tuple(substituted(linear(p), at) for p in node.point)
-                for position in positions:
-                    yield from conditions(position, name)
-                stage = self.setting.inlined.get(node.source)
-                if stage is not None and (node.source, positions) not in seen:
-                    seen.add((node.source, positions))
-                    there = dict(zip(stage.variables, positions, strict=True))
-                    for definition, turn in unrolled(stage):
-                        at_turn = {**there, **{name: Linear(n) for name, n in turn.items()}}
-                        for value in expressions(definition):
-                            yield from within(value, at_turn)
-            for part in operands(node):
-                yield from within(part, at)
-
-        for node in expressions(self.step.definition):
-            yield from within(node, {**{v: variable(v) for v in self.spans}, **point})
+    def whole(self, point: Point) -> Point:
+        """With variables where nothing else is said."""
+        return {**{v: variable(v) for v in self.spans}, **point}
 
     # ---- Points ------------------------------------------------------------------------------------------
 
@@ -379,9 +370,6 @@ class _Body:
                 ]
                 made = [Select(*values.alike(holds, *pair)) for pair in zip(made, before, strict=True)]
             values.store(self.array, where, made, block)
-
-
-_ORDERS = ("<", "<=", ">", ">=")
 
 
 def _as(value: Value, kind: Type) -> Value:

@@ -225,7 +225,7 @@ class Values:
 
     def decided(self, node: Compare, point: Point, block: Block) -> bool | None:
         """Whether it is known to hold at all lanes, or at none."""
-        if node.left.dtype is not DType.I32 or node.operator not in _OPPOSITE:
+        if node.left.dtype is not DType.I32:
             return None
         forms = [linear(side) for side in (node.left, node.right)]
         if any(isinstance(atom, Opaque) for form in forms for atom in atoms(form)):
@@ -233,10 +233,21 @@ class Values:
         left, right = (substituted(form, point) for form in forms)
         if any(name in self.numbers for form in (left, right) for name in form.names):
             return None
+        if node.operator in ("==", "!="):
+            is_equal = self.is_equal(left, right, block)
+            return None if is_equal is None else is_equal is (node.operator == "==")
         for comparator, holds in ((node.operator, True), (_OPPOSITE[node.operator], False)):
             if self.is_natural(condition(comparator, left, right), block):
                 return holds
         return None
+
+    def is_equal(self, left: Linear, right: Linear, block: Block) -> bool | None:
+        """Whether two positions are known to be the same, or never to be."""
+        below, above = (condition("<=", *pair) for pair in ((left, right), (right, left)))
+        if self.is_natural(below, block) and self.is_natural(above, block):
+            return True
+        are_apart = any(self.is_natural(end + Linear(-1), block) for end in (below, above))
+        return False if are_apart else None
 
     # ---- Positions ---------------------------------------------------------------------------------------
 

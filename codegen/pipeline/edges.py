@@ -1,0 +1,78 @@
+"""Where a row has edges, and what the number of a dimension decides: all that a step compares, or reads.
+
+In: a step, the stages that are inlined, a point. Out: conditions of the middle of a row, as positions that
+are not negative there; whether a dimension alone decides something. What is made of it is for `bodies.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from spacedsl.codegen.pipeline.values import Point, condition
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import Linear, Opaque, atoms, linear, substituted, variable
+from spacedsl.kernels.pipeline.algorithm import (
+    Compare,
+    Expression,
+    Read,
+    Stage,
+    Update,
+    Variable,
+    expressions,
+    operands,
+)
+from spacedsl.kernels.pipeline.interior import conditions, usable
+from spacedsl.kernels.pipeline.reductions import unrolled
+
+_ORDERS = ("<", "<=", ">", ">=")
+
+
+def middle_conditions(
+    definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, name: str
+) -> Iterator[Linear]:
+    """What is not negative in the middle of a row. `name`: the variable along it."""
+    for node, at in _met(definition, inlined, point):
+        if isinstance(node, Compare) and node.left.dtype is DType.I32 and node.operator in _ORDERS:
+            sides = [substituted(linear(side), at) for side in (node.left, node.right)]
+            holds = condition(node.operator, *sides)
+            if [atom for atom, _ in holds.terms if atom == Variable(name)]:
+                yield from usable(holds, name)
+        if isinstance(node, Read):
+            for position in node.point:
+                yield from conditions(substituted(linear(position), at), name)
+
+
+def decides(definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
+    """Whether something is compared that depends on nothing but where a point is along a dimension."""
+    for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
+        if isinstance(node, Compare) and node.left.dtype is DType.I32:
+            left, right = (substituted(linear(side), at) for side in (node.left, node.right))
+            apart = left + right * -1
+            if apart.names == {dim} and not any(isinstance(atom, Opaque) for atom in atoms(apart)):
+                return True
+    return False
+
+
+def _met(
+    definition: Stage | Update, inlined: Mapping[str, Stage], point: Point
+) -> Iterator[tuple[Expression, Point]]:
+    """All expressions of a definition, also in what is inlined, with the point that each is computed at."""
+    seen: set[tuple[str, tuple[Linear, ...]]] = set()
+
+    def within(node: Expression, at: Point) -> Iterator[tuple[Expression, Point]]:
+        yield node, at
+        if isinstance(node, Read):
+            positions = tuple(substituted(linear(p), at) for p in node.point)
+            stage = inlined.get(node.source)
+            if stage is not None and (node.source, positions) not in seen:
+                seen.add((node.source, positions))
+                there = dict(zip(stage.variables, positions, strict=True))
+                for inner, turn in unrolled(stage):
+                    at_turn = {**there, **{name: Linear(n) for name, n in turn.items()}}
+                    for value in expressions(inner):
+                        yield from within(value, at_turn)
+        for part in operands(node):
+            yield from within(part, at)
+
+    for node in expressions(definition):
+        yield from within(node, point)
