@@ -7,6 +7,7 @@ others by itself. What is done without them stands in the templates.
 
 from __future__ import annotations
 
+from spacedsl.codegen.c_types import arithmetic_type
 from spacedsl.codegen.program import Type
 from spacedsl.kernels.dtypes import DType
 
@@ -195,3 +196,63 @@ def masked(kind: Type, access: str) -> str:
         types.append(f"  typedef {integer} integers __attribute__((vector_size({nbytes})));")
     call = {"load": f"  return ({kind}){load};", "store": f"  {store};", "end": ""}[access]
     return "\n".join([f"#if defined({feature})", *types, call, "#else", ""]) if call else "#endif\n"
+
+
+_GATHERS = {
+    ("__AVX512F__", 4, 16): "__builtin_ia32_gathersiv16si((units){{0}}, {array}, {at}, (short)-1, {scale})",
+    ("__AVX512F__", 8, 8): "__builtin_ia32_gathersiv8di((units){{0}}, {array}, {at}, (char)-1, {scale})",
+    ("__AVX2__", 4, 8): "__builtin_ia32_gathersiv8si((units){{0}}, {array}, {at}, ~(units){{0}}, {scale})",
+    ("__AVX2__", 8, 4): "__builtin_ia32_gathersiv4di((units){{0}}, {array}, {at}, ~(units){{0}}, {scale})",
+    ("__AVX2__", 4, 4): "__builtin_ia32_gathersiv4si((units){{0}}, {array}, {at}, ~(units){{0}}, {scale})",
+}
+"""What gcc defines where it has them, bytes of a unit, and how many of them are read by one instruction."""
+
+
+def gathered(kind: Type) -> str:
+    """The statements that return elements of an `array` of so many, `at` places that each lane has."""
+    lanes, size = kind.lanes, kind.dtype.nbytes
+    text, begin = "", "#if"
+    for (feature, unit, each), call in _GATHERS.items():
+        if unit == max(4, size) and lanes % each == 0:
+            text += f"{begin} defined({feature}) && __GNUC__ >= 12 && !defined(__clang__)\n"
+            text += _gathered_by(kind, unit, each, call)
+            begin = "#elif"
+    apart = ", ".join(f"((const {arithmetic_type(kind.dtype)} *)array)[each[{n}]]" for n in range(lanes))
+    alone = f"""  uint32_t each[{lanes}];
+  *({Type(DType.I32, lanes)}_unaligned *)each = at;
+  __asm__("" : "+m"(each)); /* loads of single lanes take less than taking a vector apart */
+  return ({kind}){{{apart}}};
+"""
+    return f"{text}#else\n{alone}#endif\n" if text else alone
+
+
+def _gathered_by(kind: Type, unit: int, each: int, call: str) -> str:
+    lanes, size = kind.lanes, kind.dtype.nbytes
+    element = _ELEMENTS[unit]
+    lines = [
+        f"typedef int numbers __attribute__((vector_size({4 * each})));",
+        f"typedef {element} units __attribute__((vector_size({unit * each})));",
+        f"typedef {_ELEMENTS[size]} parts __attribute__((vector_size({size * each})));",
+    ]
+    parts = []
+    for n in range(lanes // each):
+        order = ", ".join(str(lane) for lane in range(n * each, (n + 1) * each))
+        at = "at" if lanes == each else f"__builtin_shufflevector(at, at, {order})"
+        lines.append(f"numbers at{n} = (numbers){at};")
+        found = call.format(array=f"(const {element} *)array", at=f"at{n}", scale=size)
+        if size < unit:
+            last = f"extent - {unit // size}"
+            lines.append(f"numbers behind{n} = at{n} > {last};")
+            lines.append(f"numbers from{n} = (at{n} & ~behind{n}) | (({last}) & behind{n});")
+            found = call.format(array=f"(const {element} *)array", at=f"from{n}", scale=size)
+            found = f"__builtin_convertvector({found} >> (at{n} - from{n}) * {8 * size}, parts)"
+        lines.append(f"parts part{n} = (parts){found};")
+        parts.append(f"part{n}")
+    while len(parts) > 1:
+        each *= 2
+        numbers = ", ".join(map(str, range(each)))
+        parts = [
+            f"__builtin_shufflevector({a}, {b}, {numbers})"
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return "".join(f"  {line}\n" for line in [*lines, f"return ({kind}){parts[0]};"])

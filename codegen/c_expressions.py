@@ -40,6 +40,7 @@ from spacedsl.codegen.program import (
     FirstLane,
     FloorDiv,
     FloorMod,
+    Gather,
     Index,
     Interleave,
     Lane,
@@ -131,6 +132,9 @@ class _Printer:
                 return _cast(c_name(name), kind)
             case Load(tensor, index):
                 return _cast(element(tensor, index, kind, "load"), kind)
+            case Gather(tensor, extent):
+                given = (c_name(tensor), self.value(node.places), str(extent))
+                return self.operation(kind, Called(kind, "gather", given))
             case PartialLoad(tensor, index, _, count):
                 place = address(tensor, index, kind, "const ")
                 return self.operation(kind, Called(kind, "load_first", (place, str(count))))

@@ -32,6 +32,7 @@ from spacedsl.codegen.c_builtins import (
     SCALINGS,
     UNPACKED,
     WIDENED,
+    gathered,
     instruction,
     library_name,
     masked,
@@ -197,6 +198,10 @@ class _Words(dict[str, str]):
             case "every":
                 # The second vector begins with what the first one ends with.
                 return _shuffled(self.kind, [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)])
+            case "places":
+                return str(Type(DType.I32, lanes))
+            case "gathered":
+                return gathered(self.kind)
             case "numbers":
                 return ", ".join(map(str, range(lanes)))
             case "masked":

@@ -33,8 +33,8 @@ from spacedsl.codegen.program import (
     FloorDiv,
     FloorMod,
     Fma,
+    Gather,
     Grid,
-    Index,
     Interleave,
     Lane,
     LaneReduction,
@@ -69,7 +69,6 @@ from spacedsl.codegen.program import (
     When,
     Where,
 )
-from spacedsl.kernels.pipeline.algorithm import Variable
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -129,6 +128,8 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (value,)
         case Pack(values) | Call(_, values):
             return values
+        case Gather(taken=taken):
+            return tuple(part.value for part in taken)
         case Neg(value) | Apply(_, value) | Not(value):
             return (value,)
         case Fma(a, b, c):
@@ -154,7 +155,7 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
 
 def loaded(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that these statements read."""
-    return {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad | LoadMatrix)}
+    return {e.tensor for e in expressions(body) if isinstance(e, Load | PartialLoad | LoadMatrix | Gather)}
 
 
 def stored(body: Sequence[Statement]) -> set[str]:
@@ -223,19 +224,13 @@ def positions_of(statement: Statement) -> Iterator[Position]:
         case When(least):
             yield from least
         case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index) | Prefetch(_, index):
-            yield index_position(index)
+            yield index.position
     for expression in own_expressions(statement):
         match expression:
             case Counted(position):
                 yield position
-            case Load(_, index) | PartialLoad(_, index):
-                yield index_position(index)
-
-
-def index_position(index: Index) -> Position:
-    """What an index without shares is."""
-    terms = tuple((Variable(name), stride) for name, stride in index.terms)
-    return Position(index.constant, (*terms, *index.atoms))
+            case Load(_, index) | PartialLoad(_, index) | Gather(index=index):
+                yield index.position
 
 
 def assigned(statement: Statement) -> tuple[Register, ...]:
@@ -270,6 +265,9 @@ def map_loads(
         return change(expression)
     if isinstance(expression, Pack):
         return Pack(tuple(map_loads(value, change) for value in expression.values))
+    if isinstance(expression, Gather):
+        taken = (replace(part, value=map_loads(part.value, change)) for part in expression.taken)
+        return replace(expression, taken=tuple(taken))
     if isinstance(expression, Call):
         return replace(expression, operands=tuple(map_loads(value, change) for value in expression.operands))
     parts: dict[str, Any] = {

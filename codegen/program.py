@@ -20,6 +20,7 @@ by `c_printer.py`. Nothing is decided or optimised here.
                | Number | ParameterValue | Convert(value, dtype)
                | Broadcast | FirstLane | LaneReduction | Blend(value, other, count)
                | Lane(value, number) | Pack(values) | Interleave(even, odd) | EveryOther(first, second)
+               | Gather(tensor, extent, index, taken, type)
                | Shuffle(value, distance, threads)
                | Bits(value) | LoadMatrix(tensor, index, dtype, is_transposed)
                | Fma | Add | Sub | Mul | Div | Max | Min | Neg | Apply(function, operand)
@@ -63,7 +64,7 @@ from typing import Literal
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
 from spacedsl.kernels.pipeline.affine import Atom, Linear
-from spacedsl.kernels.pipeline.algorithm import Comparator, Function
+from spacedsl.kernels.pipeline.algorithm import Comparator, Function, Variable
 from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 
 
@@ -104,6 +105,12 @@ class Index:
     shares: tuple[tuple[str, Share], ...] = ()
     atoms: tuple[tuple[Atom, int], ...] = ()
     """Parts of a position that are no variables, each with its stride."""
+
+    @property
+    def position(self) -> Position:
+        """Of an index without shares."""
+        terms = tuple((Variable(name), stride) for name, stride in self.terms)
+        return Position(self.constant, (*terms, *self.atoms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +235,41 @@ class EveryOther:
 
     first: Expression
     second: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How far each lane of a vector leads: what it holds, kept between two ends, times a stride."""
+
+    value: Expression
+    """Integers of 32 bits."""
+    low: int
+    high: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """For each lane the element at an index and all that is taken of the lane further, in an array."""
+
+    tensor: str
+    extent: int
+    """Elements of the array."""
+    index: Index
+    taken: tuple[Taken, ...]
+    type: Type
+
+    @property
+    def places(self) -> Expression:
+        """From the first element of the array, as integers of 32 bits."""
+        kind = Type(DType.I32, self.type.lanes)
+        found: Expression = Broadcast(Counted(self.index.position, Type(DType.I32)), kind.lanes)
+        for part in self.taken:
+            leads = held(part.value, part.low, part.high, kind)
+            if part.stride != 1:
+                leads = Mul(leads, Broadcast(Number(part.stride, Type(DType.I32)), kind.lanes))
+            found = Add(found, leads)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,8 +445,8 @@ class LoadMatrix:
 Binary = Add | Sub | Mul | Div | Max | Min
 Expression = (
     Register | Load | PartialLoad | Number | ParameterValue | Broadcast | FirstLane | LaneReduction | Blend
-    | Lane | Pack | Interleave | EveryOther | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary | Neg
-    | Apply | FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
+    | Lane | Pack | Interleave | EveryOther | Gather | Shuffle | Bits | LoadMatrix | Convert | Fma | Binary
+    | Neg | Apply | FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted
 )  # fmt: skip
 
 
@@ -519,9 +561,7 @@ class TakeEach:
 
     @property
     def held(self) -> Expression:
-        kind = type_of(self.value)
-        low, high = (Broadcast(Number(end, Type(kind.dtype)), kind.lanes) for end in (self.low, self.high))
-        return Max(Min(self.value, high), low)
+        return held(self.value, self.low, self.high, type_of(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,10 +710,16 @@ class Program:
     scratch: tuple[Scratch, ...] = ()
 
 
+def held(value: Expression, low: int, high: int, kind: Type) -> Expression:
+    """The lanes of a vector, between two ends."""
+    least, most = (Broadcast(Number(end, Type(kind.dtype)), kind.lanes) for end in (low, high))
+    return Max(Min(value, most), least)
+
+
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
     match expression:
-        case Register() | Load() | PartialLoad() | Number() | ParameterValue() | Counted():
+        case Register() | Load() | PartialLoad() | Number() | ParameterValue() | Counted() | Gather():
             return expression.type
         case Broadcast(value, lanes) | FirstLane(value, lanes):
             return Type(type_of(value).dtype, lanes)

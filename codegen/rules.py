@@ -27,6 +27,7 @@ from spacedsl.codegen.program import (
     FloorDiv,
     FloorMod,
     Fma,
+    Gather,
     Index,
     Interleave,
     Lane,
@@ -71,6 +72,8 @@ def type_fault(expression: Expression, types: Sequence[Type]) -> str | None:
             return part_fault(kind, count)
         case Number(value, kind):
             return _number_fault(value, kind)
+        case Gather():
+            return _gather_fault(expression, types)
         case Convert(_, dtype) if not is_conversion(types[0].dtype, dtype):
             return f"there is no conversion from {types[0].dtype.label} to {dtype.label}"
     return (
@@ -78,6 +81,26 @@ def type_fault(expression: Expression, types: Sequence[Type]) -> str | None:
         or _lane_fault(expression, types)
         or _warp_fault(expression, types)
     )
+
+
+def is_gathered(kind: Type, extent: int) -> bool:
+    """Whether vectors of elements of such an array, which lie anywhere in it, are read together.
+
+    Four bytes are, at least, and places are integers of 32 bits.
+    """
+    is_plain = kind.dtype not in (DType.F16, DType.BF16)
+    return is_plain and kind.lanes > 1 and extent * kind.dtype.nbytes >= 4 and extent <= DType.I32.greatest
+
+
+def _gather_fault(gather: Gather, types: Sequence[Type]) -> str | None:
+    if not is_gathered(gather.type, gather.extent):
+        return f"no gathers of {gather.type} from {gather.extent} elements"
+    for part, kind in zip(gather.taken, types, strict=True):
+        if kind != Type(DType.I32, gather.type.lanes):
+            return f"{kind} says where {gather.type} lies"
+        if not DType.I32.least <= part.low <= part.high <= DType.I32.greatest:
+            return f"places from {part.low} to {part.high}"
+    return None if gather.taken else "nothing says where lanes lie"
 
 
 def _number_fault(value: float, kind: Type) -> str | None:
@@ -136,7 +159,7 @@ def gpu_fault(expression: Expression) -> str | None:
 
 
 _OF_SCALARS = (
-    FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther
+    FloorDiv | FloorMod | Bitwise | Not | Compare | Select | Call | Counted | Interleave | EveryOther | Gather
 )
 _VECTORS_ON_GPUS = (DType.F32, DType.F64, DType.I32, DType.BF16, DType.F16)
 

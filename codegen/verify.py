@@ -18,7 +18,6 @@ from spacedsl.codegen.accesses import counted_fault, is_apart, is_inside
 from spacedsl.codegen.parts import (
     added_to,
     index_bits,
-    index_position,
     loaded,
     operands,
     overwritten,
@@ -37,6 +36,7 @@ from spacedsl.codegen.program import (
     CopyAhead,
     Counted,
     Expression,
+    Gather,
     Grid,
     Index,
     Let,
@@ -373,7 +373,7 @@ class _Checker:
             raise VerificationError(f"{name} is not an output, but it is stored to")
         if not self.is_counted(index, scope):
             self.uncounted.add(name)
-            self.by_itself(tensor, index_position(index), lanes, scope)
+            self.by_itself(tensor, index.position, lanes, scope)
             return
         strides = dict(index.terms)
         moving = {v: i for v, i in scope.loops.items() if v not in scope.threads or v in strides}
@@ -452,6 +452,8 @@ class _Checker:
                 self.load(tensor, index, kind, range(kind.lanes), scope)
             case PartialLoad(tensor, index, kind, count):
                 self.load(tensor, index, kind, range(count), scope)
+            case Gather():
+                self.gather(expression, scope)
             case ParameterValue(name, kind):
                 if name not in self.parameters or Type(self.parameters[name].dtype) != kind:
                     raise VerificationError(f"there is no parameter {name} of type {kind}")
@@ -465,6 +467,22 @@ class _Checker:
                 if not scope.threads or scope.spans:
                     raise VerificationError("a shuffle that not all threads of a warp come to")
         return type_of(expression)
+
+    def gather(self, gather: Gather, scope: Scope) -> None:
+        """All that is taken may be anything between its ends, in each lane."""
+        terms = [*gather.index.terms]
+        ranges = scope.ranges
+        for number, part in enumerate(gather.taken):
+            name = f"taken {number}"
+            ranges = ranges.with_loop(name, Position(part.low), Position(part.high))
+            if part.low == part.high:
+                ranges = ranges.with_position(name, Position(part.low))
+            terms.append((name, part.stride))
+        index = replace(gather.index, terms=tuple(terms))
+        self.load(gather.tensor, index, Type(gather.type.dtype), range(1), replace(scope, ranges=ranges))
+        tensor = scope.private.get(gather.tensor) or self.tensors[gather.tensor]
+        if tensor.span != gather.extent:
+            raise VerificationError(f"{gather.tensor} has {tensor.span} elements, not {gather.extent}")
 
     def load(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> None:
         tensor = self.access(name, index, kind, lanes, scope)
@@ -487,7 +505,7 @@ class _Checker:
             self.placed(tensor, index, lanes, scope)
             return tensor
         _refuse(counted_fault(tensor, index, lanes, scope, self.index_bits))
-        self.touch(name, index_position(index), lanes, scope)
+        self.touch(name, index.position, lanes, scope)
         return tensor
 
     def touch(self, name: str, position: Position, lanes: range, scope: Scope) -> None:
@@ -497,7 +515,7 @@ class _Checker:
 
     def placed(self, tensor: Tensor, index: Index, lanes: range, scope: Scope) -> None:
         """An index that is a position is within the tensor, wherever it may be."""
-        position = index_position(index)
+        position = index.position
         if index.shares:
             raise VerificationError(f"an index of {tensor.name} is a position, and has shares")
         self.position(position, scope)

@@ -8,6 +8,7 @@ which loops there are, is not decided here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
@@ -24,6 +25,7 @@ from spacedsl.codegen.program import (
     Counted,
     FloorDiv,
     FloorMod,
+    Gather,
     Index,
     Lane,
     Load,
@@ -37,11 +39,13 @@ from spacedsl.codegen.program import (
     Store,
     Take,
     TakeEach,
+    Taken,
     Type,
     is_conversion,
     type_of,
 )
 from spacedsl.codegen.ranges import Ranges, simplified
+from spacedsl.codegen.rules import is_gathered
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.pipeline.affine import (
@@ -378,23 +382,25 @@ class Values:
     def load(self, node: Read, positions: Sequence[Linear], block: Block) -> Value:
         array = self.arrays[node.source]
         tensor, scalar = array.tensors[node.element], Type(node.dtype)
-        places = self.places(array, positions, block)
-        if isinstance(places, Index):
-            lanes = self.lanes if self.moves(array, positions) else None
-            return Load(tensor, places, Type(node.dtype, 1 if lanes is None else lanes.count))
-        together = self.shuffled(node, array, positions, block)
+        leads = self.leads(array, positions, block)
+        together = self.together(array, leads, block)
         if together is not None:
-            return together
-        return Pack(tuple(Load(tensor, place, scalar) for place in places))
+            lanes = self.lanes if self.moves(array, positions) else None
+            return Load(tensor, together, Type(node.dtype, 1 if lanes is None else lanes.count))
+        found = self.shuffled(node, array, positions, block) or self.gathered(node, array, leads, block)
+        if found is not None:
+            return found
+        return Pack(tuple(Load(tensor, place, scalar) for place in self.places(array, leads, block)))
 
     def store(self, array: Array, positions: Sequence[Linear], values: Sequence[Value], block: Block) -> None:
-        places = self.places(array, positions, block)
+        leads = self.leads(array, positions, block)
+        together = self.together(array, leads, block)
+        places = () if together is not None else self.places(array, leads, block)
         for tensor, value in zip(array.tensors, values, strict=True):
-            if isinstance(places, Index):
+            if together is not None:
                 is_spread = self.moves(array, positions) and type_of(value).lanes == 1 and self.lanes
                 stored = Broadcast(value, self.lanes.count) if is_spread and self.lanes else value
-                block.statements.append(Store(tensor, places, stored))
-                continue
+                block.statements.append(Store(tensor, together, stored))
             for number, place in enumerate(places):
                 lane = value if type_of(value).lanes == 1 else Lane(self.kept(value, block), number)
                 block.statements.append(Store(tensor, place, lane))
@@ -450,24 +456,61 @@ class Values:
             found = in_turns(0, 1, step.denominator)
         return found if are_inside else None
 
-    def places(self, array: Array, positions: Sequence[Linear], block: Block) -> Index | tuple[Index, ...]:
-        """One where all lanes lead to the same element, or to neighbours; else one for each lane."""
-        known: list[Linear | tuple[Linear, ...]] = []
+    def gathered(
+        self, node: Read, array: Array, leads: Sequence[Linear | Value], block: Block
+    ) -> Value | None:
+        """Elements that lie anywhere; None where they cannot be read together."""
+        assert self.lanes is not None
+        kind, extent = Type(node.dtype, self.lanes.count), math.prod(array.extents)
+        if not is_gathered(kind, extent):
+            return None
+        base, taken = Linear(0), list[Taken]()
+        for dimension, (lead, stride) in enumerate(zip(leads, array.strides, strict=True)):
+            first, last = array.origin[dimension], array.extents[dimension] - 1
+            if last == 0:
+                continue
+            if not isinstance(lead, Linear):
+                begin = _fixed(first)
+                taken.append(Taken(lead, begin, begin + last, stride))
+                base += Linear(-begin * stride)
+            elif any(self.varies(atom) for atom, _ in lead.terms):
+                number = self.kept(self.integer(lead + first * -1, block), block)
+                taken.append(Taken(number, 0, last, stride))
+            else:
+                base += (lead + first * -1) * stride
+        return Gather(
+            array.tensors[node.element], extent, index(self.simple(base, block)), tuple(taken), kind
+        )
+
+    def leads(self, array: Array, positions: Sequence[Linear], block: Block) -> list[Linear | Value]:
+        """Where each dimension leads: to a position, or each lane to that of its integer."""
+        found: list[Linear | Value] = []
         for dimension, at in enumerate(positions):
             if not any(name in self.numbers for name in at.names):
-                known.append(at)
+                found.append(at)
                 continue
             number = self.kept(self.integer(at, block), block)
             is_wide = type_of(number).lanes > 1
-            taken = self.taken_each if is_wide else self.taken
-            known.append(taken(number, array, dimension, block))
-        fixed = [at for at in known if isinstance(at, Linear)]
-        if len(fixed) == len(known):
-            form = array.index(fixed)
-            moving = [(atom, number) for atom, number in form.terms if self.varies(atom)]
-            if not moving or (self.lanes is not None and moving == [(Variable(self.lanes.variable), 1)]):
-                return index(self.simple(form, block))
+            found.append(number if is_wide else self.taken(number, array, dimension, block))
+        return found
+
+    def together(self, array: Array, leads: Sequence[Linear | Value], block: Block) -> Index | None:
+        """Where all lanes lead to the same element, or to neighbours: where the first one does."""
+        fixed = [lead for lead in leads if isinstance(lead, Linear)]
+        if len(fixed) < len(leads):
+            return None
+        form = array.index(fixed)
+        moving = [(atom, number) for atom, number in form.terms if self.varies(atom)]
+        are_neighbours = self.lanes is not None and moving == [(Variable(self.lanes.variable), 1)]
+        return index(self.simple(form, block)) if are_neighbours or not moving else None
+
+    def places(self, array: Array, leads: Sequence[Linear | Value], block: Block) -> tuple[Index, ...]:
+        """One for each lane."""
         assert self.lanes is not None
+        known = [
+            lead if isinstance(lead, Linear) else self.taken_each(lead, array, dimension, block)
+            for dimension, lead in enumerate(leads)
+        ]
         return tuple(
             index(array.index([self.of_lane(at, lane) for at in known])) for lane in range(self.lanes.count)
         )
@@ -486,17 +529,15 @@ class Values:
 
     def taken_each(self, number: Value, array: Array, dimension: int, block: Block) -> tuple[Linear, ...]:
         """The same for each lane of a vector."""
-        first = array.origin[dimension]
-        if first.terms:
-            raise LoweringError("a box that moves is read where a value says")
-        last = first.constant + array.extents[dimension] - 1
-        key = (number, first.constant, last)
+        first = _fixed(array.origin[dimension])
+        last = first + array.extents[dimension] - 1
+        key = (number, first, last)
         if key not in block.taken:
             names = tuple(self.fresh("at") for _ in range(type_of(number).lanes))
             block.statements.append(
-                Take(names[0], number, first.constant, last)
+                Take(names[0], number, first, last)
                 if len(names) == 1
-                else TakeEach(names, number, first.constant, last)
+                else TakeEach(names, number, first, last)
             )
             block.taken[key] = tuple(variable(name) for name in names)
         return block.taken[key]
@@ -517,6 +558,13 @@ def condition(comparator: str, left: Linear, right: Linear) -> Linear:
             return left + right * -1 + Linear(-1)
         case _:
             return left + right * -1
+
+
+def _fixed(origin: Linear) -> int:
+    """Where a box begins of which values say what is read."""
+    if origin.terms:
+        raise LoweringError("a box that moves is read where a value says")
+    return origin.constant
 
 
 def index(form: Linear) -> Index:

@@ -34,6 +34,7 @@ from spacedsl.codegen.program import (
     FloorDiv,
     FloorMod,
     Fma,
+    Gather,
     Index,
     Interleave,
     Lane,
@@ -65,6 +66,7 @@ from spacedsl.codegen.program import (
     Sweep,
     Take,
     TakeEach,
+    Taken,
     When,
     type_of,
 )
@@ -152,6 +154,11 @@ _FORMATS = {
     DType.F32: (23, -126, 128),
     DType.F64: (52, -1022, 1024),
 }
+
+
+def _led(lanes: Value, part: Taken) -> list[int]:
+    """How far each lane leads."""
+    return [max(part.low, min(part.high, int(given))) * part.stride for given in lanes]
 
 
 def _held(number: Any, dtype: DType) -> Any:
@@ -276,6 +283,11 @@ class Interpreter:
                             pairs = zip(registers[name], own[name], strict=True)
                             registers[name] = [_COMBINE[partial.combine](list(pair)) for pair in pairs]
 
+    def loaded(self, tensor: str, at: int, count: int) -> Value:
+        lanes = self.memory[tensor][at : at + count]
+        assert len(lanes) == count
+        return lanes
+
     def value(self, node: Expression, loops: Mapping[str, int], registers: dict[str, Value]) -> Value:
         def value(part: Expression) -> Value:
             return self.value(part, loops, registers)
@@ -288,14 +300,9 @@ class Interpreter:
             case Register(name):
                 return registers[name]
             case Load(tensor, index, kind):
-                at = _accessed(index, loops)
-                lanes = self.memory[tensor][at : at + kind.lanes]
-                assert len(lanes) == kind.lanes
-                return lanes
+                return self.loaded(tensor, _accessed(index, loops), kind.lanes)
             case PartialLoad(tensor, index, kind, count):
-                at = _accessed(index, loops)
-                lanes = self.memory[tensor][at : at + count]
-                assert len(lanes) == count
+                lanes = self.loaded(tensor, _accessed(index, loops), count)
                 return lanes + [0] * (kind.lanes - count)
             case Blend(part, other, count):
                 return value(part)[:count] + value(other)[count:]
@@ -313,6 +320,9 @@ class Interpreter:
                 return [value(part)[0] for part in parts]
             case Interleave(even, odd):
                 return [x for pair in zip(value(even), value(odd), strict=True) for x in pair]
+            case Gather(tensor, _, index, taken):
+                ways = zip(*(_led(value(part.value), part) for part in taken), strict=True)
+                return [self.memory[tensor][_accessed(index, loops) + sum(way)] for way in ways]
             case EveryOther(part, other):
                 return [*value(part), *value(other)[1:]][::2]
             case Convert(part, dtype):

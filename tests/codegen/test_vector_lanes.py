@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from spacedsl.codegen.c_printer import print_c
 from spacedsl.codegen.program import (
     EveryOther,
     Expression,
+    Gather,
     Index,
     Interleave,
     Load,
@@ -24,6 +26,7 @@ from spacedsl.codegen.program import (
     Statement,
     Store,
     TakeEach,
+    Taken,
     Type,
 )
 from spacedsl.codegen.verify import VerificationError, verify
@@ -41,7 +44,7 @@ def load(first: int, lanes: int, dtype: DType) -> Load:
 
 def program(dtype: DType, lanes: int, *body: Statement) -> Program:
     given = Tensor("given", dtype, (ELEMENTS,), (1,), is_output=False)
-    where = Tensor("where", DType.I32, (ELEMENTS,), (1,), is_output=False)
+    where = Tensor("where", DType.I32, (ELEMENTS + 16,), (1,), is_output=False)
     return Program("k", (given, where, Tensor("out", dtype, (lanes,), (1,), is_output=True)), (), body)
 
 
@@ -61,7 +64,7 @@ def run(whole: Program, dtype: DType, lanes: int, folder: Path) -> tuple[list[fl
     """What C stores, and what the interpreter does."""
     whole = verify(whole)
     given = np.arange(ELEMENTS).astype(NUMPY_TYPE[dtype])
-    where = ((np.arange(ELEMENTS) * 37) % 101 - 30).astype(np.int32)
+    where = ((np.arange(ELEMENTS + 16) * 13) % 101 - 30).astype(np.int32)
     out = np.zeros(lanes, NUMPY_TYPE[dtype])
     # A library of the same path is loaded once.
     library = build_library(print_c(whole, 1), folder / f"{len([*folder.iterdir()])}.so")
@@ -86,8 +89,31 @@ def test_lanes_in_turns_and_every_other_one(dtype: DType, lanes: int, tmp_path: 
 @pytest.mark.parametrize("dtype", [DType.U8, DType.F32])
 def test_each_lane_leads_somewhere(dtype: DType, lanes: int, tmp_path: Path) -> None:
     found, wanted = run(looked_up(dtype, lanes), dtype, lanes, tmp_path)
-    where = [(n * 37) % 101 - 30 for n in range(3, 3 + lanes)]
+    where = [(n * 13) % 101 - 30 for n in range(3, 3 + lanes)]
     assert found == wanted == [max(5, min(40, at)) for at in where]
+
+
+def gathered(dtype: DType, lanes: int, *, high: int = 40, extent: int = ELEMENTS) -> Program:
+    """Elements where two vectors say together, the second one in steps of three."""
+    kind = Type(DType.I32, lanes)
+    taken = Taken(Load("where", Index(3), kind), 5, high, 1), Taken(Load("where", Index(4), kind), -2, 7, 3)
+    return program(
+        dtype, lanes, Store("out", Index(0), Gather("given", extent, Index(2), taken, Type(dtype, lanes)))
+    )
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize(
+    "dtype", [DType.BOOL, DType.I8, DType.U8, DType.I16, DType.F32, DType.U32, DType.F64, DType.I64]
+)
+def test_lanes_are_gathered_from_all_over_an_array(dtype: DType, lanes: int, tmp_path: Path) -> None:
+    """Up to its last element, also where four bytes from there would lead out of it."""
+    found, wanted = run(gathered(dtype, lanes), dtype, lanes, tmp_path)
+    where = [(n * 13) % 101 - 30 for n in range(3, 4 + lanes)]
+    held = [2 + max(5, min(40, a)) + 3 * max(-2, min(7, b)) for a, b in pairwise(where)]
+    assert max(held) == ELEMENTS - 1 or lanes < 8
+    given = np.arange(ELEMENTS).astype(NUMPY_TYPE[dtype]).tolist()
+    assert found == wanted == [given[at] for at in held]
 
 
 def _taken(whole: Program) -> TakeEach:
@@ -106,6 +132,11 @@ WRONG = {
         RIGHT, body=(replace(_taken(RIGHT), value=Number(7, Type(DType.I32))), *RIGHT.body[1:])
     ),
     "is accessed": replace(RIGHT, body=(replace(_taken(RIGHT), high=ELEMENTS), *RIGHT.body[1:])),
+    "accessed nobody knows where": gathered(DType.F32, 4, high=42),
+    "given has 64 elements, not 60": gathered(DType.F32, 4, extent=60),
+    "no gathers of f16x4": gathered(DType.F16, 4),
+    "no gathers of u8x2 from 3 elements": gathered(DType.U8, 2, extent=3),
+    "places from 5 to 2147483648": gathered(DType.F32, 4, high=1 << 31),
     "variable at_0 has the name": replace(RIGHT, body=(RIGHT.body[0], *RIGHT.body)),
 }
 
