@@ -17,7 +17,7 @@ Threads that are by themselves in a block wait for each other in between; they a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.codegen.program import Position
 from spacedsl.codegen.ranges import Ranges
@@ -40,15 +40,17 @@ def contested(loops: Mapping[str, int], tensor: Tensor, accesses: Sequence[Acces
 
     `loops`: the iterations of each. `accesses`: all that an iteration does to an array that it stores to.
     """
+    joined = _joined(accesses)
     numbers = {(atom, abs(number)) for a in accesses for atom, number in a.first.terms}
-    steps = {number for _, number in numbers}
     for variable, extent in loops.items():
         if extent == 1:
             continue
-        # What is unrolled around a loop repeats all that the loop comes to.
-        all_of = {number * extent for atom, number in numbers if atom == Variable(variable)}
-        periods = (None, *sorted({*tensor.strides, *steps, *all_of}))
-        if not any(_is_parted(variable, extent, p, _rests(tensor, p, accesses)) for p in periods):
+        # Where strides of the array do not help: what is unrolled around a loop repeats all that it comes to.
+        others = {number for _, number in numbers}
+        others |= {number * extent for atom, number in numbers if atom == Variable(variable)}
+        strides = sorted(set(tensor.strides))
+        periods = (*strides, None, *sorted(others.difference(strides)))
+        if not any(_is_parted(variable, extent, p, _rests(tensor, p, joined)) for p in periods):
             return variable
     return None
 
@@ -72,30 +74,38 @@ def _rests(tensor: Tensor, period: int | None, accesses: Sequence[Access]) -> li
     return rests
 
 
-def _joined(period: int | None, accesses: Iterable[Access]) -> list[Access]:
-    """Those of a place that differ by a number, as one from the first to the last of them.
-
-    What leads from period to period makes no difference.
-    """
-    ends: dict[tuple[object, ...], Access] = {}
+def _joined(accesses: Iterable[Access]) -> list[Access]:
+    """Neighbours of a place as one access."""
+    alike: dict[tuple[object, ...], list[Access]] = {}
     for access in accesses:
-        terms, constant, begin = access.first.terms, access.first.constant, 0
-        if period is not None:
-            terms = tuple((atom, number) for atom, number in terms if number % period)
-            begin, constant = divmod(constant, period)
-        key = id(access.ranges), terms, begin
-        low, high = constant, constant + access.more
-        if key in ends:
-            known = ends[key]
-            low = min(low, known.first.constant)
-            high = max(high, known.first.constant + known.more)
-        ends[key] = Access(Position(low, terms), high - low, access.ranges)
-    return [*{(key[:2], a.first.constant, a.more): a for key, a in ends.items()}.values()]
+        alike.setdefault((id(access.ranges), access.first.terms), []).append(access)
+    found: list[Access] = []
+    for group in alike.values():
+        first, *others = sorted(group, key=lambda access: access.first.constant)
+        found.append(first)
+        for access in others:
+            apart = access.first.constant - found[-1].first.constant
+            if apart > found[-1].more + 1:
+                found.append(access)
+            else:
+                found[-1] = replace(found[-1], more=max(found[-1].more, apart + access.more))
+    return found
+
+
+def _modulo(period: int, accesses: Iterable[Access]) -> list[Access]:
+    """Without what leads from period to period; each once."""
+    found: dict[tuple[object, ...], Access] = {}
+    for access in accesses:
+        terms = tuple((atom, number) for atom, number in access.first.terms if number % period)
+        first = Position(access.first.constant % period, terms)
+        found[id(access.ranges), first, access.more] = replace(access, first=first)
+    return [*found.values()]
 
 
 def _is_parted(variable: str, extent: int, period: int | None, accesses: Sequence[Access]) -> bool:
     """Whether each iteration has stretches of its own, in which all of these lie."""
-    accesses = _joined(period, accesses)
+    if period is not None:
+        accesses = _modulo(period, accesses)
     candidates = dict.fromkeys(step for a in accesses for step in a.ranges.steps(a.first, variable))
     for step, first in candidates:
         if step == 0 or (period is not None and abs(step) * (extent - 1) >= period):
@@ -113,7 +123,8 @@ def _lies(
     access: Access, variable: str, step: int, first: Position, period: int | None, last: Position | None
 ) -> bool:
     """Whether it lies in the stretch of its iteration, and not behind the `last` element; in some period."""
-    for back in (0,) if period is None else (0, period):
+    # Numbers that differ by a period are the same to it, and those of a row may be on both sides of one.
+    for back in (0,) if period is None else (0, period, -period):
         begin = access.first + Position(-back)
         if access.ranges.is_within(begin, access.more, variable, step, first) and (
             last is None or access.ranges.is_natural(last + Position(-access.more) + begin * -1)

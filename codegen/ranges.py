@@ -99,7 +99,7 @@ class Ranges:
     def steps(
         self, position: Linear, name: str, around: Collection[str] = ()
     ) -> Iterator[tuple[int, Linear]]:
-        """How far an iteration of a loop leads, and from where, other loops being where they begin.
+        """How far an iteration of a loop leads, and from where, other loops being where it is least.
 
         `around`: variables that are the same in all these iterations, of which the latter may be made.
         """
@@ -120,7 +120,9 @@ class Ranges:
         names = {atom.name for atom, _ in form.terms if isinstance(atom, Variable)} - {name, *around}
         latest = next((n for n in reversed(tuple(self.loops)) if n in names), None)
         if latest is not None:
-            yield from self._steps(substituted(form, {latest: self.loops[latest].first}), name, around)
+            loop = self.loops[latest]
+            end = loop.last if _sign_of(form, latest) == -1 else loop.first
+            yield from self._steps(substituted(form, {latest: end}), name, around)
         else:
             step = next((n for atom, n in form.terms if atom == Variable(name)), 0)
             fixed = tuple((atom, n) for atom, n in form.terms if names_of(atom).issubset(around))

@@ -143,6 +143,20 @@ def over(name: str, first: int, last: int, *body: Statement) -> Sweep:
 
 
 RIGHT = {
+    "rows from the last element on": program(
+        over("x", 0, 9, store(T * 10 + Linear(9) + variable("x") * -1)), extent=6
+    ),
+    "columns of a row whose numbers lie on both sides of one": program(
+        over("x", 2, 2, store(T * 4 + variable("x") + Linear(-2)), store(T * 4 + variable("x") + Linear(-1))),
+        over("x", 12, 12, store(T * 4 + variable("x") + Linear(-11))),
+        extent=3,
+    ),
+    "a column upwards, in each two rows": program(
+        store(T * 20),
+        over("y", 1, 2, copy(T * 20 + variable("y") * -10 + Linear(20), T * 20 + Linear(1))),
+        over("y", 0, 1, store(T * 20 + variable("y") * -10 + Linear(19))),
+        extent=3,
+    ),
     "rows, in part": program(over("x", 1, 9, store(T * 10 + variable("x"))), extent=6),
     "rows that begin one later": program(over("x", 1, 10, store(T * 10 + variable("x"))), extent=5),
     "two stores of a part of two": program(store(T * 2), store(T * 2 + Linear(1))),
