@@ -322,7 +322,8 @@ class Interpreter:
                 return [x for pair in zip(value(even), value(odd), strict=True) for x in pair]
             case Gather(tensor, _, index, taken):
                 ways = zip(*(_led(value(part.value), part) for part in taken), strict=True)
-                return [self.memory[tensor][_accessed(index, loops) + sum(way)] for way in ways]
+                first = _accessed(index, loops)
+                return [self.loaded(tensor, first + sum(way), 1)[0] for way in ways]
             case EveryOther(part, other):
                 return [*value(part), *value(other)[1:]][::2]
             case Convert(part, dtype):
