@@ -473,11 +473,22 @@ class Values:
                 begin = _fixed(first)
                 taken.append(Taken(lead, begin, begin + last, stride))
                 base += Linear(-begin * stride)
-            elif any(self.varies(atom) for atom, _ in lead.terms):
-                number = self.kept(self.integer(lead + first * -1, block), block)
-                taken.append(Taken(number, 0, last, stride))
-            else:
-                base += (lead + first * -1) * stride
+                continue
+            moving = [(atom, number) for atom, number in lead.terms if self.varies(atom)]
+            match moving:
+                case []:
+                    pass
+                case [(Variable(), number)]:
+                    lanes = Counted(Linear(0), Type(DType.I32, kind.lanes))
+                    taken.append(Taken(lanes, 0, kind.lanes - 1, number * stride))
+                case _ if node.source in self.written:
+                    # What may be anywhere in an array may be what others write.
+                    return None
+                case _:
+                    each = self.kept(self.integer(lead + first * -1, block), block)
+                    taken.append(Taken(each, 0, last, stride))
+                    continue
+            base += (lead + first * -1) * stride
         return Gather(
             array.tensors[node.element], extent, index(self.simple(base, block)), tuple(taken), kind
         )
