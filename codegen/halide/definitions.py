@@ -28,6 +28,7 @@ from spacedsl.codegen.halide.python import (
 )
 from spacedsl.codegen.halide.sums import summed
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import Linear, linear, names_of
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -259,13 +260,18 @@ class _Writer:
         return Atom(self.names.edges[edge])
 
     def promised(self, definition: Stage | Update, meaning: Meaning) -> Promises:
-        """Parts of positions whose ends only declarations, or what is known of updates and of bits, tell."""
+        """Parts of positions whose ends only declarations, or what is known of updates and of bits, tell; and
+        positions in which a variable stands twice, of which Halide takes each for another one.
+        """
         nodes = [node for expression in expressions(definition) for node in walk(expression)]
         positions = [at for node in nodes if isinstance(node, Read) for at in node.point]
         if isinstance(definition, Update):
             positions += definition.point
         found: Promises = {}
         for at in positions:
+            ends = meaning.values(at)
+            if ends.is_bounded and _has_twice(linear(at)):
+                found[meaning.of(at)] = (int(ends.low), int(ends.high))
             for part in _parts(at) if self.differs(at, meaning) else ():
                 if self.differs(part, meaning):
                     ends = meaning.values(part)
@@ -276,6 +282,12 @@ class _Writer:
         """Whether more is known of its values than Halide finds out."""
         ends = meaning.values(node)
         return ends.is_bounded and ends != interval(_without_shifts(node), meaning.variables, self.found)
+
+
+def _has_twice(position: Linear) -> bool:
+    """Whether some variable is in two of its atoms."""
+    names = [name for atom, _ in position.terms for name in names_of(atom)]
+    return len(set(names)) < len(names)
 
 
 def _parts(at: Expression) -> Iterator[Expression]:

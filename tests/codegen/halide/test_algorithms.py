@@ -103,6 +103,14 @@ def test_a_reduction_takes_the_place_of_what_is_nothing_else_but_no_output_does(
     check({"merged": jobs(merged, 1), "kept": jobs(kept, 1)}, tmp_path)
 
 
+def test_a_variable_that_stands_twice_in_a_position_is_one(tmp_path: Path) -> None:
+    """Halide would ask for more of the image than there is."""
+    stages = "s(x, y) = image(2 * y, x); f(x) = s(1, (x - 1) / 2 - x % 2)"
+    file = pipeline(stages.replace("; ", "\n"), "{f: {x: 9}}", "{image: {dtype: i32, rank: 2}}")
+    assert "unsafe_promise_clamped" in algorithm_text(file, is_at_root=True)
+    check({"f": jobs(file, 1)}, tmp_path)
+
+
 def test_ranges_that_nothing_depends_on_are_gone_through(tmp_path: Path) -> None:
     stages = "f(x) = 0; f(x) += image(x, 3) for r in 0:30, q in 0:2 where x < 4; f(x) = f(x) * 3 for r in 2:4"
     stages = stages.replace("; ", "\n")
