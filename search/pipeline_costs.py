@@ -26,8 +26,8 @@ from spacedsl.search.pipeline_work import Pattern
 BODY_NS, ROW_NS, START_NS = 3.0, 1.0, 3000.0
 """Of each innermost box, of each row in it, and of what runs in parallel: what is spent around the work."""
 
-APART = 3.0
-"""Instructions for each lane that is loaded by itself."""
+APART = 1.5
+"""Instructions for each lane that leads anywhere."""
 
 WHOLE: Mapping[Pattern, float] = {"same": 0.6, "beside": 0.6, "woven": 3.0}
 """Instructions for all lanes of a vector."""
@@ -43,8 +43,12 @@ class PipelineCosts:
         self.instance = instance
         self.device = device
         self.steps = Steps(instance)
-        rates = [r.instructions_per_ns for r in device.arithmetic if r.dtype == "f32"]
-        self.per_ns = max(rates, default=8.0)
+        rates = [r for r in device.arithmetic if r.dtype == "f32" and r.unit == "any"]
+        self.rates = {4 * r.lanes: r.instructions_per_ns for r in rates} or {4: 8.0}
+
+    def per_ns(self, nbytes: int) -> float:
+        """Instructions on vectors of so many bytes."""
+        return self.rates[max((n for n in self.rates if n <= nbytes), default=min(self.rates))]
 
     def __call__(self, candidate: Candidate) -> float:
         return _CpuEstimate(self, candidate).total_ns()
@@ -85,7 +89,8 @@ class _CpuEstimate(Estimate):
         each = work.vector + lanes * work.scalar + 1
         for access, count in work.accesses.items():
             each += count * WHOLE.get(access.pattern, APART * lanes)
-        computed = rows * (turns * each / self.costs.per_ns + ROW_NS) + BODY_NS
+        per_ns = self.costs.per_ns(lanes * work.widest)
+        computed = rows * (turns * each / per_ns + ROW_NS) + BODY_NS
         return bodies * computed + self.moved_ns(step, work, extents, along)
 
     def moved_ns(self, step: Step, work: Total, extents: Mapping[str, int], along: str | None) -> float:

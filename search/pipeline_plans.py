@@ -90,7 +90,7 @@ def _plan(
 
 def _rows(step: Step, tasks: int) -> Mapping[Box, int]:
     """The tiles of the outermost dimension that has as many points, or else of the longest: about so many."""
-    points = {dim: _points(step, dim) for dim in step.variables}
+    points = {dim: step.points(dim) for dim in step.variables}
     if not points:
         return {}
     longest = max(points, key=points.__getitem__)
@@ -110,7 +110,7 @@ def _tiles(step: Step, tile: tuple[int, int], tasks: int) -> Mapping[Box, int]:
     width, height = tile
     found: dict[Box, int] = {}
     for place, dim in enumerate(step.variables):
-        points = _points(step, dim)
+        points = step.points(dim)
         if points <= FEW:
             continue
         wanted = width if place == 0 else min(height, max(1, points // tasks))
@@ -131,9 +131,3 @@ def _threads(step: Step, tile: tuple[int, int]) -> Iterator[tuple[Box, int]]:
 def _tile(box: Box, wanted: int) -> tuple[Box, int]:
     """The largest tile on offer with no more points; all of the box where there is none."""
     return box, max((size for size in box.sizes if size <= max(1, wanted)), default=FULL)
-
-
-def _points(step: Step, dim: str) -> int:
-    """Of all that is needed along a dimension."""
-    reads = step.box(dim, "ROOT").reads
-    return max(r.least + r.more for r in reads) - min(r.least for r in reads) + 1

@@ -15,22 +15,27 @@ from spacedsl.kernels.pipeline.affine import Opaque, atoms, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
     Binary,
+    Compare,
     Constant,
     Expression,
     Read,
+    Select,
     Update,
     Variable,
     expressions,
     operands,
     walk,
 )
-from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.interior import middle
 from spacedsl.kernels.pipeline.lanes import pace
 from spacedsl.kernels.pipeline.reductions import turn_count
 
+DIVISION = 16.0
+"""Instructions that take as long as one division of floats."""
+
 SLOW: Mapping[str, float] = {
-    "exp": 15, "log": 15, "tanh": 20, "sqrt": 6, "abs": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1,
+    "exp": 15, "log": 15, "tanh": 20, "sqrt": 20, "abs": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1,
 }  # fmt: skip
 """Instructions of a function of vectors; others are called for each lane."""
 
@@ -72,13 +77,14 @@ class Work:
 def work_of(step: Step) -> Work:
     vector, scalar, widest = 0.0, 0.0, 1
     seen: dict[Read, None] = {}
+    few = frozenset(dim for dim in step.dims if step.points(dim) <= MOST_WRITTEN_OUT)
     for expression in expressions(step.definition):
-        for node in _computed(expression):
+        for node, share in _computed(expression, few):
             if isinstance(node, Read):
                 seen[node] = None
             elif not isinstance(node, Constant | Variable):
                 more, single = _instructions(node)
-                vector, scalar = vector + more, scalar + single
+                vector, scalar = vector + more * share, scalar + single * share
                 widest = max(widest, 4 if node.dtype is DType.F16 else node.dtype.nbytes)
     along = step.stage.variables[0] if step.stage.variables else None
     reads = tuple(_moving(read, along, step.dims) for read in seen)
@@ -86,17 +92,35 @@ def work_of(step: Step) -> Work:
     return Work(vector, scalar, widest, reads, turns)
 
 
-def _computed(node: Expression) -> Iterator[Expression]:
-    """All that is computed for an expression; of a read, what is computed for its position."""
-    yield node
-    if isinstance(node, Read):
-        for at in node.point:
-            for atom in atoms(linear(at)):
-                if isinstance(atom, Opaque):
-                    yield from _computed(atom.expression)
-        return
-    for part in operands(node):
-        yield from _computed(part)
+def _computed(
+    node: Expression, few: frozenset[str], share: float = 1.0
+) -> Iterator[tuple[Expression, float]]:
+    """All that is computed for an expression, and for which share of points; of a read, what is computed for
+    its position. What one of a `few` points decides is computed for it alone.
+    """
+    parts = operands(node)
+    if isinstance(node, Select) and (chosen := _chosen(node, few)):
+        parts, share = tuple(chosen), share / len(chosen)
+    elif isinstance(node, Read):
+        yield node, share
+        found = (atom for at in node.point for atom in atoms(linear(at)))
+        parts = tuple(atom.expression for atom in found if isinstance(atom, Opaque))
+    else:
+        yield node, share
+    for part in parts:
+        yield from _computed(part, few, share)
+
+
+def _chosen(node: Expression, few: frozenset[str]) -> list[Expression]:
+    """The values of selections of which one is made by where a point lies along one of these dimensions."""
+    values: list[Expression] = []
+    while isinstance(node, Select) and isinstance(node.condition, Compare):
+        form = linear(node.condition.left) + linear(node.condition.right) * -1
+        if not form.names or not form.names <= few or any(isinstance(a, Opaque) for a in atoms(form)):
+            break
+        values.append(node.yes)
+        node = node.no
+    return [*values, node] if values else []
 
 
 def _instructions(node: Expression) -> tuple[float, float]:
@@ -104,8 +128,12 @@ def _instructions(node: Expression) -> tuple[float, float]:
     match node:
         case Apply(function):
             return (SLOW[function], 0) if function in SLOW else (0, CALL)
-        case Binary("/" | "%", _, right):
-            return (5, 0) if node.dtype.is_float or isinstance(right, Constant) else (0, 8)
+        case Binary("/") if node.dtype.is_float:
+            return DIVISION, 0
+        case Binary("/" | "%", _, Constant(value=int(divisor))):
+            return (1, 0) if divisor & (divisor - 1) == 0 else (5, 0)
+        case Binary("/" | "%"):
+            return 0, 8
         case _:
             return 1, 0
 

@@ -50,14 +50,11 @@ from spacedsl.kernels.pipeline.algorithm import (
     operands,
     walk,
 )
-from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 
 MOST_UNROLLED = 32
 """Copies of a point, or of a vector, that are written out."""
-
-MOST_WRITTEN_OUT = 4
-"""Points along a dimension that decides something."""
 
 Ahead = tuple[Linear, ...]
 """Positions that are not negative where something holds."""

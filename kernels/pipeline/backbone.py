@@ -26,6 +26,9 @@ FULL = 2**40
 MOST_COPIES = 64
 """Of the value of an inlined step, for one point of what is not."""
 
+MOST_WRITTEN_OUT = 4
+"""Points along a dimension that are written out where which of them it is decides something."""
+
 
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
@@ -98,6 +101,11 @@ class Step:
 
     def box(self, dim: str, slot: str) -> Box:
         return next(b for s in self.slots if s.slot == slot for b in s.boxes if b.dim == dim)
+
+    def points(self, dim: str) -> int:
+        """Along a dimension, of all that is needed."""
+        reads = self.box(dim, "ROOT").reads
+        return max(r.least + r.more for r in reads) - min(r.least for r in reads) + 1
 
     @property
     def variables(self) -> tuple[str, ...]:
