@@ -95,9 +95,9 @@ def _renamed(program: Program, number: int) -> Program:
     return replace(program, name=f"program_{number}", body=tuple(grids))
 
 
-def orders(library: ctypes.CDLL) -> Iterator[int]:
-    """Takes the threads of what the library has in every kind of order, one after the other."""
+def orders(library: ctypes.CDLL, chosen: Sequence[int] = (0, 1, 3)) -> Iterator[int]:
+    """Takes the threads of what the library has in every kind of order, or in those chosen, in turn."""
     order = ctypes.c_uint.in_dll(library, "twin_order")
-    for order.value in (0, 1, 3):
+    for order.value in chosen:
         library.twin_forget()
         yield order.value

@@ -16,7 +16,7 @@ from spacedsl.codegen.parts import expressions, own_memory
 from spacedsl.codegen.program import Grid, Shuffle
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from tests.codegen.grids import device, random_candidates, space_of, twin
+from tests.codegen.grids import device, orders, random_candidates, space_of, twin
 from tests.codegen.running import integer_case, run_difference
 from tests.codegen.zoo import zoo
 
@@ -32,8 +32,9 @@ def checked(kernel: KernelFile, count: int, folder: Path) -> Counter[str]:
         met.update(f"{d.choice} {d.values[0]}" for d in candidate.decisions() if len(d.values) == 1)
         met["shuffles"] += any(isinstance(e, Shuffle) for e in expressions(program.body))
         met["exchanges"] += any("exchange" in t.name for t in own_memory(program))
-        for order in (number % 2, 2 + number):
-            assert run_difference(kernel, twin(program, folder, order), case) == ""
+        library = twin(program, folder)
+        for _ in orders(library, (number % 2, 2 + number)):
+            assert run_difference(kernel, library, case) == ""
         if number < 2:
             cubin = compile_cubin(print_cuda(program), device().compute_capability)
             assert set(cubin.resources) == {c_name(s.name) for s in program.body if isinstance(s, Grid)}

@@ -15,7 +15,7 @@ from spacedsl.codegen.program import Program
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.golden import FOLDER, GoldenList, read
-from tests.codegen.grids import device, space_of, twin
+from tests.codegen.grids import device, orders, space_of, twin
 from tests.codegen.running import integer_case, run_difference
 from tests.codegen.scripts import decide, script
 
@@ -48,8 +48,8 @@ def program(golden: GoldenList, kernel: KernelFile) -> Program:
 def test_a_list_is_in_the_space_and_right(name: str, tmp_path: Path) -> None:
     golden = LISTS[name]
     kernel = golden.kernel_file(golden.test_sizes).made_for("gpu")
-    for order in (1, 2):
-        library = twin(program(golden, kernel), tmp_path, order)
+    library = twin(program(golden, kernel), tmp_path)
+    for _ in orders(library, (1, 2)):
         assert run_difference(kernel, library, integer_case(kernel)) == ""
 
 

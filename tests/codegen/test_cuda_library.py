@@ -25,7 +25,7 @@ COUNT = 20
 MANY_INDICES, FEW = 6, 2
 """A convolution, which has more of them, is lowered to so many copies that it gets fewer implementations."""
 
-MOST_EXECUTED = 1 << 22
+MOST_EXECUTED = 1 << 25
 """Statements: larger ones, and CUDA's compiler on all of them, are for `make soak-cuda`."""
 
 

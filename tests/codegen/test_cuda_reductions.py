@@ -13,7 +13,7 @@ from spacedsl.codegen.parts import expressions, statements
 from spacedsl.codegen.program import Assign, Barrier, Grid, Load, Program, Shuffle, Statement, Store, Where
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.kernels.kernel_file import load_kernel
-from tests.codegen.grids import twin
+from tests.codegen.grids import orders, twin
 from tests.codegen.running import integer_case, run_difference
 from tests.codegen.scripts import script
 
@@ -42,9 +42,8 @@ def program(name: str) -> Program:
 
 
 def difference(made: Program, folder: Path) -> str:
-    case = integer_case(KERNEL)
-    found = (run_difference(KERNEL, twin(made, folder, order), case) for order in (0, 1, 3))
-    return "".join(found)
+    case, library = integer_case(KERNEL), twin(made, folder)
+    return "".join(run_difference(KERNEL, library, case) for _ in orders(library))
 
 
 def _edited(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:

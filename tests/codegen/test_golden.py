@@ -13,7 +13,7 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.verify import verify
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import FOLDER, GoldenList, candidate, golden_lists, read
-from tests.codegen.running import compiled_difference
+from tests.codegen.running import build, run_difference
 from tests.codegen.scripts import RefusedError
 
 LISTS = {golden.name: golden for golden in golden_lists()}
@@ -25,10 +25,9 @@ def test_a_golden_list_is_in_the_space_and_right(golden: GoldenList, tmp_path: P
     made = candidate(golden, kernel, DEVICE)
     assert made.is_complete
     program = verify(lower(kernel.backbone, CandidateImplementation(made)))
-    for number, case in enumerate(make_cases(kernel, np.random.default_rng(7))):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        assert compiled_difference(kernel, program, case, folder) == ""
+    library = build(program, tmp_path / "program.so")
+    for case in make_cases(kernel, np.random.default_rng(7)):
+        assert run_difference(kernel, library, case) == ""
 
 
 def test_a_refused_decision_is_shown_with_its_line_and_the_rule_behind_it(tmp_path: Path) -> None:

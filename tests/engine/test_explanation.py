@@ -305,7 +305,7 @@ def _has(
     return any(
         all(s.decisions.get(key) in values for key, values in demands.items())
         and (wanted is None or s.decisions.get((wanted.choice, wanted.objects)) in wanted.values)
-        for s in enumerate_solutions(space, kernel, device, limit=100_000)
+        for s in enumerate_solutions(space, kernel, device, limit=4_000)
     )
 
 
@@ -376,7 +376,7 @@ def _values(
     order = space.quantities[quantity[0]].values
     found = {
         s.derived[quantity]
-        for s in enumerate_solutions(space, kernel, GeneratedMachine(), limit=100_000)
+        for s in enumerate_solutions(space, kernel, GeneratedMachine(), limit=4_000)
         if quantity in s.derived and all(s.decisions.get(key) in values for key, values in demands.items())
     }
     return {order.index(str(v)) if order is not None else int(v) for v in found}

@@ -409,9 +409,9 @@ def test_a_value_passes_from_line_to_line_through_memory() -> None:
 @pytest.mark.parametrize("size", [1, 7, 8, 12])
 def test_the_backbone_of_a_library_kernel_means_what_it_says(path: Any, size: int) -> None:
     sizes = load_kernel(path).sizes
-    many = sum(name not in FIXED for name in sizes) > 4
+    many = sum(name not in FIXED for name in sizes)
     # Of loops so deep, small ones take long enough.
-    swept = swept_sizes(sizes, min(size, 4) if many else size, 0)
+    swept = swept_sizes(sizes, min(size, 4 if many > 4 else 8 if many == 4 else size), 0)
     assert_backbone_means_reference(
         load_kernel(path, {n: s + k % 2 for k, (n, s) in enumerate(swept.items())})
     )

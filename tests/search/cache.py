@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from spacedsl.codegen.implementation import CandidateImplementation
 from spacedsl.codegen.lower import lower
-from spacedsl.codegen.parts import blocks, operands, own_memory, shared_loops
+from spacedsl.codegen.parts import blocks, own_memory, shared_loops, subexpressions
 from spacedsl.codegen.program import (
     Assign,
     Branch,
@@ -48,6 +48,8 @@ def accesses(program: Program, threads: int) -> Accesses:
     places: dict[str, tuple[int, int]] = {}
     address = 4
     own = own_memory(program)
+    own_names = {t.name for t in own}
+    loads_of: dict[int, list[Load | PartialLoad]] = {}
     for tensor in (*program.tensors, *own):
         places[tensor.name] = address, tensor.dtype.nbytes
         address += tensor.span * tensor.dtype.nbytes + 3 * LINE_BYTES
@@ -69,17 +71,19 @@ def accesses(program: Program, threads: int) -> Accesses:
                     yield from loads(value, at, thread)
                 case Store(tensor, index, value) | PartialStore(tensor, index, value):
                     yield from loads(value, at, thread)
-                    if tensor in {t.name for t in own}:
+                    if tensor in own_names:
                         start, nbytes = elements(tensor, index, type_of(value).lanes, at)
                         yield thread, start, nbytes, False
 
     def loads(value: Expression, at: Mapping[str, int], thread: int) -> Accesses:
-        if isinstance(value, Load | PartialLoad):
-            lanes = value.type.lanes if isinstance(value, Load) else value.count
-            start, nbytes = elements(value.tensor, value.index, lanes, at)
+        if (found := loads_of.get(id(value))) is None:
+            found = loads_of[id(value)] = [
+                e for e in subexpressions(value) if isinstance(e, Load | PartialLoad)
+            ]
+        for load in found:
+            lanes = load.type.lanes if isinstance(load, Load) else load.count
+            start, nbytes = elements(load.tensor, load.index, lanes, at)
             yield thread, start, nbytes, True
-        for part in operands(value):
-            yield from loads(part, at, thread)
 
     def elements(tensor: str, index: Index, lanes: int, at: Mapping[str, int]) -> tuple[int, int]:
         start, item = places[tensor]
@@ -107,10 +111,8 @@ def bytes_brought_in(program: Program, threads: int, cache_bytes: int) -> int:
     """By the second of two runs, into all caches together."""
     caches: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(threads)]
     missed = 0
-    for run, (thread, address, nbytes, is_load) in itertools.chain(
-        ((0, access) for access in accesses(program, threads)),
-        ((1, access) for access in accesses(program, threads)),
-    ):
+    once = list(accesses(program, threads))
+    for run, (thread, address, nbytes, is_load) in itertools.product((0, 1), once):
         cache = caches[thread]
         for line in range(address // LINE_BYTES, (address + nbytes - 1) // LINE_BYTES + 1):
             if line in cache:
