@@ -72,9 +72,12 @@ def _plan(
     alone = {step.stage.name for step in kernel.inner if float(rng.random()) < 1 / size}
     # Of what values say where, all may be needed for each tile.
     alone |= {read.source for step in kernel.inner for read in work[step].reads if read.is_looked_up}
+    sums = {step.stage.name for step in kernel.inner if step.stage.updates and step.is_inlinable}
     sites: dict[Step, str] = {}
     for step in kernel.inner:
         is_little = work[step].vector + CALL * work[step].scalar <= few and float(rng.random()) < INLINED
+        # What adds up for each point is computed once, where the sum goes.
+        is_little &= not are_sums_inlined or sums.isdisjoint(read.source for read in work[step].reads)
         is_inlined = step.is_inlinable and (are_sums_inlined if step.stage.updates else is_little)
         # All that is between it and its host would be in the group, too.
         is_alone = step.stage.name in alone or step.cap == "ROOT" or len(step.between) > size

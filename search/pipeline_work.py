@@ -28,7 +28,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.interior import middle
-from spacedsl.kernels.pipeline.lanes import pace
+from spacedsl.kernels.pipeline.lanes import pace, varies
 from spacedsl.kernels.pipeline.reductions import turn_count
 
 DIVISION = 16.0
@@ -82,7 +82,7 @@ def work_of(step: Step) -> Work:
         for node, share in _computed(expression, few):
             if isinstance(node, Read):
                 seen[node] = None
-            elif not isinstance(node, Constant | Variable):
+            elif not isinstance(node, Constant | Variable) and varies(step.stage, node):
                 more, single = _instructions(node)
                 vector, scalar = vector + more * share, scalar + single * share
                 widest = max(widest, 4 if node.dtype is DType.F16 else node.dtype.nbytes)

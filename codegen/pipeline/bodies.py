@@ -42,15 +42,14 @@ from spacedsl.kernels.pipeline.affine import (
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import (
-    Expression,
     Read,
     Stage,
     Update,
     Variable,
     operands,
-    walk,
 )
 from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
+from spacedsl.kernels.pipeline.lanes import varies
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 
 MOST_UNROLLED = 32
@@ -401,7 +400,7 @@ def widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage
     seen: set[str] = set()
     while pending:
         of, node = pending.pop()
-        if not _varies(of, node):
+        if not varies(of, node):
             continue
         yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
         if not isinstance(node, Read):
@@ -414,12 +413,6 @@ def widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage
             source = inlined[node.source]
             updated = [value for update in source.updates for value in update.values]
             pending += [(source, value) for value in (*source.values, *updated)]
-
-
-def _varies(stage: Stage, node: Expression) -> bool:
-    """Whether it is made of what is read, or of where a point lies: ranges are the same for all lanes."""
-    names = {Variable(name) for name in stage.variables}
-    return any(isinstance(part, Read) or part in names for part in walk(node))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""How the lanes of a vector move: how far each one leads beyond the one before it.
+"""What differs between the lanes of a vector, and how they move: how far each leads beyond the one before.
 
-In: a position, and the variable that counts lanes. Out: their pace, where neighbours can be read as vectors
-and shuffled to it. What vectors are read for it, code generation says; what that costs, cost models do.
+In: an expression; or a position, and the variable that counts lanes. Out: whether it may differ; the pace of
+lanes, where neighbours can be read as vectors and shuffled to it. What vectors are read for it, code
+generation says; what that costs, cost models do.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, names_of
-from spacedsl.kernels.pipeline.algorithm import Variable
+from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Variable, walk
 
 _PACES = (2, 4, 8)
 
@@ -24,6 +25,12 @@ def pace(position: Linear, name: str) -> Fraction | None:
         case [(Quotient(dividend, divisor), 1)] if divisor in _PACES:
             return Fraction(1, divisor) if _moving(dividend, name) == [(Variable(name), 1)] else None
     return None
+
+
+def varies(stage: Stage, node: Expression) -> bool:
+    """Whether it is made of what is read, or of where a point lies: ranges are the same for all lanes."""
+    names = {Variable(name) for name in stage.variables}
+    return any(isinstance(part, Read) or part in names for part in walk(node))
 
 
 def _moving(position: Linear, name: str) -> list[tuple[Atom, int]]:
