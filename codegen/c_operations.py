@@ -8,6 +8,7 @@ to their own width. Truth values of vectors are for `c_expressions.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -45,16 +46,19 @@ class Called:
     arguments: tuple[str, ...]
 
 
+_NESTED = re.compile(r"[(){}\[\] ]")
+
+
 def operand(text: str) -> str:
     """In parentheses where it needs some: operators with two operands have spaces around them."""
     depth = 0
-    for character in text if " " in text else "":
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-        elif character == " " and depth == 0:
-            return f"({text})"
+    for found in _NESTED.finditer(text) if " " in text else ():
+        character = found[0]
+        if character == " ":
+            if depth == 0:
+                return f"({text})"
+        else:
+            depth += 1 if character in "([{" else -1
     return f"({text})" if text.startswith("-") else text
 
 

@@ -58,8 +58,10 @@ in the registers of all threads of a warp (`cuda/fragments.py`), which load and 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op
@@ -716,34 +718,45 @@ def held(value: Expression, low: int, high: int, kind: Type) -> Expression:
     return Max(Min(value, most), least)
 
 
+_SAME: Mapping[type, Callable[[Any], Expression]] = {
+    **dict.fromkeys((Add, Sub, Mul, Div, Max, Min, FloorDiv, FloorMod, Bitwise), attrgetter("left")),
+    **dict.fromkeys((Neg, Apply, Not), attrgetter("operand")),
+    **dict.fromkeys((Blend, Shuffle), attrgetter("value")),
+    EveryOther: attrgetter("first"),
+    Fma: attrgetter("a"),
+    Select: attrgetter("yes"),
+    Call: lambda call: call.operands[0],
+}
+"""Of expressions that have the type of one of their parts, that part."""
+
+
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
+    while (part := _SAME.get(type(expression))) is not None:
+        expression = part(expression)
+    return type_by(expression, type_of)
+
+
+def type_by(expression: Expression, of: Callable[[Expression], Type]) -> Type:
+    """The same, where the types of its parts are known."""
+    if (part := _SAME.get(type(expression))) is not None:
+        return of(part(expression))
     match expression:
         case Register() | Load() | PartialLoad() | Number() | ParameterValue() | Counted() | Gather():
             return expression.type
         case Broadcast(value, lanes) | FirstLane(value, lanes):
-            return Type(type_of(value).dtype, lanes)
-        case LaneReduction(value):
-            return Type(type_of(value).dtype)
-        case Lane(value):
-            return Type(type_of(value).dtype)
+            return Type(of(value).dtype, lanes)
+        case LaneReduction(value) | Lane(value):
+            return Type(of(value).dtype)
         case Pack(values):
-            return Type(type_of(values[0]).dtype, len(values))
+            return Type(of(values[0]).dtype, len(values))
         case Interleave(value):
-            return Type(type_of(value).dtype, 2 * type_of(value).lanes)
-        case EveryOther(value):
-            return type_of(value)
+            return Type(of(value).dtype, 2 * of(value).lanes)
         case Bits() | LoadMatrix():
             return Type(DType.I32)
         case Convert(value, dtype):
-            return Type(dtype, type_of(value).lanes)
-        case Add(value) | Sub(value) | Mul(value) | Div(value) | Max(value) | Min(value):
-            return type_of(value)
-        case Fma(value) | Blend(value) | Neg(value) | Apply(_, value) | Shuffle(value) | Not(value):
-            return type_of(value)
-        case FloorDiv(value) | FloorMod(value) | Bitwise(_, value) | Select(_, value):
-            return type_of(value)
-        case Call(_, values):
-            return type_of(values[0])
+            return Type(dtype, of(value).lanes)
         case Compare(_, value):
-            return Type(DType.BOOL, type_of(value).lanes)
+            return Type(DType.BOOL, of(value).lanes)
+        case _:
+            raise AssertionError(f"{type(expression).__name__} has the type of a part")

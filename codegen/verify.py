@@ -64,6 +64,7 @@ from spacedsl.codegen.program import (
     WaitForCopies,
     When,
     Where,
+    type_by,
     type_of,
 )
 from spacedsl.codegen.races import Access, contested
@@ -436,7 +437,8 @@ class _Checker:
 
     def expression(self, expression: Expression, scope: Scope) -> Type:
         """The expression's type, after checking all of it."""
-        types = [self.expression(part, scope) for part in operands(expression)]
+        parts = operands(expression)
+        types = [self.expression(part, scope) for part in parts]
         _refuse(type_fault(expression, types))
         if scope.grid is not None:
             _refuse(gpu_fault(expression))
@@ -466,7 +468,8 @@ class _Checker:
             case Shuffle():
                 if not scope.threads or scope.spans:
                     raise VerificationError("a shuffle that not all threads of a warp come to")
-        return type_of(expression)
+        known = {id(part): kind for part, kind in zip(parts, types, strict=True)}
+        return type_by(expression, lambda part: known[id(part)])
 
     def gather(self, gather: Gather, scope: Scope) -> None:
         """All that is taken may be anything between its ends, in each lane."""
