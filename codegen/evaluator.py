@@ -35,6 +35,9 @@ from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 
+REMEMBERED = 100
+"""Programs whose text is not made again: what is measured, then the best, then compared with others."""
+
 
 def _ignore(_: object) -> None:
     pass
@@ -56,6 +59,8 @@ class CpuEvaluator:
     _waiting_since_s: float | None = field(default=None, init=False)
     workers: Workers = field(init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
+    _lowered: dict[bytes, Lowered | Outcome] = field(default_factory=dict, init=False)
+    """By the decisions."""
     _built: dict[Lowered, Path | BuildError] = field(default_factory=dict, init=False)
     """Libraries, or why there are none; in a folder that `_ahead` removes."""
 
@@ -86,7 +91,15 @@ class CpuEvaluator:
         self.close()
 
     def lower(self, candidate: Candidate) -> Lowered | Outcome:
-        """The code of a complete candidate."""
+        """The code of a complete candidate; that of the last ones is remembered."""
+        key = candidate.vector.tobytes()
+        if key not in self._lowered:
+            self._lowered[key] = self._made(candidate)
+        if len(self._lowered) > REMEMBERED:
+            del self._lowered[next(iter(self._lowered))]
+        return self._lowered[key]
+
+    def _made(self, candidate: Candidate) -> Lowered | Outcome:
         try:
             program = verify(generation(self.kernel).lower(self.kernel, self.device, candidate))
         except (LoweringError, VerificationError) as error:
