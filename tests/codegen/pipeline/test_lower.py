@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.parts import statements, values
+from spacedsl.codegen.parts import expressions, statements, values
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import Pack, Program, Store, type_of
+from spacedsl.codegen.program import Gather, Pack, Program, Select, Store, type_of
 from spacedsl.codegen.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
@@ -133,6 +133,21 @@ def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
         assert not [v for v in values(body) if isinstance(v, Pack)], candidate.decisions()
     assert stored
     try_programs(file, 10, 2, 32)
+
+
+@pytest.mark.parametrize("sites", [{}, {"b": "INLINE"}, {"a": "INLINE", "b": "INLINE"}])
+def test_what_the_number_of_a_colour_decides_is_not_computed(sites: dict[str, str]) -> None:
+    file = named("colours")
+    body = lowered(file, scheduled(instance(file.backbone), sites, {})).body
+    assert not [e for e in expressions(body) if isinstance(e, Select)]
+
+
+def test_what_values_say_where_to_read_is_gathered() -> None:
+    file = named("a slice")
+    body = lowered(file, scheduled(instance(file.backbone), {}, {}), 32).body
+    gathers = [e for e in expressions(body) if isinstance(e, Gather)]
+    assert {gather.tensor for gather in gathers} == {"t"}
+    assert {len(gather.taken) for gather in gathers} == {2}
 
 
 @pytest.mark.parametrize("sum_type", ["u16", "f32"])

@@ -79,6 +79,16 @@ PIPELINES = {
         "s(x) += p(x + i - 1) for i in 0:3; l(x) = max(s(x), 0); f(x) = max(l(2 * x), l(2 * x + 1))",
         "{f: {x: 2}}",
     ),
+    "colours": (
+        "a(x, y) = image(x, y) * 3; b(x, c) = mux(c, a(x, 0), a(x + 1, 1) - 2, image(2 * x, 2)); "
+        "f(x, c) = b(x, c) + select(c != 1, b(x + 1, c), 0)",
+        "{f: {x: 9, c: 3}}",
+    ),
+    "a slice": (
+        "t(x, i) = image(x, i) + i; a(x) = image(x, 0); b(x) = t(x / 2, clamp(a(x), 0, 5)); "
+        "c(x) = t(clamp(a(x + 1), 0, 4), x % 3) + b(x) + b(x + 1)",
+        "{c: {x: 21}}",
+    ),
     "a sum": (
         "f(x, y) = sum[r in 0:5](image(x + r, y)); g(x, y) = f(x, y) - f(x, y + 1)", "{g: {x: 7, y: 3}}"
     ),
