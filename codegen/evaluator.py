@@ -196,7 +196,7 @@ class CpuEvaluator:
             going = timed
             while going:
                 for turn, measurement in going.items():  # noqa: B007 (names the culprit)
-                    measurement.round()
+                    measurement.round(is_resumed=len(going) > 1)
                 best_ns = min(summarise(m.samples_ns).time_ns for m in timed.values())
                 going = {n: m for n, m in going.items() if not m.is_decided(best_ns)}
             for turn, measurement in timed.items():  # noqa: B007 (names the culprit)

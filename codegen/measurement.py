@@ -127,11 +127,15 @@ class Measurement:
             self.first_ns.append(self._request("run", extra_s, handle=self.handle, case=case)["ns"])
             self._check(case)
 
-    def round(self) -> None:
-        """A few more samples."""
+    def round(self, *, is_resumed: bool = False) -> None:
+        """A few more samples. `is_resumed`: others have had the caches meanwhile, so that a call before them
+        does not count: what lies between stages is where the last call has left it.
+        """
         began = time.monotonic()
         if not self.batch:
             self.batch = self._calibrate()
+        elif is_resumed:
+            self._time(1, 1)
         answer = self._time(_MOST_SAMPLES, self.batch)
         self.samples_ns += answer["samples_ns"]
         self.spent_s += time.monotonic() - began
@@ -141,7 +145,7 @@ class Measurement:
 
         Other implementations have written to the outputs since the last round, so there is one more.
         """
-        self.round()
+        self.round(is_resumed=True)
         self._check(TIMED_CASE)
         self.check_adversarial()
         self.end()

@@ -154,9 +154,9 @@ def test_a_contender_that_is_clearly_slower_leaves_the_comparison(
     rounds: Counter[int] = Counter()
     round_of = Measurement.round
 
-    def counted(self: Measurement) -> None:
+    def counted(self: Measurement, *, is_resumed: bool = False) -> None:
         rounds[self.handle] += 1
-        round_of(self)
+        round_of(self, is_resumed=is_resumed)
 
     monkeypatch.setattr(Measurement, "round", counted)
     monkeypatch.setattr(evaluator, "options", replace(OPTIONS, budget_s=0.5))
