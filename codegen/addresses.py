@@ -47,8 +47,11 @@ from the variables of several loops; of lanes, whether there are fewer than in r
 
 def copies(place: Place) -> dict[Dimension, int]:
     """By dimension whose iterations have a register each, which one it is for."""
-    numbers = {dim: at.number if isinstance(at, Held) else at for dim, at in place.items()}
-    return {dim: number for dim, number in numbers.items() if isinstance(number, int)}
+    return {
+        dim: at if isinstance(at, int) else at.number
+        for dim, at in place.items()
+        if isinstance(at, int | Held)
+    }
 
 
 def loop_variable(node: Fused, place: Place) -> str:

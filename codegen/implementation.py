@@ -197,9 +197,10 @@ class CandidateImplementation:
         return str(self.candidate.value("order", lhs, rhs))
 
     def kind(self, dim: Dimension) -> str:
-        if dim not in self._kinds:
-            self._kinds[dim] = str(self.candidate.value("dim_kind", dim))
-        return self._kinds[dim]
+        found = self._kinds.get(dim)
+        if found is None:
+            found = self._kinds[dim] = str(self.candidate.value("dim_kind", self._dim(dim)))
+        return found
 
     def is_streamed(self, access: Instruction) -> bool:
         return self._decided("caching", access, "CACHED") == "STREAMED"
@@ -235,9 +236,10 @@ class CandidateImplementation:
         return PADDINGS[self._decided("padding", maker, "NONE")]
 
     def axis(self, dim: Dimension) -> Axis | None:
-        fragment = dim.fragment
-        kind = CandidateImplementation.kind(self, dim)
-        return fragment.axis if fragment is not None and kind == "FRAGMENT" else None
+        if self.kind(dim) != "FRAGMENT":
+            return None
+        fragment = self._dim(dim).fragment
+        return None if fragment is None else fragment.axis
 
     def keeps_type(self, maker: Instruction) -> bool:
         """What a CPU copies is computed with often; what a GPU copies is to take little room."""
@@ -248,6 +250,10 @@ class CandidateImplementation:
         if dim not in self._sizes:
             self._sizes[dim] = int(self.candidate.value("size", dim))
         return self._sizes[dim]
+
+    def _dim(self, dim: Dimension) -> Dimension:
+        """The dimension of the candidate's kernel that a dimension stands for."""
+        return dim
 
     def _decided(self, choice: str, about: Statement, otherwise: str) -> str:
         """Of a choice that the space may lack, or have for other objects alone."""

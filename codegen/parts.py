@@ -48,6 +48,7 @@ from spacedsl.codegen.program import (
     Multiply,
     Neg,
     Not,
+    Number,
     Pack,
     ParallelLoop,
     ParameterValue,
@@ -111,16 +112,27 @@ def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
             return ()
 
 
+_PLAIN = (Assign, Store, PartialStore)
+"""Most statements: they have no blocks."""
+
+
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
     """These and all inside them, in order of the text."""
     for statement in body:
         yield statement
-        for block in blocks(statement):
-            yield from statements(block)
+        if not isinstance(statement, _PLAIN):
+            for block in blocks(statement):
+                yield from statements(block)
+
+
+_SINGLE = (Register, Load, PartialLoad, Number, ParameterValue)
+"""Most expressions without parts."""
 
 
 def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
+    if isinstance(expression, _SINGLE):
+        return ()
     match expression:
         case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value) | Lane(value):
             return (value,)
@@ -149,7 +161,10 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
 def subexpressions(expression: Expression) -> Iterator[Expression]:
     """All that it consists of, parts before wholes; itself last."""
     for part in operands(expression):
-        yield from subexpressions(part)
+        if isinstance(part, _SINGLE):
+            yield part
+        else:
+            yield from subexpressions(part)
     yield expression
 
 

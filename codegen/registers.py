@@ -33,6 +33,10 @@ class Registers:
     """By the initialisers of the reductions that have some."""
     _names: dict[tuple[Instruction, Instance], str] = field(default_factory=dict, init=False)
     """The names of the instances of instructions."""
+    _vectors: dict[Instruction, Dimension | None] = field(default_factory=dict, init=False)
+    """What has been found out of instructions: lowering asks again for every copy of an unrolled body."""
+    _dtypes: dict[Instruction, DType] = field(default_factory=dict, init=False)
+    _copied: dict[Instruction, tuple[Dimension, ...]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.partials = {}
@@ -45,10 +49,12 @@ class Registers:
 
     def vector_dim(self, instruction: Instruction) -> Dimension | None:
         """The dimension whose iterations are lanes; raises `LoweringError` where there are two."""
-        vectors = [d for d in instruction.dims if self.implementation.kind(d) == "VECTOR"]
-        if len(vectors) > 1:
-            raise LoweringError(f"{instruction!r} has more than one vector dimension: {vectors!r}")
-        return vectors[0] if vectors else None
+        if instruction not in self._vectors:
+            vectors = [d for d in instruction.dims if self.implementation.kind(d) == "VECTOR"]
+            if len(vectors) > 1:
+                raise LoweringError(f"{instruction!r} has more than one vector dimension: {vectors!r}")
+            self._vectors[instruction] = vectors[0] if vectors else None
+        return self._vectors[instruction]
 
     def lanes(self, instruction: Instruction) -> int:
         """1 for a scalar."""
@@ -57,10 +63,23 @@ class Registers:
 
     def dtype(self, instruction: Instruction) -> DType:
         """Of its value. Nothing computes with what is copied as it is; tensor cores take bits."""
+        if instruction not in self._dtypes:
+            self._dtypes[instruction] = self._decided_dtype(instruction)
+        return self._dtypes[instruction]
+
+    def _decided_dtype(self, instruction: Instruction) -> DType:
         axes = {self.implementation.axis(dim) for dim in instruction.dims}
         if Axis.TERMS in axes and not instruction.reduced_dims:
             return DType.I32
         return instruction.access_dtype if self.implementation.keeps_type(instruction) else instruction.dtype
+
+    def _copied_dims(self, instruction: Instruction) -> tuple[Dimension, ...]:
+        """Those whose iterations have a register each."""
+        if instruction not in self._copied:
+            kind, axis = self.implementation.kind, self.implementation.axis
+            found = (d for d in instruction.dims if kind(d) == "UNROLL" or axis(d) is Axis.COLUMNS)
+            self._copied[instruction] = tuple(found)
+        return self._copied[instruction]
 
     def of(self, instruction: Instruction, unrolled: Mapping[Dimension, int]) -> Register:
         """The register of one instance; of a reduction, that of the initialiser's instance.
@@ -80,11 +99,8 @@ class Registers:
                     f"{instruction!r} has {lanes} lanes, its initialiser {register.type.lanes}"
                 )
             return register
-        for dim in instruction.dims:
-            has_copies = (
-                self.implementation.kind(dim) == "UNROLL" or self.implementation.axis(dim) is Axis.COLUMNS
-            )
-            if has_copies and dim not in unrolled:
+        for dim in self._copied_dims(instruction):
+            if dim not in unrolled:
                 raise LoweringError(f"the value of {instruction!r} is used without an index for {dim!r}")
         is_partial = instruction in self.partials and self.partials[instruction].lanes > 1
         lanes = self.partials[instruction].lanes if is_partial else self.lanes(instruction)

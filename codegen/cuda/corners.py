@@ -25,7 +25,7 @@ from spacedsl.codegen.program import Program
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.corner import corner, enclosing
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.kernels.linalg.backbone import Axis, Dimension, Kernel, LogicalDim
+from spacedsl.kernels.linalg.backbone import Dimension, Kernel, LogicalDim
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +170,20 @@ class CornerImplementation(CandidateImplementation):
     def order(self, lhs: Statement, rhs: Statement) -> str:
         return CandidateImplementation.order(self, self.whole[lhs], self.whole[rhs])
 
-    def kind(self, dim: Dimension) -> str:
-        return CandidateImplementation.kind(self, self._dim(dim))
-
-    def axis(self, dim: Dimension) -> Axis | None:
-        return CandidateImplementation.axis(self, self._dim(dim))
-
     def thread_stride(self, dim: Dimension) -> int:
         return CandidateImplementation.thread_stride(self, self._dim(dim))
 
     def size(self, dim: Dimension) -> int:
         """Of an outermost level: as many tiles as the corner has."""
-        if dim.level:
-            size = CandidateImplementation.size(self, self._dim(dim))
-            return self.cut.inner.get((dim.index, dim.level, size), size)
-        if dim not in self._counts:
-            self._counts[dim] = -(-dim.logical.extent // math.prod(map(self.size, dim.inner_levels)))
-        return self._counts[dim]
+        found = self._counts.get(dim)
+        if found is None:
+            if dim.level:
+                size = CandidateImplementation.size(self, self._dim(dim))
+                found = self.cut.inner.get((dim.index, dim.level, size), size)
+            else:
+                found = -(-dim.logical.extent // math.prod(map(self.size, dim.inner_levels)))
+            self._counts[dim] = found
+        return found
 
     def _decided(self, choice: str, about: Statement, otherwise: str) -> str:
         return CandidateImplementation._decided(self, choice, self.whole[about], otherwise)

@@ -47,6 +47,7 @@ def test_random_implementations_are_right(name: str, tmp_path: Path) -> None:
     ]
     assert len(corners) == count
     assert run_watched(corners, tmp_path) == ""
-    program = corners[0].program
-    cubin = compile_cubin(print_cuda(program), device().compute_capability)
+    # CUDA's compiler takes seconds for a long one.
+    program, code = min(((c.program, print_cuda(c.program)) for c in corners), key=lambda one: len(one[1]))
+    cubin = compile_cubin(code, device().compute_capability)
     assert set(cubin.resources) == {c_name(s.name) for s in program.body if isinstance(s, Grid)}

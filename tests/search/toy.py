@@ -89,6 +89,10 @@ class ToyInstance(Instance):
         return self.restrict(candidate, variable, sum(1 << int(value) for value in decision.values))
 
     def _propagated(self, masks: tuple[int, ...]) -> ToyCandidate | None:
+        if not all(masks):
+            return None
+        if not self.constraints:
+            return ToyCandidate(self, masks)
         domains = [set(bits(mask)) for mask in masks]
         while True:
             before = [len(domain) for domain in domains]

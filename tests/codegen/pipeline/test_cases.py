@@ -28,8 +28,9 @@ SIZES = {
     **{name: case.sizes for name, case in CASES.items()},
     "interpolate": {"width": 60, "height": 50},
     "iir_blur": {"width": 24, "height": 17},
-    "local_laplacian": {"width": 45, "height": 34, "levels": 3},
-    "max_filter": {"width": 40, "height": 30},
+    "lens_blur": {"width": 46, "height": 38, "slices": 8, "focus": 3, "reach": 3, "samples": 8},
+    "local_laplacian": {"width": 37, "height": 26, "levels": 3},
+    "max_filter": {"width": 28, "height": 22},
 }
 SEEN_AT_LARGE = ("down_", "up_", "push_", "pull_")
 """Of deep pyramids, whose coarse levels have hardly an influence at small sizes."""
