@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
+from spacedsl.codegen.pipeline.arithmetic import Value, alike
+from spacedsl.codegen.pipeline.blocks import Array, Block, Lanes, Point
 from spacedsl.codegen.pipeline.edges import decides, middle_conditions
 from spacedsl.codegen.pipeline.placement import Span, Spans
-from spacedsl.codegen.pipeline.values import Array, Block, Lanes, Point, Value, Values
+from spacedsl.codegen.pipeline.values import Values
 from spacedsl.codegen.program import (
     Assign,
     Broadcast,
@@ -302,7 +304,13 @@ class _Body:
 
     def values(self, lanes: Lanes | None, written: frozenset[str]) -> Values:
         setting = self.setting
-        return Values(setting.arrays, setting.inlined, setting.fresh, lanes, written)
+        return Values(
+            fresh=setting.fresh,
+            lanes=lanes,
+            arrays=setting.arrays,
+            written=written,
+            inlined=setting.inlined,
+        )
 
     def ranges(
         self,
@@ -341,7 +349,7 @@ class _Body:
                 made = [values.value(v, point, inner) for v in update.values]
                 if update.condition is not None:
                     holds = values.value(update.condition, point, inner)
-                    made = [Select(*values.alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
+                    made = [Select(*alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
                 made = [_as(m, r.type) for m, r in zip(made, sums, strict=True)]
                 if len(made) > 1:
                     made = [values.copied(m, inner) for m in made]
@@ -364,7 +372,7 @@ class _Body:
                     values.value(Read(self.stage.name, update.point, dtype, element), point, block)
                     for element, dtype in enumerate(self.stage.dtypes)
                 ]
-                made = [Select(*values.alike(holds, *pair)) for pair in zip(made, before, strict=True)]
+                made = [Select(*alike(holds, *pair)) for pair in zip(made, before, strict=True)]
             values.store(self.array, where, made, block)
 
 

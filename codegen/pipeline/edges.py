@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from spacedsl.codegen.pipeline.values import Point, condition
+from spacedsl.codegen.pipeline.blocks import Point
+from spacedsl.codegen.pipeline.positions import condition
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, Opaque, atoms, linear, substituted, variable
 from spacedsl.kernels.pipeline.algorithm import (

@@ -18,11 +18,11 @@ from itertools import accumulate
 
 from spacedsl.codegen.cuda.barriers import waiting
 from spacedsl.codegen.parts import loaded, statements, stored
+from spacedsl.codegen.pipeline.blocks import Array
 from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest
 from spacedsl.codegen.pipeline.schedule import Decisions
-from spacedsl.codegen.pipeline.values import Array
 from spacedsl.codegen.program import Coordinate, Grid, Let, PerThread, Program, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, extreme, variable

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedNest
 from spacedsl.codegen.pipeline.schedule import Decisions
-from spacedsl.codegen.pipeline.values import Array, index
 from spacedsl.codegen.program import Let, Load, ParallelLoop, Program, Statement, Store, Sweep, Type
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, variable

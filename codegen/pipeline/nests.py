@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spacedsl.codegen.pipeline.blocks import Array
 from spacedsl.codegen.pipeline.bodies import Setting, body
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, Spans, place
 from spacedsl.codegen.pipeline.schedule import Decisions, schedule
-from spacedsl.codegen.pipeline.values import Array
 from spacedsl.codegen.program import Program, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear

@@ -1,0 +1,82 @@
+"""What values of a pipeline are computed in: arrays, lanes, and what a block has found out already.
+
+In: where boxes lie, and which loops there are. Out: places of elements. What is computed there is for
+`values.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.pipeline.arithmetic import Value
+from spacedsl.codegen.program import Index, Statement
+from spacedsl.codegen.ranges import Ranges
+from spacedsl.kernels.pipeline.affine import Linear
+from spacedsl.kernels.pipeline.algorithm import Variable
+
+Point = Mapping[str, Linear]
+"""By variable of a definition."""
+
+LANE = "number of a lane"
+"""A variable of positions; no name of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Where the values of a stage, or of an input, lie."""
+
+    tensors: tuple[str, ...]
+    """One for each value."""
+    origin: tuple[Linear, ...]
+    """The point of the first element, the innermost dimension first."""
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def index(self, positions: Sequence[Linear]) -> Linear:
+        """Of the element at a point. Along a dimension with one point there is no other."""
+        total = Linear(0)
+        for position, first, extent, stride in zip(
+            positions, self.origin, self.extents, self.strides, strict=True
+        ):
+            if extent > 1:
+                total += (position + first * -1) * stride
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    variable: str
+    """Along which each lane is one position further."""
+    count: int
+
+
+@dataclass(slots=True)
+class Block:
+    """Statements that are being made, and what they have found out already."""
+
+    ranges: Ranges
+    statements: list[Statement] = field(default_factory=list)
+    found: dict[object, Value] = field(default_factory=dict)
+    """Registers, by what they hold."""
+    taken: dict[tuple[Value, int, int], tuple[Linear, ...]] = field(default_factory=dict)
+    """Positions that integers are, held between two ends: one for each lane."""
+    forms: dict[Linear, Linear] = field(default_factory=dict)
+    """Positions, as simple as they can be said."""
+    _in_lanes: dict[int, Ranges] = field(default_factory=dict)
+
+    def in_lanes(self, lanes: Lanes) -> Ranges:
+        """With the number of a lane as a variable."""
+        if lanes.count not in self._in_lanes:
+            self._in_lanes[lanes.count] = self.ranges.with_loop(LANE, Linear(0), Linear(lanes.count - 1))
+        return self._in_lanes[lanes.count]
+
+    def inner(self, ranges: Ranges) -> Block:
+        """For statements inside of these."""
+        return Block(ranges, [], dict(self.found), dict(self.taken))
+
+
+def index(form: Linear) -> Index:
+    variables = tuple((atom.name, number) for atom, number in form.terms if isinstance(atom, Variable))
+    others = tuple((atom, number) for atom, number in form.terms if not isinstance(atom, Variable))
+    return Index(form.constant, variables, atoms=others)
