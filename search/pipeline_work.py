@@ -128,6 +128,9 @@ def _instructions(node: Expression) -> tuple[float, float]:
     match node:
         case Apply(function):
             return (SLOW[function], 0) if function in SLOW else (0, CALL)
+        case Binary("+" | "-", left, right) if node.dtype.is_float and "*" in map(_operator, (left, right)):
+            # One instruction with the product.
+            return 0, 0
         case Binary("/") if node.dtype.is_float:
             return DIVISION, 0
         case Binary("/" | "%", _, Constant(value=int(divisor))):
@@ -136,6 +139,10 @@ def _instructions(node: Expression) -> tuple[float, float]:
             return 0, 8
         case _:
             return 1, 0
+
+
+def _operator(node: Expression) -> str:
+    return node.operator if isinstance(node, Binary) else ""
 
 
 def _moving(read: Read, along: str | None, dims: tuple[str, ...]) -> Moving:

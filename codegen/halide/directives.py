@@ -18,10 +18,10 @@ from typing import Literal
 
 from spacedsl.codegen.halide.definitions import Names
 from spacedsl.codegen.halide.python import Assign, Atom, Blank, Call, Comment, Do, Node, Statement, quoted
-from spacedsl.codegen.pipeline.bodies import MOST_UNROLLED, widths
+from spacedsl.codegen.pipeline.bodies import widths
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, place
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, schedule
-from spacedsl.kernels.pipeline.backbone import SLOTS, Kernel, SlotName, Step
+from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.unique_names import UniqueNames
 

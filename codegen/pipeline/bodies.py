@@ -50,12 +50,9 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     operands,
 )
-from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
+from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.lanes import varies
 from spacedsl.kernels.pipeline.reductions import is_accumulation
-
-MOST_UNROLLED = 32
-"""Copies of a point, or of a vector, that are written out."""
 
 Ahead = tuple[Linear, ...]
 """Positions that are not negative where something holds."""

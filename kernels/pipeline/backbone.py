@@ -26,6 +26,9 @@ FULL = 2**40
 MOST_COPIES = 64
 """Of the value of an inlined step, for one point of what is not."""
 
+MOST_UNROLLED = 32
+"""Copies of a point, or of a vector, that are written out."""
+
 MOST_WRITTEN_OUT = 4
 """Points along a dimension that are written out where which of them it is decides something."""
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.parts import statements, with_blocks
+from spacedsl.codegen.parts import expressions, statements, with_blocks
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.program import (
+    Gather,
     Index,
     Load,
     Number,
@@ -323,13 +324,18 @@ def originals() -> tuple[Program, ...]:
 
 
 def roomy(made: Program) -> Program:
-    """With arrays that go on behind their end, so that what moves is not outside of them."""
+    """With arrays that go on behind their end, so that what moves is not outside of them: all but those of
+    gathers, which say how long they are.
+    """
+    gathered = {e.tensor for e in expressions(made.body) if isinstance(e, Gather)}
 
     def longer(tensor: Tensor) -> Tensor:
+        if not tensor.shape or tensor.name in gathered:
+            return tensor
         return replace(tensor, shape=(tensor.shape[0] + 2, *tensor.shape[1:]))
 
-    outputs = tuple(longer(t) if t.is_output and t.shape else t for t in made.tensors)
-    scratch = tuple(replace(s, tensor=longer(s.tensor)) if s.tensor.shape else s for s in made.scratch)
+    outputs = tuple(longer(t) if t.is_output else t for t in made.tensors)
+    scratch = tuple(replace(s, tensor=longer(s.tensor)) for s in made.scratch)
     return replace(made, tensors=outputs, scratch=scratch)
 
 

@@ -74,6 +74,27 @@ def test_products_of_tiles_load_less() -> None:
     assert tiled < flat
 
 
+def test_vectors_that_are_unrolled_share_what_they_load() -> None:
+    """And do not wait for each other, as one sum alone does for itself."""
+    file = load("matmul", {"n": 1024})
+    update = next(s for s in file.backbone.steps if s.update is not None)
+    x, y = update.variables[:2]
+    tiles = {f"{update.name}.{y}.TASK": 64, f"{update.name}.{x}.CHUNK": 64}
+    apart = cost(file, {}, {**tiles, f"{update.name}.{y}.REG": 1, f"{update.name}.{x}.REG": 8})
+    together = cost(file, {}, {**tiles, f"{update.name}.{y}.REG": 4})
+    assert together < 0.6 * apart
+
+
+def test_of_colours_one_is_computed() -> None:
+    values = "(x, 0) * 3 + 1, image(x, 1) * 5 - 2, image(x, 2) * 7 + 3"
+    inputs = "{image: {dtype: f32, rank: 2}}"
+    one, all_of_them = (
+        pipeline(f"f(x, y, c) = {chosen}image{values})", "{f: {x: 999, y: 99, c: 3}}", inputs)
+        for chosen in ("mux(c, ", "max(")
+    )
+    assert cost(one, {}, {}) < cost(all_of_them, {}, {})
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_implementation_costs_something(name: str) -> None:
     file = load(name, CASES[name].sizes)
