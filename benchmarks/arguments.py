@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from benchmarks.pipelines.applications import BY_NAME
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode, explain
 from spacedsl.cli.options import parse_duration
@@ -58,6 +59,13 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least 1")
     return int(text)
+
+
+def application(text: str) -> str:
+    """The name of an application of `benchmarks/pipelines`."""
+    if text not in BY_NAME:
+        raise argparse.ArgumentTypeError(f"no application is called `{text}`")
+    return text
 
 
 def short_ordering(ordering: str) -> str:

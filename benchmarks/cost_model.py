@@ -21,8 +21,7 @@ import numpy as np
 from rich.console import Console
 from scipy.stats import spearmanr
 
-from benchmarks.arguments import new_file, positive, run
-from benchmarks.pipelines.applications import BY_NAME
+from benchmarks.arguments import application, new_file, positive, run
 from benchmarks.programs import new_programs
 from benchmarks.tables import console, headed
 from benchmarks.walks import walks
@@ -43,7 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cost_model", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("applications", nargs="*", metavar="APPLICATION", help=f"default: {', '.join(SMALL)}")
+    parser.add_argument(
+        "applications",
+        nargs="*",
+        type=application,
+        metavar="APPLICATION",
+        help=f"default: {', '.join(SMALL)}",
+    )
     parser.add_argument("--count", type=positive, default="30", metavar="N", help="implementations of each")
     parser.add_argument(
         "--steps", type=positive, default="60", metavar="N", help="of the walks to half of them"
@@ -52,8 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--csv", type=new_file, metavar="FILE")
     options = parser.parse_args(arguments)
     names = options.applications or SMALL
-    if unknown := [name for name in names if name not in BY_NAME]:
-        parser.error(f"no application is called `{unknown[0]}`")
     err = Console(stderr=True)
     device = local_device(progress=err.print)
     table = headed(

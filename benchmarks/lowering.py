@@ -20,8 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.arguments import new_file, positive, run
-from benchmarks.pipelines.applications import BY_NAME
+from benchmarks.arguments import application, new_file, positive, run
 from benchmarks.tables import console, headed
 from benchmarks.walks import walks
 from spacedsl.codegen.c_printer import print_c
@@ -38,15 +37,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.lowering", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("applications", nargs="*", metavar="APPLICATION", help=f"default: {', '.join(LARGE)}")
+    parser.add_argument(
+        "applications",
+        nargs="*",
+        type=application,
+        metavar="APPLICATION",
+        help=f"default: {', '.join(LARGE)}",
+    )
     parser.add_argument("--count", type=positive, default="4", metavar="N", help="implementations of each")
     parser.add_argument("--steps", type=positive, default="60", metavar="N", help="of the walks to them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--profile", type=new_file, metavar="FILE")
     options = parser.parse_args(arguments)
     names = options.applications or LARGE
-    if unknown := [name for name in names if name not in BY_NAME]:
-        parser.error(f"no application is called `{unknown[0]}`")
     profile = cProfile.Profile() if options.profile else None
     device = load_device(DEVICES / "generic-x86-64.yaml")
     table = headed(

@@ -31,6 +31,7 @@ from spacedsl.codegen.timing import summarise
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
@@ -59,8 +60,8 @@ class CpuEvaluator:
     _waiting_since_s: float | None = field(default=None, init=False)
     workers: Workers = field(init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
-    _lowered: dict[bytes, Lowered | Outcome] = field(default_factory=dict, init=False)
-    """By the decisions."""
+    _lowered: dict[tuple[Instance, bytes], Lowered | Outcome] = field(default_factory=dict, init=False)
+    """By the decisions, which a vector says together with its instance."""
     _built: dict[Lowered, Path | BuildError] = field(default_factory=dict, init=False)
     """Libraries, or why there are none; in a folder that `_ahead` removes."""
 
@@ -92,7 +93,7 @@ class CpuEvaluator:
 
     def lower(self, candidate: Candidate) -> Lowered | Outcome:
         """The code of a complete candidate; that of the last ones is remembered."""
-        key = candidate.vector.tobytes()
+        key = candidate.instance, candidate.vector.tobytes()
         if key not in self._lowered:
             self._lowered[key] = self._made(candidate)
         if len(self._lowered) > REMEMBERED:

@@ -22,7 +22,6 @@ from spacedsl.codegen.program import (
     AtomicAdd,
     Blend,
     Broadcast,
-    Convert,
     Div,
     Expression,
     FirstLane,
@@ -44,12 +43,11 @@ from spacedsl.codegen.program import (
     Store,
     Sub,
     Type,
-    is_conversion,
+    converted,
     type_of,
 )
 from spacedsl.codegen.registers import Registers
 from spacedsl.codegen.temporaries import Temporary
-from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Operand, Value
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op, neutral
@@ -110,9 +108,9 @@ class Instructions:
             dtype = self.registers.dtype(instruction)
             kind, part = Type(tensor.dtype, self.registers.lanes(instruction)), self.part(instruction, place)
             if part is not None:
-                return _converted(PartialLoad(tensor.name, index, kind, part.count), dtype)
+                return converted(PartialLoad(tensor.name, index, kind, part.count), dtype)
             is_streamed = instruction.maker is None and self.implementation.is_streamed(instruction)
-            return _converted(Load(tensor.name, index, kind, is_streamed), dtype)
+            return converted(Load(tensor.name, index, kind, is_streamed), dtype)
         values = [self.operand(instruction, o, place) for o in instruction.operands]
         match instruction.op, values:
             case Op.MOVE, [a]:
@@ -168,7 +166,7 @@ class Instructions:
                 return _spread(Number(number, scalar), lanes)
             case backbone.ParameterValue(parameter):
                 value = ParameterValue(parameter.name, Type(parameter.dtype))
-                return _spread(_converted(value, user.dtype), lanes)
+                return _spread(converted(value, user.dtype), lanes)
             case Accumulator():
                 return self.registers.of(user, copies(place))
             case Value(instruction, mapping):
@@ -244,7 +242,7 @@ def _store(
     is_streamed: bool = False,
 ) -> Statement:
     """Of a vector of which only some lanes are used, those."""
-    value = _converted(value, tensor.dtype)
+    value = converted(value, tensor.dtype)
     if part is not None:
         return PartialStore(tensor.name, index, value, part.count)
     return Store(tensor.name, index, value, is_streamed)
@@ -263,16 +261,6 @@ def _additions(tensor: Tensor, index: Index, value: Expression, part: Lanes | No
 
 def _spread(value: Expression, lanes: int) -> Expression:
     return value if lanes == 1 else Broadcast(value, lanes)
-
-
-def _converted(value: Expression, dtype: DType) -> Expression:
-    """In another type; what is between f64 and 16 bits goes through f32."""
-    found = type_of(value).dtype
-    if found is dtype:
-        return value
-    if not is_conversion(found, dtype):
-        value = Convert(value, DType.F32)
-    return Convert(value, dtype)
 
 
 def _access(instruction: Instruction) -> backbone.Access:

@@ -718,6 +718,16 @@ def held(value: Expression, low: int, high: int, kind: Type) -> Expression:
     return Max(Min(value, most), least)
 
 
+def converted(value: Expression, dtype: DType) -> Expression:
+    """In another type; what is between others and 16 bits goes through f32."""
+    found = type_of(value).dtype
+    if found is dtype:
+        return value
+    if not is_conversion(found, dtype):
+        value = Convert(value, DType.F32)
+    return Convert(value, dtype)
+
+
 _SAME: Mapping[type, Callable[[Any], Expression]] = {
     **dict.fromkeys((Add, Sub, Mul, Div, Max, Min, FloorDiv, FloorMod, Bitwise), attrgetter("left")),
     **dict.fromkeys((Neg, Apply, Not), attrgetter("operand")),

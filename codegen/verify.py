@@ -80,7 +80,9 @@ from spacedsl.codegen.scopes import Scope
 from spacedsl.codegen.threads import are_apart
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
-from spacedsl.kernels.pipeline.affine import Opaque, atoms
+from spacedsl.kernels.pipeline.affine import (
+    has_values,
+)
 from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -192,7 +194,7 @@ class _Checker:
         for name in position.names:
             if name not in scope.ranges:
                 raise VerificationError(f"a position uses {name}, which is not known here")
-        if any(isinstance(atom, Opaque) for atom in atoms(position)):
+        if has_values(position):
             raise VerificationError("a position is made of values")
 
     def statement(self, statement: Statement, scope: Scope) -> None:
@@ -478,19 +480,18 @@ class _Checker:
         for number, part in enumerate(gather.taken):
             name = f"taken {number}"
             ranges = ranges.with_loop(name, Position(part.low), Position(part.high))
-            if part.low == part.high:
-                ranges = ranges.with_position(name, Position(part.low))
             terms.append((name, part.stride))
         index = replace(gather.index, terms=tuple(terms))
-        self.load(gather.tensor, index, Type(gather.type.dtype), range(1), replace(scope, ranges=ranges))
-        tensor = scope.private.get(gather.tensor) or self.tensors[gather.tensor]
+        kind, scope = Type(gather.type.dtype), replace(scope, ranges=ranges)
+        tensor = self.load(gather.tensor, index, kind, range(1), scope)
         if tensor.span != gather.extent:
             raise VerificationError(f"{gather.tensor} has {tensor.span} elements, not {gather.extent}")
 
-    def load(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> None:
+    def load(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> Tensor:
         tensor = self.access(name, index, kind, lanes, scope)
         if tensor.is_output and not self.writes[name] and name not in self.uncounted:
             raise VerificationError(f"output {name} is read before it is written")
+        return tensor
 
     def access(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> Tensor:
         """The tensor that is accessed, after checking type and bounds over all iterations."""

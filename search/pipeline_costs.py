@@ -92,7 +92,6 @@ class PipelineCosts:
         self.steps = Steps(instance)
         rates = [r for r in device.arithmetic if r.dtype == "f32" and r.unit == "any"]
         self.rates = {4 * r.lanes: r.instructions_per_ns for r in rates} or {4: 8.0}
-
         waits = [each.latency_ns for each in device.latencies if each.dtype == "f32"]
         self.wait_ns = max(waits, default=1.0)
 

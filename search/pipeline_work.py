@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Opaque, atoms, linear
+from spacedsl.kernels.pipeline.affine import (
+    Opaque,
+    atoms,
+    compared,
+    has_values,
+    linear,
+)
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
     Binary,
-    Compare,
     Constant,
     Expression,
     Read,
@@ -114,9 +119,9 @@ def _computed(
 def _chosen(node: Expression, few: frozenset[str]) -> list[Expression]:
     """The values of selections of which one is made by where a point lies along one of these dimensions."""
     values: list[Expression] = []
-    while isinstance(node, Select) and isinstance(node.condition, Compare):
-        form = linear(node.condition.left) + linear(node.condition.right) * -1
-        if not form.names or not form.names <= few or any(isinstance(a, Opaque) for a in atoms(form)):
+    while isinstance(node, Select):
+        apart = compared(node.condition)
+        if apart is None or has_values(apart) or not apart.names or not apart.names <= few:
             break
         values.append(node.yes)
         node = node.no
@@ -153,10 +158,10 @@ def _moving(read: Read, along: str | None, dims: tuple[str, ...]) -> Moving:
         names = frozenset(n.name for n in walk(at) if isinstance(n, Variable)) & frozenset(dims)
         moved.append(names)
         form = linear(at)
-        has_values = any(isinstance(atom, Opaque) for atom in atoms(form))
-        is_looked_up |= has_values
-        if along is None or (along not in names and not has_values):
+        by_values = has_values(form)
+        is_looked_up |= by_values
+        if along is None or (along not in names and not by_values):
             continue
-        step = None if place or has_values else pace(middle(form, along), along)
+        step = None if place or by_values else pace(middle(form, along), along)
         pattern = "apart" if step is None or pattern == "apart" else "beside" if step == 1 else "woven"
     return Moving(read.source, tuple(moved), pattern, read.dtype.nbytes, is_looked_up)

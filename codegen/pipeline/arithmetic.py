@@ -19,7 +19,7 @@ from spacedsl.codegen.program import (
     Number,
     Sub,
     Type,
-    is_conversion,
+    converted,
     type_of,
 )
 from spacedsl.kernels.dtypes import DType
@@ -49,13 +49,3 @@ def constant(value: float, dtype: DType) -> Value:
 def single(value: Value) -> Value:
     """In a type with arithmetic."""
     return value if type_of(value).dtype.has_arithmetic else Convert(value, DType.F32)
-
-
-def converted(value: Value, dtype: DType) -> Value:
-    """In another type; what is between others and 16 bits goes through f32."""
-    found = type_of(value).dtype
-    if found is dtype:
-        return value
-    if not is_conversion(found, dtype):
-        value = Convert(value, DType.F32)
-    return Convert(value, dtype)

@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping
 from spacedsl.codegen.pipeline.blocks import Point
 from spacedsl.codegen.pipeline.positions import condition
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, Opaque, atoms, linear, substituted, variable
+from spacedsl.kernels.pipeline.affine import (
+    Linear,
+    compared,
+    has_values,
+    linear,
+    substituted,
+    variable,
+)
 from spacedsl.kernels.pipeline.algorithm import (
     Compare,
     Expression,
@@ -46,10 +53,9 @@ def middle_conditions(
 def decides(definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
     """Whether something is compared that depends on nothing but where a point is along a dimension."""
     for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
-        if isinstance(node, Compare) and node.left.dtype is DType.I32:
-            left, right = (substituted(linear(side), at) for side in (node.left, node.right))
-            apart = left + right * -1
-            if apart.names == {dim} and not any(isinstance(atom, Opaque) for atom in atoms(apart)):
+        if (apart := compared(node)) is not None:
+            apart = substituted(apart, at)
+            if apart.names == {dim} and not has_values(apart):
                 return True
     return False
 

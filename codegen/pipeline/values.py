@@ -21,7 +21,6 @@ from spacedsl.codegen.pipeline.arithmetic import (
     alike,
     computed,
     constant,
-    converted,
     single,
 )
 from spacedsl.codegen.pipeline.blocks import Block, Point
@@ -37,10 +36,20 @@ from spacedsl.codegen.program import (
     Number,
     ParameterValue,
     Type,
+    converted,
 )
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.pipeline.affine import Atom, Linear, Opaque, atoms, linear, replaced, substituted
+from spacedsl.kernels.pipeline.affine import (
+    Atom,
+    Linear,
+    Opaque,
+    atoms,
+    has_values,
+    linear,
+    replaced,
+    substituted,
+)
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
     Binary,
@@ -129,7 +138,7 @@ class Values(Accesses):
         if node.left.dtype is not DType.I32:
             return None
         forms = [linear(side) for side in (node.left, node.right)]
-        if any(isinstance(atom, Opaque) for form in forms for atom in atoms(form)):
+        if any(map(has_values, forms)):
             return None
         left, right = (substituted(form, point) for form in forms)
         if any(name in self.numbers for form in (left, right) for name in form.names):

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.algorithm import Binary, Constant, Expression, Unary, Variable
+from spacedsl.kernels.pipeline.algorithm import Binary, Compare, Constant, Expression, Unary, Variable
 
 
 class _Nested:
@@ -132,6 +132,13 @@ def linear(node: Expression) -> Linear:
             return _of(Opaque(node))
 
 
+def compared(node: Expression) -> Linear | None:
+    """How far the left side of a comparison of i32 is beyond the right one; None for others."""
+    if not isinstance(node, Compare) or node.left.dtype is not DType.I32:
+        return None
+    return linear(node.left) + linear(node.right) * -1
+
+
 def quotient(dividend: Linear, divisor: int) -> Linear:
     """Multiples of the divisor come out of it."""
     if divisor == 1:
@@ -221,6 +228,11 @@ def _replaced(atom: Atom, positions: Mapping[Atom, Linear]) -> Linear:
             return extreme(operator, replaced(left, positions), replaced(right, positions))
         case Variable() | Opaque():
             return _of(atom)
+
+
+def has_values(form: Linear) -> bool:
+    """Whether anything in it is no position, but a value."""
+    return any(isinstance(atom, Opaque) for atom in atoms(form))
 
 
 def atoms(form: Linear) -> Iterator[Atom]:

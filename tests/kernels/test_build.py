@@ -405,13 +405,19 @@ def test_a_value_passes_from_line_to_line_through_memory() -> None:
     assert_backbone_means_reference(check(TWO_LINES))
 
 
+SIZES = (1, 7, 8, 12)
+
+
 @pytest.mark.parametrize("path", sorted(LIBRARY.glob("*.yaml")), ids=lambda p: p.stem)
-@pytest.mark.parametrize("size", [1, 7, 8, 12])
+@pytest.mark.parametrize("size", SIZES)
 def test_the_backbone_of_a_library_kernel_means_what_it_says(path: Any, size: int) -> None:
     sizes = load_kernel(path).sizes
     many = sum(name not in FIXED for name in sizes)
     # Of loops so deep, small ones take long enough.
-    swept = swept_sizes(sizes, min(size, 4 if many > 4 else 8 if many == 4 else size), 0)
+    most = 4 if many > 4 else max(SIZES)
+    if any(most <= smaller < size for smaller in SIZES):
+        pytest.skip(f"sizes are {most} at most, as in another case")
+    swept = swept_sizes(sizes, min(size, most), 0)
     assert_backbone_means_reference(
         load_kernel(path, {n: s + k % 2 for k, (n, s) in enumerate(swept.items())})
     )
