@@ -31,6 +31,7 @@ from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.search.cost_model import time_ns
 
 SMALL = ("blur", "unsharp", "harris", "hist_eq", "iir_blur", "camera_pipe", "stencil_chain", "interpolate")
 
@@ -110,7 +111,7 @@ def _measured(
             for candidate, program in programs:
                 timing = evaluator.run(program, None).timing
                 if timing is not None:
-                    times.append((here.costs(candidate), timing.time_ns))
+                    times.append((time_ns(here.costs, candidate), timing.time_ns))
     return times, len(programs) - len(times)
 
 

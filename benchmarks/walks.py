@@ -12,6 +12,7 @@ from spacedsl.api.targets import Cpu
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel, load_measurable
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.search.cost_model import time_ns
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
@@ -36,10 +37,10 @@ class Walks:
 
     def walked(self, start: Candidate, steps: int, rng: np.random.Generator) -> Candidate:
         """Where so many steps lead to."""
-        best, cost_ns = start, self.costs(start)
+        best, cost_ns = start, time_ns(self.costs, start)
         for _ in range(steps):
             other = self.near.beside(best, _UNCUT, rng)
-            if other is not None and (other_ns := self.costs(other)) < cost_ns:
+            if other is not None and (other_ns := time_ns(self.costs, other)) < cost_ns:
                 best, cost_ns = other, other_ns
         return best
 

@@ -25,6 +25,7 @@ from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.memory import flush_bytes
 from spacedsl.codegen.names import entry_name
+from spacedsl.codegen.parts import timed_phases
 from spacedsl.codegen.process import WorkerFailure
 from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise
@@ -106,7 +107,7 @@ class CpuEvaluator:
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
         code = print_c(program, self.device.threads)
-        return Lowered.of(code)
+        return Lowered.of(code, timed_phases(program))
 
     @contextmanager
     def _machine_lock(self) -> Iterator[None]:
@@ -137,10 +138,11 @@ class CpuEvaluator:
                 library = self._built.get(lowered) or self._build(lowered, folder)
                 if isinstance(library, BuildError):
                     raise library
-                timing = self._measured(library, best_ns)
-                if best_ns is None or timing.time_ns < best_ns:
-                    timing = max(timing, self._measured(library, best_ns), key=lambda t: t.time_ns)
-                return Outcome(timing)
+                found = self._measured(lowered, library, best_ns)
+                if best_ns is None or found[0].time_ns < best_ns:
+                    found = max(found, self._measured(lowered, library, best_ns), key=lambda m: m[0].time_ns)
+                timing, phases_ns = found
+                return Outcome(timing, phases_ns=phases_ns)
             except BuildError as error:
                 return _not_built(error)
             except WorkerFailure as error:
@@ -151,9 +153,19 @@ class CpuEvaluator:
                 self.workers.drop()
                 raise
 
-    def _measured(self, library: Path, best_ns: float | None) -> Timing:
+    def _measured(
+        self, lowered: Lowered, library: Path, best_ns: float | None
+    ) -> tuple[Timing, tuple[tuple[str, float], ...]]:
+        """The time of all, and those of phases."""
         server, worker = self.workers.ready()
-        return Measurement(worker, server.cases, library, self._symbol, self.options, best_ns).timing()
+        loops = len(lowered.phases)
+        measurement = Measurement(worker, server.cases, library, self._symbol, self.options, best_ns, loops)
+        timing = measurement.timing()
+        phases_ns: dict[str, float] = {}
+        for name, lasted_ns in zip(lowered.phases, measurement.loops_ns, strict=False):
+            if name:
+                phases_ns[name] = phases_ns.get(name, 0.0) + lasted_ns
+        return timing, tuple(phases_ns.items())
 
     def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until each is settled, clearly slower than the fastest,
@@ -218,7 +230,9 @@ class CpuEvaluator:
 
     def _build(self, lowered: Lowered, folder: Path) -> Path:
         library = folder / f"{lowered.digest[:16]}-{time.monotonic_ns()}.so"
-        return build_library(lowered.code, library, timeout_s=self.options.build_timeout_s)
+        looking = (f"-DPOOL_ENDS={len(lowered.phases)}",) if lowered.phases else ()
+        limit_s = self.options.build_timeout_s
+        return build_library(lowered.code, library, timeout_s=limit_s, extra_flags=looking)
 
     def _build_all(self, programs: Sequence[Lowered], folder: Path) -> list[Path | BuildError]:
         """Their libraries, or why there is none."""

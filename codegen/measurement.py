@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,11 @@ class Measurement:
     symbol: str
     options: Options
     best_ns: float | None
+    loops: int = 0
+    """Parallel loops whose ends the library notes."""
     samples_ns: list[float] = field(default_factory=list)
+    loops_ns: list[float] = field(default_factory=list)
+    """How long each of them takes, with what comes before it: means of the rounds' medians."""
     handle: int = 0
     batch: int = 0
     """Calls in one sample; 0 before that is known."""
@@ -137,8 +141,17 @@ class Measurement:
         elif is_resumed:
             self._time(1, 1)
         answer = self._time(_MOST_SAMPLES, self.batch)
+        self._add_loops(answer["loops_ns"], len(answer["samples_ns"]))
         self.samples_ns += answer["samples_ns"]
         self.spent_s += time.monotonic() - began
+
+    def _add_loops(self, medians_ns: Sequence[float], samples: int) -> None:
+        before = len(self.samples_ns)
+        known = self.loops_ns or [0.0] * len(medians_ns)
+        self.loops_ns = [
+            (mean_ns * before + median_ns * samples) / (before + samples)
+            for mean_ns, median_ns in zip(known, medians_ns, strict=True)
+        ]
 
     def finish(self) -> None:
         """Checks what timed calls leave behind and what was not yet checked, and unloads.
@@ -173,6 +186,7 @@ class Measurement:
             most=most,
             batch=batch,
             budget_ns=_ROUND_NS,
+            loops=self.loops,
         )
 
     # ---- Judgements ------------------------------------------------------------------------------------

@@ -95,6 +95,21 @@ def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
             return (loop,)
 
 
+def timed_phases(program: Program) -> tuple[str, ...]:
+    """For each parallel loop of a program with phases, the one that it ends; empty where there are several
+    between it and the loop before.
+    """
+    owners = [name for name, count in program.phases for _ in range(count)]
+    found: list[str] = []
+    since: set[str] = set()
+    for owner, statement in zip(owners, program.body, strict=False):
+        since.add(owner)
+        if isinstance(statement, ParallelLoop):
+            found.append(owner if since == {owner} else "")
+            since.clear()
+    return tuple(found)
+
+
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks that a statement consists of."""
     match statement:

@@ -710,6 +710,9 @@ class Program:
     parameters: tuple[Parameter, ...]
     body: tuple[Statement, ...]
     scratch: tuple[Scratch, ...] = ()
+    phases: tuple[tuple[str, int], ...] = ()
+    """Of a program with several nests, one after the other: their names, and how many statements of the body
+    each has. What is behind all of them belongs to none."""
 
 
 def held(value: Expression, low: int, high: int, kind: Type) -> Expression:

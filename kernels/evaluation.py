@@ -52,6 +52,8 @@ class Outcome:
     timing: Timing | None
     failure: Failure | None = None
     message: str = ""
+    phases_ns: tuple[tuple[str, float], ...] = ()
+    """How long phases take that have been timed by themselves, by their names."""
 
     @property
     def is_valid(self) -> bool:
@@ -64,10 +66,13 @@ class Lowered:
 
     digest: str
     code: str
+    phases: tuple[str, ...] = ()
+    """What is to be timed by itself: names of its parallel loops, with what comes before each; empty for one
+    that has none of its own."""
 
     @classmethod
-    def of(cls, code: str) -> Lowered:
-        return cls(hashlib.sha256(code.encode()).hexdigest(), code)
+    def of(cls, code: str, phases: tuple[str, ...] = ()) -> Lowered:
+        return cls(hashlib.sha256(code.encode()).hexdigest(), code, phases)
 
 
 class Evaluator(Protocol):

@@ -1,12 +1,13 @@
 """What a search without a telling bound asks of a cost model: times of implementations, and where to begin.
 
-In: complete candidates, a generator. Out: nanoseconds, roughly; and plans, which are decisions that somebody
-who knows such spaces would begin with. Nothing is excluded by either.
+In: complete candidates, a generator. Out: nanoseconds, roughly, of each phase of an implementation; and
+plans, which are decisions that somebody who knows such spaces would begin with. Nothing is excluded by them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +18,29 @@ from spacedsl.engine.instance import Variable
 Plan = Sequence[tuple[Variable, int]]
 """Variables and masks of what they are to keep, as far as constraints allow it: the first ones come first."""
 
+Decisions = tuple[tuple[int, int], ...]
+"""Variables, by their index, and masks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Of an implementation, what runs between two moments at which all of its threads meet."""
+
+    name: str
+    """As measurements have it. No two phases of an implementation share one."""
+    decisions: Decisions
+    """All that its time depends on: where they are the same, so is the phase."""
+    time_ns: float
+
 
 class CostModel(Protocol):
-    def __call__(self, candidate: Candidate) -> float:
-        """The time of an implementation, in nanoseconds."""
+    def phases(self, candidate: Candidate) -> Sequence[Phase]:
+        """What an implementation does, one after the other; times are added up."""
 
     def plan(self, rng: np.random.Generator) -> Plan:
         """Where an implementation may lie that is not bad; it decides nothing where none is known."""
+
+
+def time_ns(costs: CostModel, candidate: Candidate) -> float:
+    """Of all phases."""
+    return sum(phase.time_ns for phase in costs.phases(candidate))

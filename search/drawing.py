@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import CostModel
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
+from spacedsl.search.phases import Guess, Known
 from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
-from spacedsl.search.tree import Node
+from spacedsl.search.tree import Node, replay
 
 FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
@@ -34,10 +34,16 @@ begins at the cheapest."""
 
 LEAST_WALK, MOST_WALK, MOST_DECIDED = 100, 1000, 200_000
 """Its steps, at most: four for each variable, but for very small and very large spaces. All of them together
-decide no more than so many variables."""
+decide no more than so many variables. Most walks are far shorter."""
 
 FIRST_COMPARED = 4
 """Known implementations before walks begin beside them."""
+
+SPREADS = (0.0, 0.0, 0.5, 1.0)
+"""Of guesses; which one is drawn for each walk."""
+
+TRANSPLANTED = 0.2
+"""The share of a walk's steps that take over a phase which has been measured."""
 
 TRIES = 8
 """Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
@@ -55,40 +61,55 @@ class Drawing:
     policy: Policy
     partitions: Sequence[Partition] = ()
     """What neighbours may relax."""
-    costs: CostModel | None = None
-    """Which says what is worth a measurement."""
+    phases: Known | None = None
+    """Which say what is worth a measurement; they learn what the state has of them."""
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
-        if self.costs is not None:
-            return self._cheap(state, self.costs, rng) or self._down(state, rng)
-        return self._near(state, rng) or self._down(state, rng)
+        if self.phases is None:
+            return self._near(state, rng) or self._down(state, rng)
+        root = state.tree.candidate(state.tree.root)
+        for timed in state.timed[self.phases.learnt :]:
+            self.phases.learn(replay(self.descent.instance, root, timed.steps), timed.phases_ns)
+        return self._cheap(state, self.phases, rng) or self._down(state, rng)
 
-    def _cheap(self, state: State, costs: CostModel, rng: np.random.Generator) -> Visit | None:
-        """An implementation that a walk downhill by the cost model comes to: from the cheapest of several
-        that are drawn, or from beside one of the fastest.
+    def _cheap(self, state: State, phases: Known, rng: np.random.Generator) -> Visit | None:
+        """An implementation that a walk downhill by what phases take comes to: from the cheapest of several
+        that are drawn, or from beside one of the fastest. Where it was met before, one beside it.
         """
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
+        costs = Guess(phases, SPREADS[int(rng.integers(len(SPREADS)))], rng)
         start: Candidate | None = None
         if len(known) >= FIRST_COMPARED and float(rng.random()) < self.policy.share_near:
             start = neighbourhood.draw(known, state.cut, rng)
         else:
-            drawn = [neighbourhood.planned(costs.plan(rng), state.cut, rng) for _ in range(PLANNED)]
+            plan = phases.costs.plan
+            drawn = [neighbourhood.planned(plan(rng), state.cut, rng) for _ in range(PLANNED)]
             drawn += [neighbourhood.planned((), state.cut, rng) for _ in range(UNPLANNED)]
             start = min((each for each in drawn if each is not None), key=costs, default=None)
         if start is None:
             return None
         best, cost_ns = start, costs(start)
-        for _ in range(int(rng.integers(1, self._longest_walk))):
-            other = neighbourhood.beside(best, state.cut, rng)
+        for _ in range(self._length(rng)):
+            taken = phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
+            if taken is not None:
+                other = neighbourhood.with_decisions(best, taken, state.cut, rng)
+            else:
+                other = neighbourhood.beside(best, state.cut, rng)
             if other is not None and (other_ns := costs(other)) < cost_ns:
                 best, cost_ns = other, other_ns
-        return self._to(best, state)
+        found = self._to(best, state)
+        for _ in range(TRIES if found is None else 0):
+            other = neighbourhood.beside(best, state.cut, rng)
+            if other is not None and (found := self._to(other, state)) is not None:
+                break
+        return found
 
-    @property
-    def _longest_walk(self) -> int:
+    def _length(self, rng: np.random.Generator) -> int:
+        """Of a walk; its order of magnitude is drawn."""
         count = max(1, len(self.descent.instance.variables))
-        return max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count))
+        longest = max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count))
+        return int(longest ** float(rng.random()))
 
     def _to(self, target: Candidate, state: State) -> Visit | None:
         """The node that an implementation lies below, where it was not yet met."""

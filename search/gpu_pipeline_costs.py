@@ -9,7 +9,7 @@ beginning to its end, beside others on its SM.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.search.cost_model import Plan
-from spacedsl.search.pipeline_estimates import Access, Estimate, Steps
+from spacedsl.search.pipeline_estimates import Access, Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import gpu_plan
 
 SECTOR_BYTES = 32
@@ -49,16 +49,15 @@ class _Work:
     path: float = 0.0
 
 
-class GpuPipelineCosts:
-    """The time of a complete candidate, in nanoseconds."""
+class GpuPipelineCosts(PhasedCosts):
+    """The times of the kernels of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
-        self.instance = instance
+        super().__init__(instance)
         self.device = device
-        self.steps = Steps(instance)
 
-    def __call__(self, candidate: Candidate) -> float:
-        return _GpuEstimate(self, candidate).total_ns()
+    def estimate(self, candidate: Candidate) -> Estimate:
+        return _GpuEstimate(self, candidate)
 
     def plan(self, rng: np.random.Generator) -> Plan:
         return gpu_plan(self.instance, self.steps.work, rng)
@@ -69,16 +68,9 @@ class _GpuEstimate(Estimate):
         super().__init__(costs.steps, candidate)
         self.device = costs.device
 
-    def total_ns(self) -> float:
-        kernels: dict[Step, list[Step]] = defaultdict(list)
-        for step in self.steps.all:
-            if self.sites.of[step] != "INLINE":
-                kernels[self.root(step)].append(step)
-        return sum(self.kernel_ns(root, steps) for root, steps in kernels.items())
-
     # ---- Kernels -----------------------------------------------------------------------------------------
 
-    def kernel_ns(self, root: Step, steps: list[Step]) -> float:
+    def phase_ns(self, root: Step, steps: Sequence[Step]) -> float:
         device = self.device
         blocks = math.prod(self.trips(root, "TASK"))
         warps = max(-(-self.lanes(step) // device.warp) for step in steps)
@@ -167,7 +159,7 @@ class _GpuEstimate(Estimate):
             apart *= self.extents(owner, "LANE")[owner.dims[0]]
         return rows * min(along, max(1.0, along * apart / SECTOR_BYTES))
 
-    def dram_bytes(self, steps: list[Step]) -> float:
+    def dram_bytes(self, steps: Sequence[Step]) -> float:
         """Beyond the L2 cache, where it does not hold what a kernel accesses."""
         touched = dict[str, float]()
         for step in steps:

@@ -17,7 +17,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
-from spacedsl.search.cost_model import Plan
+from spacedsl.search.cost_model import Decisions, Plan
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.partitions import Partition
 from spacedsl.search.tree import Step, replay
@@ -88,6 +88,18 @@ class Neighbourhood:
         if candidate is None:
             return None
         return self._completed(_like(instance, candidate, known, _in_turns(by_choice, rng)), cut, rng)
+
+    def with_decisions(
+        self, known: Candidate, decisions: Decisions, cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        """An implementation with these decisions, as far as the constraints allow it, and otherwise as like a
+        known one as it can be.
+        """
+        instance = self.descent.instance
+        plan = [(instance.variables[variable], mask) for variable, mask in decisions]
+        start = _restricted(instance, self.root, plan)
+        others = _in_turns(_by_choice(v for v in instance.variables if start.is_open(v)), rng)
+        return self._completed(_like(instance, start, known, others), cut, rng)
 
     def planned(self, plan: Plan, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation that keeps to a plan as far as the constraints allow it."""

@@ -22,7 +22,7 @@ from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Step
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
-from spacedsl.search.pipeline_estimates import Access, Estimate, Steps, Total
+from spacedsl.search.pipeline_estimates import Access, Estimate, PhasedCosts, Total
 from spacedsl.search.pipeline_plans import cpu_plan
 from spacedsl.search.pipeline_work import Pattern
 
@@ -83,13 +83,12 @@ class _Box:
         return different / self.vectors
 
 
-class PipelineCosts:
-    """The time of a complete candidate, in nanoseconds."""
+class PipelineCosts(PhasedCosts):
+    """The times of phases of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        self.instance = instance
+        super().__init__(instance)
         self.device = device
-        self.steps = Steps(instance)
         rates = [r for r in device.arithmetic if r.dtype == "f32" and r.unit == "any"]
         self.rates = {4 * r.lanes: r.instructions_per_ns for r in rates} or {4: 8.0}
         waits = [each.latency_ns for each in device.latencies if each.dtype == "f32"]
@@ -99,8 +98,8 @@ class PipelineCosts:
         """Instructions on vectors of so many bytes."""
         return self.rates[max((n for n in self.rates if n <= nbytes), default=min(self.rates))]
 
-    def __call__(self, candidate: Candidate) -> float:
-        return _CpuEstimate(self, candidate).total_ns()
+    def estimate(self, candidate: Candidate) -> Estimate:
+        return _CpuEstimate(self, candidate)
 
     def plan(self, rng: np.random.Generator) -> Plan:
         return cpu_plan(self.instance, self.steps.work, self.device.threads, rng)
@@ -111,18 +110,11 @@ class _CpuEstimate(Estimate):
         super().__init__(costs.steps, candidate)
         self.costs = costs
 
-    def total_ns(self) -> float:
+    def phase_ns(self, root: Step, steps: Sequence[Step]) -> float:
         threads = self.costs.device.threads
-        total = 0.0
-        for step in self.steps.all:
-            if self.sites.of[step] == "INLINE":
-                continue
-            root = self.root(step)
-            tasks = math.prod(self.trips(root, "TASK"))
-            speed = tasks / math.ceil(tasks / threads)
-            total += self.step_ns(step) / min(speed, threads)
-            total += START_NS if step is root and tasks > 1 else 0.0
-        return total
+        tasks = math.prod(self.trips(root, "TASK"))
+        speed = tasks / math.ceil(tasks / threads)
+        return sum(map(self.step_ns, steps)) / min(speed, threads) + (START_NS if tasks > 1 else 0.0)
 
     # ---- Steps -------------------------------------------------------------------------------------------
 

@@ -1,22 +1,28 @@
 """What cost models of pipelines count: the work of a point, boxes and iterations, and what is kept where.
 
 In: an instance of a pipeline, then complete candidates. Out: an `Estimate` of each, as far as it is the same
-on every machine. How long that takes is for `pipeline_costs.py` and `gpu_pipeline_costs.py`.
+on every machine, and its phases: the nests at ROOT, with what is computed in them. How long they take is for
+`pipeline_costs.py` and `gpu_pipeline_costs.py`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.sites import Sites
+from spacedsl.search.cost_model import Decisions, Phase
 from spacedsl.search.pipeline_work import Pattern, work_of
+
+REMEMBERED = 100_000
+"""Phases whose times are not estimated again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,16 @@ class Steps:
         boxes = [box for step in self.all for slot in step.slots for box in slot.boxes]
         self.extents = {box: instance.quantity_node("extent", box) for box in boxes}
         self.trips = {box: instance.quantity_node("trips", box) for step in self.all for box in step.loops}
+        self.place = {step: place for place, step in enumerate(self.all)}.__getitem__
+        self.read = {step: tuple(self._read_by(step)) for step in self.all}
+        """What each reads that may be inlined in it."""
+        self.tiles = {step: [instance.variable("tile", box) for box in step.loops] for step in self.all}
+
+    def _read_by(self, step: Step) -> Iterator[Step]:
+        for read in self.work[step].reads:
+            source = self.final.get(read.source)
+            if source is not None and read.source != step.stage.name:
+                yield from steps_of(source)
 
 
 class Estimate(ABC):
@@ -79,15 +95,50 @@ class Estimate(ABC):
 
     def __init__(self, steps: Steps, candidate: Candidate) -> None:
         self.steps = steps
+        self.candidate = candidate
         sites = {s: str(v.values(candidate.mask(v))[0]) for s, v in steps.sites.items()}
         self.sites = Sites(steps.all, sites.__getitem__)
-        self.highs = candidate.instance.propagation.evaluated(candidate.vector).high
         self.totals: dict[Step, Total] = {}
         self.passes: dict[tuple[Step, str], float] = {}
         self.sizes: dict[str, float] = {}
+        self.inlined: dict[Step, frozenset[Step]] = {}
+
+    @cached_property
+    def highs(self) -> Sequence[int]:
+        """Of all quantities, until something is propagated."""
+        return self.candidate.instance.propagation.evaluated(self.candidate.vector).high
+
+    # ---- Phases ------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def total_ns(self) -> float: ...
+    def phase_ns(self, root: Step, steps: Sequence[Step]) -> float:
+        """Of the nest of a step at ROOT, and all steps that are computed in it."""
+
+    def nests(self) -> Mapping[Step, Sequence[Step]]:
+        """The steps that are computed in the nest of each step at ROOT."""
+        found: dict[Step, list[Step]] = defaultdict(list)
+        for step in self.steps.all:
+            if self.sites.of[step] != "INLINE":
+                found[self.root(step)].append(step)
+        return found
+
+    def decisions(self, steps: Sequence[Step]) -> Decisions:
+        """What decides how a nest is computed: of its steps, and of all that is inlined in them."""
+        mask = self.candidate.mask
+        inlined = frozenset[Step]().union(*(self.inlined_in(step) for step in steps))
+        variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
+        variables += [variable for step in steps for variable in self.steps.tiles[step]]
+        return tuple((variable.index, mask(variable)) for variable in variables)
+
+    def inlined_in(self, step: Step) -> frozenset[Step]:
+        known = self.inlined.get(step)
+        if known is None:
+            found: set[Step] = set()
+            for source in self.steps.read[step]:
+                if self.sites.of[source] == "INLINE":
+                    found |= {source, *self.inlined_in(source)}
+            known = self.inlined[step] = frozenset(found)
+        return known
 
     def root(self, step: Step) -> Step:
         """The step at ROOT in whose nest it is computed."""
@@ -156,7 +207,7 @@ class Estimate(ABC):
             source = self.steps.final.get(read.source)
             if source is not None and read.source != step.stage.name and self.sites.of[source] == "INLINE":
                 given = dict(zip(source.stage.variables, read.moved, strict=True))
-                for each in _steps_of(source):
+                for each in steps_of(source):
                     total.add(self.of(each), self.steps.work[each].turns, given, read.pattern)
             elif not is_inlined or read.source != step.stage.name:
                 # What an inlined accumulation goes on with is in a register.
@@ -166,7 +217,32 @@ class Estimate(ABC):
         return total
 
 
-def _steps_of(last: Step) -> Iterator[Step]:
+class PhasedCosts(ABC):
+    """A cost model whose phases are the nests at ROOT; their times are remembered."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.steps = Steps(instance)
+        self._known: dict[Decisions, float] = {}
+
+    @abstractmethod
+    def estimate(self, candidate: Candidate) -> Estimate: ...
+
+    def phases(self, candidate: Candidate) -> Sequence[Phase]:
+        estimate = self.estimate(candidate)
+        found = []
+        for root, steps in estimate.nests().items():
+            decisions = estimate.decisions(steps)
+            time_ns = self._known.get(decisions)
+            if time_ns is None:
+                if len(self._known) >= REMEMBERED:
+                    self._known.clear()
+                time_ns = self._known[decisions] = estimate.phase_ns(root, steps)
+            found.append(Phase(root.name, decisions, time_ns))
+        return found
+
+
+def steps_of(last: Step) -> Iterator[Step]:
     """All steps of a stage, of which this is the last one."""
     step: Step | None = last
     while step is not None:

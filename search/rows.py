@@ -46,6 +46,10 @@ def outcome_of(
     return Outcome(timing, None if failure is None else Failure(failure), message)
 
 
+def phases_of(text: str) -> tuple[tuple[str, float], ...]:
+    return tuple((str(name), float(time_ns)) for name, time_ns in json.loads(text))
+
+
 def iteration_of(row: Mapping[str, Any]) -> Iteration:
     forced, bound_ns, variable, masks, bounds_ns, refused = json.loads(row["expansion"])
     return Iteration(

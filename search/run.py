@@ -27,6 +27,7 @@ from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.partitions import partitions
+from spacedsl.search.phases import Known
 from spacedsl.search.policies import Policy
 from spacedsl.search.restoring import restore
 from spacedsl.search.results import Result, Stop
@@ -127,7 +128,8 @@ class Search:
         self._emit = listener
         self._clock = clock
         descent = Descent(instance, ordering, bound, options.repairs, rollouts)
-        self._drawing = Drawing(descent, policy, partitions(instance), costs)
+        phases = None if costs is None else Known(costs)
+        self._drawing = Drawing(descent, policy, partitions(instance), phases)
         self._rng = np.random.default_rng(options.seed)
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""
@@ -236,7 +238,7 @@ class Search:
 
     def _batch(self, state: State) -> int:
         """Where drawing takes long, the first program is measured alone: there is something to show."""
-        is_first = self._drawing.costs is not None and not state.evaluations
+        is_first = self._drawing.phases is not None and not state.evaluations
         return 1 if is_first else self._options.batch
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:

@@ -104,6 +104,14 @@ class Contender:
     steps: tuple[Step, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """An implementation of which phases were measured."""
+
+    steps: tuple[Step, ...]
+    phases_ns: tuple[tuple[str, float], ...]
+
+
 @dataclass(slots=True)
 class State:
     tree: Tree
@@ -118,6 +126,8 @@ class State:
     seconds: float = 0.0
     failures: dict[Failure, FailureCount] = field(default_factory=dict)
     remarks: dict[str, int] = field(default_factory=dict)
+    timed: list[Timed] = field(default_factory=list)
+    """In the order of evaluations."""
     """How many evaluations had which."""
     known: dict[str, Outcome] = field(default_factory=dict)
     """Outcomes by the digest of the code."""
@@ -260,6 +270,8 @@ class State:
             if outcome.is_valid and outcome.message:
                 self.remarks[outcome.message] = self.remarks.get(outcome.message, 0) + 1
             self.climb = self.climb.after(iteration, outcome.timing, self.iterations)
+            if outcome.phases_ns:
+                self.timed.append(Timed(self.steps(node, drawn.steps), outcome.phases_ns))
         if outcome.timing is not None:
             self.tree.record(node, outcome.timing.time_ns, drawn.digest)
             events += self._violated(drawn.digest, drawn.bound_ns, outcome.timing)

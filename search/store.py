@@ -16,7 +16,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -30,12 +30,13 @@ from spacedsl.search.rows import (
     iteration_of,
     measurement_of,
     outcome_of,
+    phases_of,
     row_of,
     row_of_measurement,
 )
 from spacedsl.search.state import Evaluation, Iteration
 
-SCHEMA = 4
+SCHEMA = 5
 DATABASE = "run.sqlite"
 LOCK = "run.lock"
 
@@ -63,6 +64,7 @@ CREATE TABLE evaluation (
     samples INTEGER,
     failure TEXT,
     message TEXT,
+    phases TEXT NOT NULL,
     seconds REAL NOT NULL
 );
 CREATE TABLE comparison (
@@ -105,7 +107,7 @@ _ERRNO = {
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
 """What the system said when SQLite could not write."""
-_EVALUATE = "INSERT INTO evaluation VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EVALUATE = "INSERT INTO evaluation VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _EVALUATED = "SELECT * FROM evaluation ORDER BY number"
 _COMPARE = (
     "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), (SELECT COUNT(*) FROM evaluation), "
@@ -253,7 +255,8 @@ class Store:
 
     def append_evaluation(self, evaluation: Evaluation, code: str | None = None) -> None:
         """Commits an outcome, and the code where it is to be kept; raises `OSError` as `append` does."""
-        cells = (evaluation.digest, *cells_of(evaluation.outcome), evaluation.seconds)
+        outcome = evaluation.outcome
+        cells = (evaluation.digest, *cells_of(outcome), json.dumps(outcome.phases_ns), evaluation.seconds)
         with self._writing():
             self._connection.execute(_EVALUATE, cells)
             if code is not None:
@@ -343,7 +346,10 @@ class Store:
     def _evaluations(self) -> list[Evaluation]:
         with self._readable():
             rows = self._connection.execute(_EVALUATED).fetchall()
-            return [Evaluation(digest, outcome_of(*cells), seconds) for _, digest, *cells, seconds in rows]
+            return [
+                Evaluation(digest, replace(outcome_of(*cells), phases_ns=phases_of(phases)), seconds)
+                for _, digest, *cells, phases, seconds in rows
+            ]
 
     def _comparisons(self) -> dict[tuple[int, int], list[Comparison]]:
         """By the numbers of iterations and of evaluations before them."""

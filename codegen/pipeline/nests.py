@@ -151,15 +151,19 @@ def lowered(
             whole = lowering.array(stage, _spans(stage, boxes[name]))
             copied += lowering.copied(stage, whole, arrays[name], wanted)
             arrays[name] = whole
+    phases: list[tuple[str, int]] = []
     for nest in placement.nests:
         lowering.allocate(nest, placement.needed, arrays)
-        statements += lowering.root(nest, arrays)
+        root = lowering.root(nest, arrays)
+        phases.append((nest.step.name, len(root)))
+        statements += root
     return Program(
         algorithm.name,
         tensors,
         scalars,
         (*statements, *copied),
         tuple(Scratch(t, False) for t in lowering.scratch),
+        tuple(phases),
     )
 
 

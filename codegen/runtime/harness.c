@@ -15,11 +15,19 @@
 
 void harness_call(void *function, void *const *arguments);
 
+static int64_t harness_ns(struct timespec time) { return time.tv_sec * INT64_C(1000000000) + time.tv_nsec; }
+
 static int64_t harness_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+  return harness_ns(now);
 }
+
+/* When loops of a call have ended (runtime/pool.h). */
+struct harness_ends {
+  int64_t count;
+  struct timespec at[];
+};
 
 /* Displaces what the caches hold, where `flush` is not NULL. */
 static void harness_flush(volatile char *flush, int64_t flush_bytes) {
@@ -27,14 +35,32 @@ static void harness_flush(volatile char *flush, int64_t flush_bytes) {
     for (int64_t i = 0; i < flush_bytes; i += 64) flush[i] = (char)(flush[i] + 1);
 }
 
-/* Takes samples of `batch` calls each until there are `most` of them or `budget_ns` have gone by; returns how many. */
+/* Adds to `lasted_ns` how long each loop of a call has taken, with what came before it. */
+static void harness_call_looking(void *function, void *const *arguments, struct harness_ends *ends, int64_t *lasted_ns) {
+  ends->count = 0;
+  int64_t began = harness_now_ns();
+  harness_call(function, arguments);
+  for (int64_t loop = 0; loop < ends->count; ++loop) {
+    int64_t ended = harness_ns(ends->at[loop]);
+    lasted_ns[loop] += ended - began;
+    began = ended;
+  }
+}
+
+/* Takes samples of `batch` calls each until there are `most` of them or `budget_ns` have gone by; returns how many.
+ * Of each sample, also `loops` numbers for the loops of all calls, where `ends` is not NULL. */
 int64_t harness_time(void *function, void *const *arguments, int64_t batch, int64_t most, int64_t budget_ns,
-                     char *flush, int64_t flush_bytes, int64_t *samples_ns) {
+                     char *flush, int64_t flush_bytes, int64_t *samples_ns, struct harness_ends *ends, int64_t loops,
+                     int64_t *lasted_ns) {
   int64_t start = harness_now_ns(), count = 0;
   while (count < most) {
     harness_flush(flush, flush_bytes);
     int64_t before = harness_now_ns();
-    for (int64_t call = 0; call < batch; ++call) harness_call(function, arguments);
+    for (int64_t call = 0; call < batch; ++call)
+      if (ends)
+        harness_call_looking(function, arguments, ends, lasted_ns + count * loops);
+      else
+        harness_call(function, arguments);
     int64_t after = harness_now_ns();
     samples_ns[count++] = after - before;
     if (after - start >= budget_ns) break;

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import Plan
+from spacedsl.search.cost_model import Phase, Plan, time_ns
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
+from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
 from spacedsl.search.state import State
 from spacedsl.search.tree import Tree
@@ -73,9 +75,12 @@ def test_the_default_policy_draws_several() -> None:
 class _Distance:
     """From one of the implementations."""
 
-    def __call__(self, candidate: Candidate) -> float:
-        a, b, c = values_of(candidate)
-        return float((a - 2) ** 2 + (b - 1) ** 2 + (c - 3) ** 2)
+    def phases(self, candidate: Candidate) -> Sequence[Phase]:
+        apart = zip(values_of(candidate), (2, 1, 3), strict=True)
+        return [
+            Phase(name, ((place, value),), float((value - wanted) ** 2))
+            for place, (name, (value, wanted)) in enumerate(zip("abc", apart, strict=True))
+        ]
 
     def plan(self, rng: np.random.Generator) -> Plan:
         return ()
@@ -88,9 +93,9 @@ def test_a_walk_ends_where_no_neighbour_costs_less() -> None:
     assert root is not None
 
     costs = _Distance()
-    drawing = Drawing(Descent(instance, InOrder(instance), NoBound()), near(), costs=costs)
+    drawing = Drawing(Descent(instance, InOrder(instance), NoBound()), near(), phases=Known(costs))
     state = State(Tree(instance, root, 0.0, 1), 5)
     ends = [drawing.visit(state, np.random.default_rng(seed)).end for seed in range(10)]
-    found = [costs(end.end.candidate) for end in ends if isinstance(end, Implementation)]
+    found = [time_ns(costs, end.end.candidate) for end in ends if isinstance(end, Implementation)]
     assert len(found) == 10
     assert found.count(0.0) >= 7

@@ -11,6 +11,7 @@ from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.search.cost_model import time_ns
 from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
 from tests.codegen.grids import device
 from tests.codegen.pipeline.on_gpus import drawn, grids_of, schedule
@@ -19,7 +20,7 @@ from tests.kernels.pipeline.test_library import load
 
 def times(candidate: Candidate, file: PipelineFile) -> tuple[float, float]:
     """By the cost model, and by the prediction of the code."""
-    cost = GpuPipelineCosts(candidate.instance, device())(candidate)
+    cost = time_ns(GpuPipelineCosts(candidate.instance, device()), candidate)
     return cost, predict(grids_of(file, candidate), device()).time_ns
 
 

@@ -71,7 +71,11 @@ def test_an_iteration_is_read_back_as_it_was(tmp_path: Path, iteration: Iteratio
 
 @pytest.mark.parametrize(
     "evaluation",
-    [EVALUATION, Evaluation("", Outcome(None, Failure.CRASH, "signal 11\nat"), 0.0)],
+    [
+        EVALUATION,
+        replace(EVALUATION, outcome=replace(EVALUATION.outcome, phases_ns=(("a", 0.1 + 0.2), ("b c", 1e9)))),
+        Evaluation("", Outcome(None, Failure.CRASH, "signal 11\nat"), 0.0),
+    ],
 )
 def test_an_evaluation_is_read_back_as_it_was(tmp_path: Path, evaluation: Evaluation) -> None:
     with Store.create(tmp_path, ABOUT) as store:

@@ -136,3 +136,17 @@ def test_memory_to_make_the_cases_counts() -> None:
     arrays = sum(t.nbytes for t in full.tensors)
     assert needed_bytes(full, 0) - 3 * arrays > 1.8e9
     assert needed_bytes(load("blur"), 0) < 5 * sum(t.nbytes for t in load("blur").tensors)
+
+
+def test_nests_are_timed_by_themselves_too(evaluator: CpuEvaluator) -> None:
+    """Where a library is built for it, which that of the same text without phases is not."""
+    programs = [evaluator.lower(candidate) for candidate in drawn(FILE, 20, 5, DescentCounts())]
+    several = [p for p in programs if isinstance(p, Lowered) and len(set(p.phases)) > 2]
+    assert several
+    outcome = evaluator.run(several[0], None)
+    assert outcome.timing is not None
+    names = {step.name for step in FILE.backbone.steps}
+    assert {name for name, _ in outcome.phases_ns} == set(several[0].phases) - {""} <= names
+    assert all(time_ns > 0 for _, time_ns in outcome.phases_ns)
+    again = evaluator.run(Lowered(several[0].digest, several[0].code), None)
+    assert not again.phases_ns

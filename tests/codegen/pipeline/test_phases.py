@@ -1,0 +1,70 @@
+"""Where the decisions of a phase are the same, so is what runs in it: what was measured of one holds for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.generation import generation
+from spacedsl.codegen.program import Program
+from spacedsl.engine.candidate import Candidate
+from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.orderings import select_ordering
+from spacedsl.search.pipeline_costs import PipelineCosts
+from tests.codegen.devices import DEVICE
+from tests.kernels.pipeline.cases import instance
+from tests.kernels.pipeline.test_library import CASES, load
+from tests.search.toy import NoBound
+
+NAME = re.compile(r"'(\w+)'")
+
+
+def text(program: Program, begun: int, count: int) -> str:
+    """Of some statements, with names by the order in which they come."""
+    names: dict[str, str] = {}
+    written = " ".join(map(repr, program.body[begun : begun + count]))
+    return NAME.sub(lambda found: names.setdefault(found[1], f"'{len(names)}'"), written)
+
+
+def texts(program: Program) -> Iterator[tuple[str, str]]:
+    begun = 0
+    for name, count in program.phases:
+        yield name, text(program, begun, count)
+        begun += count
+
+
+def related(near: Neighbourhood, costs: PipelineCosts, rng: np.random.Generator) -> Iterator[Candidate]:
+    """From one to the next, some decisions change."""
+    found = near.planned(costs.plan(rng), Cut(None, 1.0), rng)
+    for number in range(24):
+        if found is not None:
+            yield found
+            found = near.beside(found, Cut(None, 1.0), rng) or found
+        if number % 8 == 7:
+            found = near.planned(costs.plan(rng), Cut(None, 1.0), rng)
+
+
+@pytest.mark.parametrize("name", ["harris", "camera_pipe", "interpolate", "unsharp", "iir_blur"])
+def test_decisions_of_a_phase_say_what_runs(name: str) -> None:
+    file = load(name, CASES[name].sizes)
+    here, rng = instance(file.backbone), np.random.default_rng(5)
+    root = here.root()
+    assert root is not None
+    near = Neighbourhood(Descent(here, select_ordering(here, here.space, None), NoBound()), root)
+    costs = PipelineCosts(here, DEVICE)
+    known: dict[object, tuple[str, float]] = {}
+    met = 0
+    for candidate in related(near, costs, rng):
+        program = generation(file).lower(file, DEVICE, candidate)
+        written = dict(texts(program))
+        phases = PipelineCosts(here, DEVICE).phases(candidate)
+        assert {phase.name for phase in phases} == written.keys()
+        for phase in phases:
+            found = written[phase.name], phase.time_ns
+            met += phase.decisions in known
+            assert known.setdefault(phase.decisions, found) == found
+    assert met > len(known) > 10
