@@ -10,7 +10,7 @@ touched.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -60,6 +60,12 @@ class Neighbourhood:
     """Of the neighbours: for these, all choices between groups are drawn anew."""
     rank: float = 0.5
     """Each known implementation is passed over for the next slower one with probability 1 - `rank`."""
+    open: Mapping[str, Sequence[Variable]] = field(init=False, repr=False)
+    """What the root leaves open, by choice."""
+
+    def __post_init__(self) -> None:
+        is_open = _by_choice(v for v in self.descent.instance.variables if self.root.is_open(v))
+        object.__setattr__(self, "open", is_open)
 
     def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
@@ -77,8 +83,7 @@ class Neighbourhood:
 
     def beside(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation in which one decision is another one, and little else."""
-        instance = self.descent.instance
-        by_choice = _by_choice(v for v in instance.variables if self.root.is_open(v))
+        instance, by_choice = self.descent.instance, self.open
         if not by_choice:
             return None
         changed = _drawn(by_choice[_drawn(list(by_choice), rng)], rng)
@@ -97,13 +102,12 @@ class Neighbourhood:
         """
         instance = self.descent.instance
         plan = [(instance.variables[variable], mask) for variable, mask in decisions]
-        start = _restricted(instance, self.root, plan)
-        others = _in_turns(_by_choice(v for v in instance.variables if start.is_open(v)), rng)
-        return self._completed(_like(instance, start, known, others), cut, rng)
+        start = instance.restrict_allowed(self.root, plan)
+        return self._completed(_like(instance, start, known, _in_turns(self.open, rng)), cut, rng)
 
     def planned(self, plan: Plan, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation that keeps to a plan as far as the constraints allow it."""
-        return self._completed(_restricted(self.descent.instance, self.root, plan), cut, rng)
+        return self._completed(self.descent.instance.restrict_allowed(self.root, plan), cut, rng)
 
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))
@@ -192,26 +196,10 @@ def _like(
     waiting = list(variables)
     while True:
         before = candidate
-        candidate = _restricted(instance, candidate, [(v, known.mask(v)) for v in waiting])
+        candidate = instance.restrict_allowed(candidate, [(v, known.mask(v)) for v in waiting])
         waiting = [v for v in waiting if not candidate.is_present(v)]
-        if candidate is before or not waiting:
+        if not waiting or candidate.vector == before.vector:
             return candidate
-
-
-def _restricted(instance: Instance, candidate: Candidate, plan: Plan) -> Candidate:
-    """As if each variable were restricted by itself, in this order, but for those that are refused then."""
-    return _kept(instance, candidate, [each for each in plan if candidate.is_open(each[0])])
-
-
-def _kept(instance: Instance, candidate: Candidate, plan: Plan) -> Candidate:
-    """The same, all at once, or, where some are refused, in halves."""
-    if not plan:
-        return candidate
-    found = instance.restrict_all(candidate, plan)
-    if found is not None or len(plan) == 1:
-        return found or candidate
-    half = len(plan) // 2
-    return _kept(instance, _kept(instance, candidate, plan[:half]), plan[half:])
 
 
 def _drawn(items: Sequence[T], rng: np.random.Generator) -> T:

@@ -100,13 +100,14 @@ class Estimate(ABC):
         self.sites = Sites(steps.all, sites.__getitem__)
         self.totals: dict[Step, Total] = {}
         self.passes: dict[tuple[Step, str], float] = {}
+        self.points: dict[tuple[Step, str], Mapping[str, int]] = {}
         self.sizes: dict[str, float] = {}
         self.inlined: dict[Step, frozenset[Step]] = {}
 
     @cached_property
     def highs(self) -> Sequence[int]:
         """Of all quantities, until something is propagated."""
-        return self.candidate.instance.propagation.evaluated(self.candidate.vector).high
+        return self.candidate.instance.highs(self.candidate.vector)
 
     # ---- Phases ------------------------------------------------------------------------------------------
 
@@ -156,7 +157,11 @@ class Estimate(ABC):
         return (self.highs[self.steps.trips[box]] for box in self.boxes(step, slot).values())
 
     def extents(self, step: Step, slot: SlotName) -> Mapping[str, int]:
-        return {dim: self.highs[self.steps.extents[box]] for dim, box in self.boxes(step, slot).items()}
+        known = self.points.get((step, slot))
+        if known is None:
+            of, boxes = self.steps.extents, self.boxes(step, slot)
+            known = self.points[step, slot] = {dim: self.highs[of[box]] for dim, box in boxes.items()}
+        return known
 
     def iterations(self, step: Step, slot: SlotName) -> float:
         """Of all loops around a box of that slot."""

@@ -166,8 +166,12 @@ class Instance:
         return self.propagation.quantity(vector, name, self._key(objects))
 
     def quantity_node(self, name: str, *objects: object) -> int:
-        """Of a quantity in what `propagation.evaluated` gives. For fast readers."""
-        return self.propagation.node(name, self._key(objects))
+        """Of a quantity in what `highs` gives. For fast readers."""
+        return (self.native or self.propagation).node(name, self._key(objects))
+
+    def highs(self, vector: array[int]) -> Sequence[int]:
+        """The greatest values of all quantities in a candidate with this vector, until something is propagated."""
+        return self.propagation.evaluated(vector).high if self.native is None else self.native.highs(vector)
 
     def universe(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:
         definition = self.space.choices[choice]
@@ -197,6 +201,22 @@ class Instance:
             if current is not None:
                 current = self.restrict(current, variable, mask)
         return current
+
+    def restrict_allowed(
+        self, candidate: Candidate, restrictions: Sequence[tuple[Variable, int]]
+    ) -> Candidate:
+        """As if each variable of objects that are present were restricted by itself, in this order, but for
+        what is refused then.
+        """
+        if self.presence:
+            restrictions = [each for each in restrictions if candidate.is_present(each[0])]
+        if self.native is not None:
+            cells, masks = [v.offset for v, _ in restrictions], [mask for _, mask in restrictions]
+            return Candidate(self, self.native.restrict_allowed(candidate.vector, cells, masks))
+        for variable, mask in restrictions:
+            if candidate.is_open(variable):
+                candidate = self.restrict(candidate, variable, mask) or candidate
+        return candidate
 
     def decide(self, candidate: Candidate, decision: Decision) -> Candidate | None:
         """The same by names; raises `KeyError` for a choice, object or value that does not exist here."""

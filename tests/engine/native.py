@@ -63,6 +63,17 @@ class Both:
         assert found == (None if child is None else child.vector), (variable.choice, variable.names, mask)
         return child
 
+    def restrict_allowed(self, candidate: Candidate, rng: random.Random) -> Candidate:
+        """By values drawn for all variables, in an order that is drawn."""
+        drawn = [(v, rng.choice(single_values((1 << len(v.universe)) - 1))) for v in self.instance.variables]
+        rng.shuffle(drawn)
+        child = self.instance.restrict_allowed(candidate, drawn)
+        present = [each for each in drawn if candidate.is_present(each[0])]
+        cells, masks = [v.offset for v, _ in present], [mask for _, mask in present]
+        assert self.native.restrict_allowed(candidate.vector, cells, masks) == child.vector
+        self.compared += 1
+        return child
+
     def descend(self, rng: random.Random) -> None:
         candidate = self.root()
         while candidate is not None and not candidate.is_complete:

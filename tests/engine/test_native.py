@@ -51,6 +51,29 @@ def test_generated_spaces_have_the_same_vector_after_every_decision() -> None:
 
 
 @needs_compiler
+def test_as_many_values_as_are_allowed_are_the_same() -> None:
+    """Together as one by one: what is refused is left out, wherever it stands."""
+    decided = refused = 0
+    for seed in range(3, 15):
+        generated = generate_space(random.Random(seed))
+        compiled = compile_space(replace(load_text(generated.text), digest=""))
+        try:
+            here = both(instantiate(compiled, generated.backbone.build(), Machine()))
+        except DiagnosticError:
+            continue
+        root = here.root()
+        if root is None:
+            continue
+        for number in range(6):
+            child = here.restrict_allowed(root, random.Random(number))
+            decided += sum(root.is_open(v) and not child.is_open(v) for v in here.instance.variables)
+            refused += sum(child.is_open(v) for v in here.instance.variables)
+            assert here.restrict_allowed(child, random.Random(number + 100)).vector
+    assert decided > 100
+    assert refused > 5
+
+
+@needs_compiler
 def test_values_that_go_one_by_one_leave_the_same_vectors() -> None:
     example = example_of(STAGED)
     here = both(instantiate(example.compile(), example.kernel, Machine()))

@@ -55,6 +55,16 @@ def test_limits_on_terms_of_every_kind_have_the_same_vectors() -> None:
 
 
 @needs_compiler
+def test_limits_on_terms_of_every_kind_allow_the_same_values() -> None:
+    here = both(world(CHOICES + ALL_TERMS, chain(4)).instance)
+    root = here.root()
+    assert root is not None
+    for number in range(40):
+        here.restrict_allowed(root, random.Random(number))
+    assert here.compared == 40
+
+
+@needs_compiler
 def test_quantities_over_what_triggers_may_add_have_the_same_vectors() -> None:
     text = TRIGGERED + (
         'choice integer size($x in Things): "$x.sizes" end\n'

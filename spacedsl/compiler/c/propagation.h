@@ -263,15 +263,61 @@ EXPORT int32_t restrict_domain(State *s, Word *vector, int32_t cell, const Word 
     return end;
 }
 
-/* The same for several domains, and propagated once; `masks` has INTEGER_WORDS for each. */
-EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+static bool is_decided(const State *s, int32_t cell)
+{
+    int32_t values = 0;
+    for (int32_t word = 0; word < (s->of->cells[cell].universe >= 0 ? INTEGER_WORDS : 1); word++)
+        values += __builtin_popcountll(s->v[cell + word]);
+    return values == 1;
+}
+
+static int32_t restrict_several(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks,
+                                bool only_open)
 {
     bool is_consistent = true;
     s->fault = 0;
     load(s, vector);
     for (int32_t i = 0; i < count && is_consistent; i++)
-        is_consistent = narrow_domain(s, cells[i], masks + i * INTEGER_WORDS);
+        if (!only_open || !is_decided(s, cells[i]))
+            is_consistent = narrow_domain(s, cells[i], masks + i * INTEGER_WORDS);
     const int32_t end = ended(s, is_consistent && to_fixpoint(s));
     memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
     return end;
+}
+
+/* The same for several domains, and propagated once; `masks` has INTEGER_WORDS for each. */
+EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+{
+    return restrict_several(s, vector, count, cells, masks, false);
+}
+
+/* As if each of several domains were restricted by itself, in this order, and stayed what it is where that is refused:
+ * all of them together or, where they contradict, the first half of them and then the second. */
+EXPORT int32_t restrict_allowed(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+{
+    const size_t size = (size_t)s->of->words * sizeof(Word);
+    Word *const before = malloc(size);
+    s->fault = 0;
+    if (!before)
+        return FAULT;
+    memcpy(before, vector, size);
+    int32_t end = restrict_several(s, vector, count, cells, masks, true);
+    if (end == CONTRADICTION) {
+        const int32_t half = count / 2;
+        memcpy(vector, before, size);
+        end = half ? restrict_allowed(s, vector, half, cells, masks) : NARROWED;
+        if (half && end == NARROWED)
+            end = restrict_allowed(s, vector, count - half, cells + half, masks + half * INTEGER_WORDS);
+    }
+    free(before);
+    return end;
+}
+
+/* Of the quantities of a vector, by node. */
+EXPORT void greatest_values(State *s, const Word *vector, int64_t *found)
+{
+    s->fault = 0;
+    load(s, vector);
+    for (int32_t node = 0; node < s->of->node_count; node++)
+        found[node] = s->ends[node].high;
 }

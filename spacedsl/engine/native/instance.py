@@ -8,7 +8,7 @@ that cannot be compiled here.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ from spacedsl.language.space import Space
 
 MOST_OBJECTS = 1 << 15
 Array = NDArray[Any]
+Quantity = tuple[str, Key]
+"""Its name, and the ids of objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +52,8 @@ class NativeInstance:
     """Of all tables."""
     has_limits: bool
     """Whether `ground` is to be called with the root that all but quantities has made."""
-    ground: Callable[[array[int]], None]
+    ground: Callable[[array[int]], Mapping[Quantity, int]]
+    """Gives the nodes of quantities on objects."""
     _kept: list[Array]
     """What the tables point to."""
 
@@ -159,7 +162,7 @@ class _Filler:
         kept = [*tables, *pools.values()]
         size = sum(array.nbytes for array in kept)
 
-        def ground_graph(root: array[int]) -> None:
+        def ground_graph(root: array[int]) -> Mapping[Quantity, int]:
             graph = ground(asked, self.objects, self.layout, root, self.numbers)
             for template, nodes in graph.nodes.items():
                 builder.limit_tables[template](nodes)
@@ -168,6 +171,7 @@ class _Filler:
                 setattr(structure, name, pool.ctypes.data)
             kept.extend(graph.arrays.values())
             structure.node_count, structure.call_count = len(graph.arrays["nodes"]), graph.calls
+            return graph.instances
 
         cells[decided_cells(self.space, self.layout), CELL_FIELDS.index("is_decision")] = 1
         has_limits = bool(self.space.quantities)

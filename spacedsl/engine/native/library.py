@@ -96,6 +96,8 @@ def load(path: Path) -> Library:
         "propagate_limits": (c_int32, [state, words]),
         "restrict_domain": (c_int32, [state, words, c_int32, words]),
         "restrict_domains": (c_int32, [state, words, c_int32, words, words]),
+        "restrict_allowed": (c_int32, [state, words, c_int32, words, words]),
+        "greatest_values": (None, [state, words, words]),
         "contributions_read": (c_uint64, [state]),
         "next_place": (c_int32, [state, words, POINTER(OrderingTables)]),
         "random_descents": (

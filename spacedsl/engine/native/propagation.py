@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.compiler import CompiledSpace
@@ -18,13 +18,14 @@ from spacedsl.compiler.c.build import NoCompilerError
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
 from spacedsl.engine.native.bindings import NativeLimitError
-from spacedsl.engine.native.instance import NativeInstance, build_native
+from spacedsl.engine.native.instance import NativeInstance, Quantity, build_native
 from spacedsl.engine.native.library import CONTRADICTION, FAULT
-from spacedsl.engine.objects import Objects
+from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.triggers import Expansion
 from spacedsl.language.host_runtime import describe
 
 WORD = (1 << WORD_BITS) - 1
+_NOTHING = (0,) * (INTEGER_WORDS - 1)
 
 
 class State:
@@ -74,6 +75,7 @@ class NativePropagation:
     _states: threading.local = field(default_factory=threading.local)
     _plain_root: array[int] | None = None
     """Without the limits on quantities, if there are any."""
+    _nodes: Mapping[Quantity, int] = field(default_factory=dict)
 
     def root(self) -> array[int] | None:
         """Every propagator on every binding, to the fixpoint; None: the space is empty."""
@@ -85,7 +87,7 @@ class NativePropagation:
             if self._ended(state, end, vector) is None or not self.instance.has_limits:
                 return None if end == CONTRADICTION else vector
             self._plain_root = vector[:]
-            self.instance.ground(vector)
+            self._nodes = self.instance.ground(vector)
             # States made before have no room for the graph.
             self._states = threading.local()
         state = self.state()
@@ -106,19 +108,43 @@ class NativePropagation:
     def restrict_all(
         self, vector: array[int], cells: Sequence[int], masks: Sequence[int]
     ) -> array[int] | None:
-        """A new vector in which each of these domains keeps the values of its mask."""
-        count = len(cells)
-        words = [mask >> WORD_BITS * word & WORD for mask in masks for word in range(INTEGER_WORDS)]
+        """A new vector in which each of these domains keeps the values of its mask; None: a contradiction."""
+        return self._several(self.instance.library.functions.restrict_domains, vector, cells, masks)
+
+    def restrict_allowed(self, vector: array[int], cells: Sequence[int], masks: Sequence[int]) -> array[int]:
+        """The same one after the other, but for those that are refused then, or are decided."""
+        child = self._several(self.instance.library.functions.restrict_allowed, vector, cells, masks)
+        assert child is not None
+        return child
+
+    def _several(
+        self, restrict: Callable[..., int], vector: array[int], cells: Sequence[int], masks: Sequence[int]
+    ) -> array[int] | None:
+        words = array("Q")
+        for mask in masks:
+            if mask <= WORD:
+                words.extend((mask, *_NOTHING))
+            else:
+                words.extend(mask >> WORD_BITS * word & WORD for word in range(INTEGER_WORDS))
+        places = array("i", cells)
         child = vector[:]
         state = self.state()
-        end = self.instance.library.functions.restrict_domains(
-            state.address,
-            child.buffer_info()[0],
-            count,
-            (ctypes.c_int32 * count)(*cells),
-            (ctypes.c_uint64 * len(words))(*words),
-        )
+        addresses = (each.buffer_info()[0] for each in (places, words))
+        end = restrict(state.address, child.buffer_info()[0], len(places), *addresses)
         return self._ended(state, end, child)
+
+    def node(self, name: str, key: Key) -> int:
+        """Of a quantity on objects, of their ids; raises `ValueError` where the space is empty."""
+        if not self._nodes and self.root() is None:
+            raise ValueError("the space is empty")
+        return self._nodes[name, key]
+
+    def highs(self, vector: array[int]) -> array[int]:
+        """The greatest values of all nodes in a vector."""
+        found = array("q", bytes(8 * self.instance.tables.node_count))
+        addresses = vector.buffer_info()[0], found.buffer_info()[0]
+        self.instance.library.functions.greatest_values(self.state().address, *addresses)
+        return found
 
     def state(self) -> State:
         """This thread's."""

@@ -7,6 +7,7 @@ arrays of `compiler/c/quantities.h`.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,8 @@ def askings(propagators: tuple[Propagator, ...], statics: Statics) -> tuple[Aski
 class NativeGraph:
     """`nodes[comparison][ids]` are nodes; `leaves` has an entry for each word of a vector."""
 
+    instances: Mapping[tuple[str, Key], int]
+    """Nodes of quantities on objects."""
     nodes: dict[Limit, dict[Key, int]] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     leaves: dict[int, int] = field(default_factory=dict)
@@ -71,17 +74,18 @@ def ground(
         v[cell] = sum(v[cell + word] << WORD_BITS * word for word in range(INTEGER_WORDS))
     grounding = Grounding(objects, layout, Builder(v, layout.universes))
     grounding.all_instances()
-    result = NativeGraph()
+    found_nodes: dict[Limit, dict[Key, int]] = {}
     links = Pool([0])
     calls: dict[tuple[int, Key], int] = {}
     calls_of: dict[int, dict[int, None]] = {}
     for asking in found:
         formula, names = asking.site.limit.formula, asking.site.limit.names
         node = grounding.condition(formula, dict(zip(names, asking.site.key, strict=True)), formula.span)
-        result.nodes.setdefault(asking.template, {})[asking.site.key] = node
+        found_nodes.setdefault(asking.template, {})[asking.site.key] = node
         call = calls.setdefault((asking.number, asking.site.arguments), len(calls))
         calls_of.setdefault(node, {})[call] = None
     graph = grounding.graph()
+    result = NativeGraph(graph.instances, found_nodes)
     places = [links.add((number, *(int(numbers[i]) for i in ids))) for number, ids in calls]
     result.calls = len(calls)
     result.arrays["calls"] = np.array(places or [0], np.int32)
