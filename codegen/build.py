@@ -149,6 +149,11 @@ def build_library(
     return library
 
 
+def build_object(code: str, target: Path, *, timeout_s: float = BUILD_TIMEOUT_S) -> Path:
+    """The same of a part of a library, which `build_library` then takes among its `extra_flags`."""
+    return build_library(code, target, timeout_s=timeout_s, extra_flags=("-c",))
+
+
 def _run_group(command: list[str], folder: Path, timeout_s: float) -> tuple[int | None, str]:
     """Status (None: timed out) and messages of a command whose whole process group ends with it.
 

@@ -4,14 +4,13 @@ In: a verified `Program`. Out: text; equal programs give equal text. The entry p
 a pointer for each tensor and a value for each parameter, in the order of the kernel. Vectors are
 `vector_size` types that go through element-aligned pointers, registers are named local variables, and
 parallel loops are functions that a small pinned thread pool, part of the file, runs in chunks. Nothing
-is compiled here.
+is compiled here. `print_units` gives the same in parts.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from spacedsl.codegen.c_expressions import (
@@ -59,7 +58,7 @@ from spacedsl.codegen.program import (
     type_of,
 )
 from spacedsl.kernels.linalg.operations import Combine, neutral
-from spacedsl.kernels.tensors import Tensor
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 _SCRATCH = Path(__file__).parent / "runtime" / "scratch.h"
 _POOL = Path(__file__).parent / "runtime" / "pool.h"
@@ -68,68 +67,77 @@ _PREFETCH = Path(__file__).parent / "runtime" / "prefetch.h"
 
 def print_c(program: Program, threads: int) -> str:
     """The file's text. `threads`: the most threads that its pool uses, the calling one included."""
-    features = _Features.of(program)
-    has_threads = bool(features.parallel_loops)
-    is_linked = any(isinstance(e, Call) for e in expressions(program.body))
-    arguments = program.name, program.tensors, program.parameters
-    parts = [banner(*arguments, has_threads=has_threads, is_linked=is_linked)]
-    needs_system = features.parallel_loops or own_memory(program)
-    parts.append("#define _GNU_SOURCE\n#include <stdint.h>" if needs_system else "#include <stdint.h>")
-    if features.parallel_loops:
-        parts.append(f"#define POOL_THREADS {threads}\n{_POOL.read_text(encoding='utf-8').rstrip()}")
-    if own_memory(program):
-        text = _SCRATCH.read_text(encoding="utf-8").rstrip()
-        parts.append(f"#define SCRATCH_ARRAYS {len(own_memory(program))}\n{text}")
-    if features.vectors:
-        parts.append(_INLINED)
-    parts += [vector_type(t) for t in features.vectors]
-    parts += functions(features.functions)
-    if called := position_functions(program.body):
-        parts.append(called)
-    if _streams(program.body):
-        parts.append(_FENCE)
-    if any(isinstance(s, Prefetch) for s in statements(program.body)):
-        parts.append(_PREFETCH.read_text(encoding="utf-8").rstrip())
-    if features.parallel_loops:
-        parts.append(_arguments_type(program))
-    parts += [_partial_type(loop) for loop in features.parallel_loops if loop.combined]
-    parts += [_chunk_function(program, loop) for loop in features.parallel_loops]
-    parts.append(_entry(program))
+    loops = _parallel_loops(program)
+    parts = [*_runtime(program, threads), *_declared(program.body, loops)]
+    parts += [text for loop in loops for text in _loop_types(program, loop)]
+    parts += [f"static {_chunk_function(program, loop)}" for loop in loops]
+    return _text([*parts, _entry(program)])
+
+
+def print_units(program: Program, threads: int) -> tuple[str, ...]:
+    """The same program in files that are built by themselves and then linked: one for each parallel loop,
+    whose text depends on nothing else, and before them one for all the rest.
+    """
+    loops = _parallel_loops(program)
+    rest = [statement for statement in program.body if not isinstance(statement, ParallelLoop)]
+    parts = [*_runtime(program, threads), *_declared(rest, loops)]
+    parts += [text for loop in loops for text in _loop_types(program, loop)]
+    parts += [f"{_chunk_head(loop)};" for loop in loops]
+    units = [_text([*parts, _entry(program)])]
+    for loop in loops:
+        needed = ["#include <stdint.h>", *_declared([loop], [loop]), *_loop_types(program, loop)]
+        units.append(_text([*needed, _chunk_function(program, loop)]))
+    return tuple(units)
+
+
+def _text(parts: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# ---- What the file needs -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Features:
-    """Declarations that the statements of a program depend on, in order of first use."""
-
-    vectors: tuple[Type, ...]
-    functions: tuple[tuple[Type, str], ...]
-    parallel_loops: tuple[ParallelLoop, ...]
-
-    @classmethod
-    def of(cls, program: Program) -> _Features:
-        vectors: dict[Type, None] = {}
-        functions: dict[tuple[Type, str], None] = {}
-        for statement in statements(program.body):
-            if isinstance(statement, Store) and statement.is_streamed:
-                functions[type_of(statement.value), "stream"] = None
-            if isinstance(statement, PartialStore):
-                functions[type_of(statement.value), "store_first"] = None
-        for value in values(program.body):
-            needed = declarations(value)
-            vectors |= dict.fromkeys(needed.vectors)
-            functions |= dict.fromkeys(needed.functions)
-        for loop in _parallel_loops(program):
-            for partial in loop.combined:
-                if partial.combine in (Combine.MAX, Combine.MIN):
-                    functions[partial.register.type, partial.combine.value] = None
-        return cls(tuple(vectors), tuple(functions), _parallel_loops(program))
-
-
 # ---- Declarations --------------------------------------------------------------------------------------
+
+
+def _runtime(program: Program, threads: int) -> Iterator[str]:
+    """What the file says of itself, and what runs its threads and gives it memory."""
+    has_threads, memory = bool(_parallel_loops(program)), own_memory(program)
+    is_linked = any(isinstance(e, Call) for e in expressions(program.body))
+    arguments = program.name, program.tensors, program.parameters
+    yield banner(*arguments, has_threads=has_threads, is_linked=is_linked)
+    yield "#define _GNU_SOURCE\n#include <stdint.h>" if has_threads or memory else "#include <stdint.h>"
+    if has_threads:
+        yield f"#define POOL_THREADS {threads}\n{_POOL.read_text(encoding='utf-8').rstrip()}"
+    if memory:
+        text = _SCRATCH.read_text(encoding="utf-8").rstrip()
+        yield f"#define SCRATCH_ARRAYS {len(memory)}\n{text}"
+
+
+def _declared(body: Sequence[Statement], loops: Sequence[ParallelLoop]) -> Iterator[str]:
+    """What statements need, in order of first use; `loops` are those that run in parallel."""
+    vectors: dict[Type, None] = {}
+    called: dict[tuple[Type, str], None] = {}
+    for statement in statements(body):
+        if isinstance(statement, Store) and statement.is_streamed:
+            called[type_of(statement.value), "stream"] = None
+        if isinstance(statement, PartialStore):
+            called[type_of(statement.value), "store_first"] = None
+    for value in values(body):
+        needed = declarations(value)
+        vectors |= dict.fromkeys(needed.vectors)
+        called |= dict.fromkeys(needed.functions)
+    for loop in loops:
+        for partial in loop.combined:
+            if partial.combine in (Combine.MAX, Combine.MIN):
+                called[partial.register.type, partial.combine.value] = None
+    if vectors:
+        yield _INLINED
+    yield from map(vector_type, vectors)
+    yield from functions(tuple(called))
+    if text := position_functions(body):
+        yield text
+    if _streams(body):
+        yield _FENCE
+    if any(isinstance(s, Prefetch) for s in statements(body)):
+        yield _PREFETCH.read_text(encoding="utf-8").rstrip()
 
 
 _INLINED = """\
@@ -137,12 +145,30 @@ _INLINED = """\
 #pragma GCC diagnostic ignored "-Wpsabi\""""
 
 
-def _arguments_type(program: Program) -> str:
-    fields = [f"  {pointer(t).replace('*restrict ', '*')};" for t in _tensors(program)]
-    fields += [f"  {p.dtype.c_name} {c_name(p.name)};" for p in program.parameters]
-    if any(loop.combined for loop in _parallel_loops(program)):
+def _loop_types(program: Program, loop: ParallelLoop) -> Iterator[str]:
+    """What threads are given, and what they leave."""
+    tensors, parameters = _used(program, loop)
+    fields = [f"  {pointer(t).replace('*restrict ', '*')};" for t in tensors]
+    fields += [f"  {p.dtype.c_name} {c_name(p.name)};" for p in parameters]
+    if loop.combined:
         fields.append("  void *partial;")
-    return "\n".join(["struct arguments {", *fields, "};"])
+    yield "\n".join([f"struct {_arguments_name(loop)} {{", *fields, "};"])
+    if loop.combined:
+        yield _partial_type(loop)
+
+
+def _used(program: Program, loop: ParallelLoop) -> tuple[list[Tensor], list[Parameter]]:
+    """By the iterations of a loop, and by what comes before them."""
+    body = (*loop.first, *loop.body)
+    used = loaded(body) | stored(body) | used_parameters(body)
+    used |= {s.tensor for s in statements(body) if isinstance(s, Prefetch)}
+    own = sorted(own_memory(program), key=lambda tensor: tensor.name)
+    tensors = [t for t in (*program.tensors, *own) if t.name in used]
+    return tensors, [p for p in program.parameters if p.name in used]
+
+
+def _arguments_name(loop: ParallelLoop) -> str:
+    return f"pool_arguments_{loop.variable}"
 
 
 def _parallel_loops(program: Program) -> tuple[ParallelLoop, ...]:
@@ -176,22 +202,16 @@ def _streams(body: Sequence[Statement]) -> bool:
 # ---- Functions -----------------------------------------------------------------------------------------
 
 
+def _chunk_head(loop: ParallelLoop) -> str:
+    return f"void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end)"
+
+
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
-    body = (*loop.first, *loop.body)
-    used = loaded(body) | stored(body) | used_parameters(body)
-    used |= {s.tensor for s in statements(body) if isinstance(s, Prefetch)}
+    tensors, parameters = _used(program, loop)
     own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
-    fetch = [
-        f"  {pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};"
-        for t in _tensors(program)
-        if t.name in used
-    ]
-    fetch += [
-        f"  {p.dtype.c_name} {c_name(p.name)} = in->{c_name(p.name)};"
-        for p in program.parameters
-        if p.name in used
-    ]
+    fetch = [f"  {pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};" for t in tensors]
+    fetch += [f"  {p.dtype.c_name} {c_name(p.name)} = in->{c_name(p.name)};" for p in parameters]
     for partial in loop.combined:
         register, kind = c_name(partial.register.name), partial.register.type
         first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
@@ -200,8 +220,8 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     loops, partials = shared_loops(loop), _partial_name(loop)
     variable = c_name(loop.variable) if len(loops) == 1 else _ITERATION
     return "\n".join([
-        f"static void {_chunk_name(loop)}(const void *arguments, int thread, int64_t begin, int64_t end) {{",
-        "  const struct arguments *in = arguments;",
+        f"{_chunk_head(loop)} {{",
+        f"  const struct {_arguments_name(loop)} *in = arguments;",
         *fetch,
         *_first(program, loop),
         f"  for (int64_t {variable} = begin; {variable} < end; ++{variable}) {{",
@@ -239,12 +259,13 @@ def _positions(loops: Sequence[ParallelLoop]) -> Iterator[str]:
 
 def _run_chunks(program: Program, loop: ParallelLoop, margin: str) -> list[str]:
     """The call that runs a parallel loop; what its threads have found is combined afterwards."""
-    names = [c_name(t.name) for t in _tensors(program)] + [c_name(p.name) for p in program.parameters]
+    tensors, parameters = _used(program, loop)
+    names = [c_name(name) for name in (*(t.name for t in tensors), *(p.name for p in parameters))]
     lines = [f"{margin}{{"]
     if loop.combined:
         lines.append(f"{margin}  struct {_partial_name(loop)} partial[POOL_THREADS];")
         names.append("partial")
-    lines.append(f"{margin}  struct arguments in = {{{', '.join(names)}}};")
+    lines.append(f"{margin}  struct {_arguments_name(loop)} in = {{{', '.join(names)}}};")
     run = f"pool_run({_chunk_name(loop)}, &in, {math.prod(each.extent for each in shared_loops(loop))});"
     lines.append(f"{margin}  {'int threads = ' if loop.combined else ''}{run}")
     if loop.combined:

@@ -18,7 +18,7 @@ from types import TracebackType
 
 from spacedsl.codegen import processor
 from spacedsl.codegen.build import BuildError, build_library, find_compiler
-from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.c_printer import print_c, print_units
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lock import machine_lock
@@ -29,6 +29,7 @@ from spacedsl.codegen.parts import timed_phases
 from spacedsl.codegen.process import WorkerFailure
 from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise
+from spacedsl.codegen.units import Units
 from spacedsl.codegen.verify import VerificationError, verify
 from spacedsl.codegen.workers import Workers
 from spacedsl.engine.candidate import Candidate
@@ -63,6 +64,9 @@ class CpuEvaluator:
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
     _lowered: dict[tuple[Instance, bytes], Lowered | Outcome] = field(default_factory=dict, init=False)
     """By the decisions, which a vector says together with its instance."""
+    _kept: ExitStack = field(default_factory=ExitStack, init=False)
+    """While the evaluator is open."""
+    _units: Units | None = field(default=None, init=False)
     _built: dict[Lowered, Path | BuildError] = field(default_factory=dict, init=False)
     """Libraries, or why there are none; in a folder that `_ahead` removes."""
 
@@ -81,6 +85,8 @@ class CpuEvaluator:
 
     def close(self) -> None:
         self._forget_built()
+        self._kept.close()
+        self._units = None
         self.workers.close()
 
     def __enter__(self) -> CpuEvaluator:
@@ -106,8 +112,8 @@ class CpuEvaluator:
             program = verify(generation(self.kernel).lower(self.kernel, self.device, candidate))
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
-        code = print_c(program, self.device.threads)
-        return Lowered.of(code, timed_phases(program))
+        threads, phases = self.device.threads, timed_phases(program)
+        return Lowered.of(print_c(program, threads), phases, print_units(program, threads) if phases else ())
 
     @contextmanager
     def _machine_lock(self) -> Iterator[None]:
@@ -135,7 +141,7 @@ class CpuEvaluator:
         """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
         with self._machine_lock(), scratch_folder() as folder:
             try:
-                library = self._built.get(lowered) or self._build(lowered, folder)
+                library = self._built.get(lowered) or self._build_all([lowered], folder)[0]
                 if isinstance(library, BuildError):
                     raise library
                 found = self._measured(lowered, library, best_ns)
@@ -229,10 +235,20 @@ class CpuEvaluator:
         return entry_name(self.kernel.name)
 
     def _build(self, lowered: Lowered, folder: Path) -> Path:
+        """The library, of units that are there; raises `BuildError`."""
         library = folder / f"{lowered.digest[:16]}-{time.monotonic_ns()}.so"
-        looking = (f"-DPOOL_ENDS={len(lowered.phases)}",) if lowered.phases else ()
-        limit_s = self.options.build_timeout_s
-        return build_library(lowered.code, library, timeout_s=limit_s, extra_flags=looking)
+        more: list[str] = [f"-DPOOL_ENDS={len(lowered.phases)}"] if lowered.phases else []
+        code = lowered.code
+        if lowered.units:
+            code = lowered.units[0]
+            more += map(str, self._known_units().of(lowered))
+        return build_library(code, library, timeout_s=self.options.build_timeout_s, extra_flags=tuple(more))
+
+    def _known_units(self) -> Units:
+        if self._units is None:
+            folder = self._kept.enter_context(scratch_folder())
+            self._units = Units(folder, self.options.build_timeout_s)
+        return self._units
 
     def _build_all(self, programs: Sequence[Lowered], folder: Path) -> list[Path | BuildError]:
         """Their libraries, or why there is none."""
@@ -244,6 +260,8 @@ class CpuEvaluator:
                 return error
 
         with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
+            if any(program.units for program in programs):
+                self._known_units().build(programs, compilers)
             return list(compilers.map(built, programs))
 
     def _forget_built(self) -> None:

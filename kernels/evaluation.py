@@ -69,10 +69,12 @@ class Lowered:
     phases: tuple[str, ...] = ()
     """What is to be timed by itself: names of its parallel loops, with what comes before each; empty for one
     that has none of its own."""
+    units: tuple[str, ...] = ()
+    """The same code in files that are built by themselves: of many programs, most have been built before."""
 
     @classmethod
-    def of(cls, code: str, phases: tuple[str, ...] = ()) -> Lowered:
-        return cls(hashlib.sha256(code.encode()).hexdigest(), code, phases)
+    def of(cls, code: str, phases: tuple[str, ...] = (), units: tuple[str, ...] = ()) -> Lowered:
+        return cls(hashlib.sha256(code.encode()).hexdigest(), code, phases, units)
 
 
 class Evaluator(Protocol):

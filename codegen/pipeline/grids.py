@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -50,8 +50,11 @@ class _Grids(Nests):
 
     # ---- Grids -------------------------------------------------------------------------------------------
 
+    def begin(self, variables: Iterable[str] = ()) -> None:
+        self.shared, self.private, self.blocks = None, [], []
+
     def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
-        self.shared, self.private, self.blocks = [], [], []
+        self.shared = []
         made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.shared = None
         return (made,)

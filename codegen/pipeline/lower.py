@@ -7,7 +7,7 @@ each thread. What is the same on other machines is in `nests.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.pipeline.blocks import Array, index
@@ -20,6 +20,7 @@ from spacedsl.kernels.pipeline.affine import Linear, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.tensors import Tensor
+from spacedsl.kernels.unique_names import UniqueNames
 
 
 def lower(kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector_bytes: int) -> Program:
@@ -31,6 +32,15 @@ def lower(kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector
 class _Loops(Nests):
     private: list[Tensor] | None = field(default=None, init=False)
     """Memory of each thread, within a parallel loop."""
+    taken: frozenset[str] = field(init=False)
+    """Names of arguments and of arrays."""
+
+    def __post_init__(self) -> None:
+        self.taken = frozenset(self.names.taken)
+
+    def begin(self, variables: Iterable[str] = ()) -> None:
+        """What a nest has names for by itself does not depend on other nests."""
+        self.names = UniqueNames({*self.taken, *variables})
 
     def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
         return self.levels(nest, nest.levels, arrays, Ranges())

@@ -9,7 +9,7 @@ computes in its innermost box, for `bodies.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.pipeline.blocks import Array
@@ -36,6 +36,8 @@ class Nests(ABC):
 
     sites: Sites
     names: UniqueNames
+    arrays: Mapping[str, Sequence[str]]
+    """By stage: the names of arrays with its values."""
     vector_bytes: int
     """Of the vectors that a thread computes with; 1 for none."""
     scratch: list[Tensor] = field(default_factory=list, init=False)
@@ -51,6 +53,10 @@ class Nests(ABC):
         return {s.stage.name: s.stage for s in self.sites.steps if self.sites.of[s] == "INLINE"}
 
     # ---- Machines ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def begin(self, variables: Iterable[str] = ()) -> None:
+        """What comes now is outside of all that was; it has these variables."""
 
     @abstractmethod
     def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
@@ -83,8 +89,8 @@ class Nests(ABC):
         extents = tuple(spans[v].most for v in stage.variables)
         strides = dense_strides(extents[::-1])
         tensors = [
-            Tensor(self.names.fresh(name), dtype, extents[::-1], strides, True)
-            for name, dtype in zip(value_names(stage), stage.dtypes, strict=True)
+            Tensor(name, dtype, extents[::-1], strides, True)
+            for name, dtype in zip(self.arrays[stage.name], stage.dtypes, strict=True)
         ]
         memory = self.memory()
         memory += tensors
@@ -140,8 +146,9 @@ def lowered(
     algorithm = kernel.algorithm
     tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
+    own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
+    lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes)
     placement = place(schedule(kernel.steps, decisions), kernel.steps, decisions, names.fresh)
-    lowering = nests(Sites(kernel.steps, decisions.site), names, vector_bytes)
     arrays = dict(_arguments(kernel, boxes))
     statements: list[Statement] = []
     copied: list[Statement] = []
@@ -149,11 +156,13 @@ def lowered(
         if wanted != boxes[name]:
             stage = algorithm.stage(name)
             whole = lowering.array(stage, _spans(stage, boxes[name]))
+            lowering.begin()
             copied += lowering.copied(stage, whole, arrays[name], wanted)
             arrays[name] = whole
     phases: list[tuple[str, int]] = []
     for nest in placement.nests:
         lowering.allocate(nest, placement.needed, arrays)
+        lowering.begin(nest.variables)
         root = lowering.root(nest, arrays)
         phases.append((nest.step.name, len(root)))
         statements += root

@@ -8,7 +8,7 @@ most as many points as the space says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal
@@ -89,6 +89,15 @@ class PlacedNest:
         """What is computed without loops of a level."""
         return self.levels[-1].needed[self.step] if self.levels else self.spans
 
+    @property
+    def variables(self) -> Iterator[str]:
+        """Of its loops and levels, and of those inside of it."""
+        for level in self.levels:
+            yield from (loop.variable for loop in level.loops)
+            yield from (let.variable for let in level.lets)
+            for guest in level.guests:
+                yield from guest.variables
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -156,7 +165,7 @@ class _Placer:
         loops = []
         inner = dict(around[step])
         for loop in level.loops:
-            outer, name = inner[loop.dim], self.fresh(f"{step.stage.name}_{loop.dim}")
+            outer, name = inner[loop.dim], self.fresh(f"{_spelled(step)}_{loop.dim}")
             is_full = outer.is_full and (outer.most % loop.size == 0 or self.is_shifted(step, level.slot))
             final = outer.last + Linear(1 - loop.size) if is_full else outer.last
             loops.append(PlacedLoop(name, outer.first, final, loop.size, -(-outer.most // loop.size)))
@@ -191,7 +200,7 @@ class _Placer:
     def named(self, step: Step, spans: Spans, names: _Names) -> Spans:
         found = {}
         for dim, span in spans.items():
-            name = f"{step.stage.name}_{dim}"
+            name = f"{_spelled(step)}_{dim}"
             first = names.named(f"{name}_first", span.first, self.fresh)
             last = first + Linear(span.most - 1)
             if not span.is_full:
@@ -233,6 +242,11 @@ class _Placer:
         last = max(read.least + read.more for read in box.reads)
         most = self.decisions.extent(box)
         return Span(Linear(first), Linear(last), most, last - first + 1 == most)
+
+
+def _spelled(step: Step) -> str:
+    """As names of variables begin: those of other steps begin otherwise."""
+    return step.stage.name if step.update is None else f"{step.stage.name}_{step.update + 1}"
 
 
 def _outermost(operator: Literal["min", "max"], positions: Iterable[Linear]) -> Linear:

@@ -170,7 +170,7 @@ class Instance:
         return (self.native or self.propagation).node(name, self._key(objects))
 
     def highs(self, vector: array[int]) -> Sequence[int]:
-        """The greatest values of all quantities in a candidate with this vector, until something is propagated."""
+        """The greatest values of all quantities in a vector, until something is propagated."""
         return self.propagation.evaluated(vector).high if self.native is None else self.native.highs(vector)
 
     def universe(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,9 +62,9 @@ def test_what_would_be_the_best_is_timed_twice_and_built_once(
     timings = iter([Timing(t, t, t, 9) for t in seen_ns])
     build = build_library
 
-    def counting(code: str, library: Path, timeout_s: float) -> Path:
+    def counting(code: str, library: Path, **options: Any) -> Path:
         built.append(library)
-        return build(code, library, timeout_s=timeout_s)
+        return build(code, library, **options)
 
     monkeypatch.setattr("spacedsl.codegen.evaluator.build_library", counting)
     monkeypatch.setattr(Measurement, "timing", lambda measurement: next(timings))

@@ -209,7 +209,7 @@ static inline __attribute__((always_inline)) f32x16 f32x16_load_first(const floa
 #endif
 }
 
-struct arguments {
+struct pool_arguments_i0 {
   const float *x;
   const float *y;
   float *z;
@@ -217,7 +217,7 @@ struct arguments {
 };
 
 static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64_t end) {
-  const struct arguments *in = arguments;
+  const struct pool_arguments_i0 *in = arguments;
   const float *restrict x = in->x;
   const float *restrict y = in->y;
   float *restrict z = in->z;
@@ -242,7 +242,7 @@ static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64
 
 void axpy(const float *restrict x, const float *restrict y, float *restrict z, float alpha) {
   {
-    struct arguments in = {x, y, z, alpha};
+    struct pool_arguments_i0 in = {x, y, z, alpha};
     pool_run(pool_loop_i0, &in, 4);
   }
 }

@@ -203,7 +203,7 @@ static inline void pool_fence(void) {
 #endif
 }
 
-struct arguments {
+struct pool_arguments_i0 {
   const float *x;
   const float *y;
   float *z;
@@ -211,7 +211,7 @@ struct arguments {
 };
 
 static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64_t end) {
-  const struct arguments *in = arguments;
+  const struct pool_arguments_i0 *in = arguments;
   const float *restrict x = in->x;
   const float *restrict y = in->y;
   float *restrict z = in->z;
@@ -230,7 +230,7 @@ static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64
 
 void axpy(const float *restrict x, const float *restrict y, float *restrict z, float alpha) {
   {
-    struct arguments in = {x, y, z, alpha};
+    struct pool_arguments_i0 in = {x, y, z, alpha};
     pool_run(pool_loop_i0, &in, 3);
   }
 }

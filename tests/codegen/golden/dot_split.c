@@ -198,10 +198,9 @@ static inline __attribute__((always_inline)) float f32x8_lanes_sum(f32x8 x) {
   return x[0];
 }
 
-struct arguments {
+struct pool_arguments_p0 {
   const float *x;
   const float *y;
-  float *s;
   void *partial;
 };
 
@@ -213,7 +212,7 @@ struct pool_partial_p0 {
 } __attribute__((aligned(64)));
 
 static void pool_loop_p0(const void *arguments, int thread, int64_t begin, int64_t end) {
-  const struct arguments *in = arguments;
+  const struct pool_arguments_p0 *in = arguments;
   const float *restrict x = in->x;
   const float *restrict y = in->y;
   f32x8 init = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
@@ -248,7 +247,7 @@ void dot(const float *restrict x, const float *restrict y, float *restrict s) {
   f32x8 fma_3 = f32x8_broadcast(0.0f);
   {
     struct pool_partial_p0 partial[POOL_THREADS];
-    struct arguments in = {x, y, s, partial};
+    struct pool_arguments_p0 in = {x, y, partial};
     int threads = pool_run(pool_loop_p0, &in, 4);
     for (int thread = 0; thread < threads; ++thread) {
       init += partial[thread].init;

@@ -212,7 +212,7 @@ static inline __attribute__((always_inline)) f32x16 f32x16_broadcast(float x) {
   return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-struct arguments {
+struct pool_arguments_j0 {
   const float *A;
   const float *B;
   float *C;
@@ -220,7 +220,7 @@ struct arguments {
 };
 
 static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64_t end) {
-  const struct arguments *in = arguments;
+  const struct pool_arguments_j0 *in = arguments;
   const float *restrict A = in->A;
   const float *restrict B = in->B;
   float *restrict C = in->C;
@@ -317,7 +317,7 @@ void matmul(const float *restrict A, const float *restrict B, float *restrict C)
   pthread_mutex_lock(&scratch_callers);
   float *restrict temporary_B = scratch_array(0, POOL_THREADS * 384 * sizeof(float));
   {
-    struct arguments in = {A, B, C, temporary_B};
+    struct pool_arguments_j0 in = {A, B, C, temporary_B};
     pool_run(pool_loop_j0, &in, 3);
   }
   pthread_mutex_unlock(&scratch_callers);

@@ -189,14 +189,14 @@ static inline void pool_prefetch_far(const void *tensor, int64_t bytes) {
   __builtin_prefetch((const void *)((uintptr_t)tensor + (uintptr_t)bytes), 0, 2);
 }
 
-struct arguments {
+struct pool_arguments_j0 {
   const float *A;
   const float *B;
   float *C;
 };
 
 static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64_t end) {
-  const struct arguments *in = arguments;
+  const struct pool_arguments_j0 *in = arguments;
   const float *restrict A = in->A;
   const float *restrict B = in->B;
   float *restrict C = in->C;
@@ -260,7 +260,7 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
 
 void matmul(const float *restrict A, const float *restrict B, float *restrict C) {
   {
-    struct arguments in = {A, B, C};
+    struct pool_arguments_j0 in = {A, B, C};
     pool_run(pool_loop_j0, &in, 2);
   }
 }

@@ -179,14 +179,14 @@ static inline __attribute__((always_inline)) f32x16 f32x16_broadcast(float x) {
   return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-struct arguments {
+struct pool_arguments_i0 {
   const float *A;
   const float *B;
   float *C;
 };
 
 static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64_t end) {
-  const struct arguments *in = arguments;
+  const struct pool_arguments_i0 *in = arguments;
   const float *restrict A = in->A;
   const float *restrict B = in->B;
   float *restrict C = in->C;
@@ -261,7 +261,7 @@ static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64
 
 void matmul(const float *restrict A, const float *restrict B, float *restrict C) {
   {
-    struct arguments in = {A, B, C};
+    struct pool_arguments_i0 in = {A, B, C};
     pool_run(pool_loop_i0, &in, 2);
   }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,4 +150,15 @@ def test_nests_are_timed_by_themselves_too(evaluator: CpuEvaluator) -> None:
     assert {name for name, _ in outcome.phases_ns} == set(several[0].phases) - {""} <= names
     assert all(time_ns > 0 for _, time_ns in outcome.phases_ns)
     again = evaluator.run(Lowered(several[0].digest, several[0].code), None)
+    assert again.timing is not None
     assert not again.phases_ns
+
+
+def test_units_of_which_one_is_wrong_are_a_failure(evaluator: CpuEvaluator) -> None:
+    programs = [evaluator.lower(candidate) for candidate in drawn(FILE, 20, 5, DescentCounts())]
+    several = next(p for p in programs if isinstance(p, Lowered) and len(p.units) > 2)
+    broken = replace(several, digest="broken", units=(*several.units[:-1], "nonsense"))
+    assert evaluator.run(broken, None).failure is Failure.BUILD_ERROR
+    evaluator.build([broken, several])
+    assert evaluator.run(broken, None).failure is Failure.BUILD_ERROR
+    assert_times(evaluator.run(several, None))

@@ -1,4 +1,4 @@
-"""Where the decisions of a phase are the same, so is what runs in it: what was measured of one holds for all."""
+"""Where the decisions of a phase are the same, so is what runs in it: one measurement holds for all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from spacedsl.codegen.c_printer import print_units
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.program import ParallelLoop, Program
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
@@ -30,10 +31,14 @@ def text(program: Program, begun: int, count: int) -> str:
     return NAME.sub(lambda found: names.setdefault(found[1], f"'{len(names)}'"), written)
 
 
-def texts(program: Program) -> Iterator[tuple[str, str]]:
+def texts(program: Program) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """By phase: what runs, and the files that are built of it."""
     begun = 0
+    files = iter(print_units(program, 2)[1:])
     for name, count in program.phases:
-        yield name, text(program, begun, count)
+        own = program.body[begun : begun + count]
+        units = [next(files) for statement in own if isinstance(statement, ParallelLoop)]
+        yield name, (text(program, begun, count), *units)
         begun += count
 
 
@@ -56,7 +61,7 @@ def test_decisions_of_a_phase_say_what_runs(name: str) -> None:
     assert root is not None
     near = Neighbourhood(Descent(here, select_ordering(here, here.space, None), NoBound()), root)
     costs = PipelineCosts(here, DEVICE)
-    known: dict[object, tuple[str, float]] = {}
+    known: dict[object, tuple[object, float]] = {}
     met = 0
     for candidate in related(near, costs, rng):
         program = generation(file).lower(file, DEVICE, candidate)
