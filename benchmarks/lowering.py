@@ -85,7 +85,7 @@ def _row(
         candidate = timed("walk", lambda: here.walked(here.planned(rng), options.steps, rng))
         if profile is not None:
             profile.enable()
-        lowered = timed("lower", lambda: lower(kernel, device, candidate))  # noqa: B023 (called at once)
+        lowered = timed("lower", lambda: lower(kernel, device, candidate, {}))  # noqa: B023 (called at once)
         verified = timed("verify", lambda: verify(lowered))  # noqa: B023
         code = timed("print", lambda: print_c(verified, device.threads))  # noqa: B023
         if profile is not None:

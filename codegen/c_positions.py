@@ -47,9 +47,9 @@ def _atom(atom: Atom) -> str:
             raise AssertionError(f"{atom} is no part of a verified program")
 
 
-def position_functions(body: Sequence[Statement]) -> str:
-    """What these statements call; empty for nothing."""
-    return _FUNCTIONS.read_text(encoding="utf-8").rstrip() if is_called(body) else ""
+def position_functions() -> str:
+    """What positions call."""
+    return _FUNCTIONS.read_text(encoding="utf-8").rstrip()
 
 
 def is_called(body: Sequence[Statement]) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from spacedsl.codegen.c_expressions import (
     address,
@@ -23,7 +25,7 @@ from spacedsl.codegen.c_expressions import (
 )
 from spacedsl.codegen.c_functions import functions
 from spacedsl.codegen.c_interface import banner, pointer, prototype
-from spacedsl.codegen.c_positions import position_functions, print_position
+from spacedsl.codegen.c_positions import is_called, position_functions, print_position
 from spacedsl.codegen.c_types import c_number, vector_type
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import (
@@ -46,6 +48,7 @@ from spacedsl.codegen.program import (
     ParallelLoop,
     Partial,
     PartialStore,
+    Phase,
     Prefetch,
     Program,
     Statement,
@@ -67,77 +70,140 @@ _PREFETCH = Path(__file__).parent / "runtime" / "prefetch.h"
 
 def print_c(program: Program, threads: int) -> str:
     """The file's text. `threads`: the most threads that its pool uses, the calling one included."""
-    loops = _parallel_loops(program)
-    parts = [*_runtime(program, threads), *_declared(program.body, loops)]
-    parts += [text for loop in loops for text in _loop_types(program, loop)]
-    parts += [f"static {_chunk_function(program, loop)}" for loop in loops]
-    return _text([*parts, _entry(program)])
+    parts, rest = _parts_of(program)
+    needs = _Needs.together([*(part.needs for part in parts), rest])
+    texts = [*_runtime(program, threads, needs), *needs.declared]
+    texts += [text for part in parts for text in part.types]
+    texts += [f"static {part.function}" for part in parts]
+    return _joined([*texts, _entry(program)])
 
 
 def print_units(program: Program, threads: int) -> tuple[str, ...]:
     """The same program in files that are built by themselves and then linked: one for each parallel loop,
     whose text depends on nothing else, and before them one for all the rest.
     """
-    loops = _parallel_loops(program)
+    parts, rest = _parts_of(program)
+    texts = [*_runtime(program, threads, rest), *rest.declared]
+    texts += [text for part in parts for text in part.types]
+    texts += [f"{_chunk_head(loop)};" for loop in _parallel_loops(program)]
+    units = [[*texts, _entry(program)]]
+    units += [["#include <stdint.h>", *part.needs.declared, *part.types, part.function] for part in parts]
+    return tuple(map(_joined, units))
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return "\n\n".join(texts) + "\n"
+
+
+# ---- Parts ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What statements depend on, in order of first use."""
+
+    vectors: tuple[Type, ...]
+    functions: tuple[tuple[Type, str], ...]
+    has_positions: bool
+    has_streams: bool
+    has_prefetches: bool
+    is_linked: bool
+
+    @classmethod
+    def of(cls, body: Sequence[Statement], combined: Sequence[Partial] = ()) -> _Needs:
+        vectors: dict[Type, None] = {}
+        called: dict[tuple[Type, str], None] = {}
+        for statement in statements(body):
+            if isinstance(statement, Store) and statement.is_streamed:
+                called[type_of(statement.value), "stream"] = None
+            if isinstance(statement, PartialStore):
+                called[type_of(statement.value), "store_first"] = None
+        for value in values(body):
+            needed = declarations(value)
+            vectors |= dict.fromkeys(needed.vectors)
+            called |= dict.fromkeys(needed.functions)
+        for partial in combined:
+            if partial.combine in (Combine.MAX, Combine.MIN):
+                called[partial.register.type, partial.combine.value] = None
+        return cls(
+            tuple(vectors),
+            tuple(called),
+            is_called(body),
+            _streams(body),
+            any(isinstance(s, Prefetch) for s in statements(body)),
+            any(isinstance(e, Call) for e in expressions(body)),
+        )
+
+    @classmethod
+    def together(cls, needs: Sequence[_Needs]) -> _Needs:
+        return cls(
+            tuple(dict.fromkeys(vector for each in needs for vector in each.vectors)),
+            tuple(dict.fromkeys(function for each in needs for function in each.functions)),
+            any(each.has_positions for each in needs),
+            any(each.has_streams for each in needs),
+            any(each.has_prefetches for each in needs),
+            any(each.is_linked for each in needs),
+        )
+
+    @property
+    def declared(self) -> Iterator[str]:
+        if self.vectors:
+            yield _INLINED
+        yield from map(vector_type, self.vectors)
+        yield from functions(self.functions)
+        if self.has_positions:
+            yield position_functions()
+        if self.has_streams:
+            yield _FENCE
+        if self.has_prefetches:
+            yield _PREFETCH.read_text(encoding="utf-8").rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Of a file: a parallel loop."""
+
+    needs: _Needs
+    types: tuple[str, ...]
+    function: str
+
+    @classmethod
+    def of(cls, program: Program, loop: ParallelLoop) -> _Part:
+        needs = _Needs.of([loop], loop.combined)
+        return cls(needs, tuple(_loop_types(program, loop)), _chunk_function(program, loop))
+
+
+_KNOWN: WeakKeyDictionary[Phase, tuple[_Part, ...]] = WeakKeyDictionary()
+"""Of phases that several programs may have."""
+
+
+def _parts_of(program: Program) -> tuple[list[_Part], _Needs]:
+    """Of its parallel loops, and what all the rest needs."""
+    found: list[_Part] = []
+    for phase in program.phases:
+        if phase not in _KNOWN:
+            loops = (s for s in phase.statements if isinstance(s, ParallelLoop))
+            _KNOWN[phase] = tuple(_Part.of(program, loop) for loop in loops)
+        found += _KNOWN[phase]
+    found += [_Part.of(program, loop) for loop in _parallel_loops(program)[len(found) :]]
     rest = [statement for statement in program.body if not isinstance(statement, ParallelLoop)]
-    parts = [*_runtime(program, threads), *_declared(rest, loops)]
-    parts += [text for loop in loops for text in _loop_types(program, loop)]
-    parts += [f"{_chunk_head(loop)};" for loop in loops]
-    units = [_text([*parts, _entry(program)])]
-    for loop in loops:
-        needed = ["#include <stdint.h>", *_declared([loop], [loop]), *_loop_types(program, loop)]
-        units.append(_text([*needed, _chunk_function(program, loop)]))
-    return tuple(units)
-
-
-def _text(parts: Sequence[str]) -> str:
-    return "\n\n".join(parts) + "\n"
+    return found, _Needs.of(rest)
 
 
 # ---- Declarations --------------------------------------------------------------------------------------
 
 
-def _runtime(program: Program, threads: int) -> Iterator[str]:
+def _runtime(program: Program, threads: int, needs: _Needs) -> Iterator[str]:
     """What the file says of itself, and what runs its threads and gives it memory."""
     has_threads, memory = bool(_parallel_loops(program)), own_memory(program)
-    is_linked = any(isinstance(e, Call) for e in expressions(program.body))
     arguments = program.name, program.tensors, program.parameters
-    yield banner(*arguments, has_threads=has_threads, is_linked=is_linked)
+    yield banner(*arguments, has_threads=has_threads, is_linked=needs.is_linked)
     yield "#define _GNU_SOURCE\n#include <stdint.h>" if has_threads or memory else "#include <stdint.h>"
     if has_threads:
         yield f"#define POOL_THREADS {threads}\n{_POOL.read_text(encoding='utf-8').rstrip()}"
     if memory:
         text = _SCRATCH.read_text(encoding="utf-8").rstrip()
         yield f"#define SCRATCH_ARRAYS {len(memory)}\n{text}"
-
-
-def _declared(body: Sequence[Statement], loops: Sequence[ParallelLoop]) -> Iterator[str]:
-    """What statements need, in order of first use; `loops` are those that run in parallel."""
-    vectors: dict[Type, None] = {}
-    called: dict[tuple[Type, str], None] = {}
-    for statement in statements(body):
-        if isinstance(statement, Store) and statement.is_streamed:
-            called[type_of(statement.value), "stream"] = None
-        if isinstance(statement, PartialStore):
-            called[type_of(statement.value), "store_first"] = None
-    for value in values(body):
-        needed = declarations(value)
-        vectors |= dict.fromkeys(needed.vectors)
-        called |= dict.fromkeys(needed.functions)
-    for loop in loops:
-        for partial in loop.combined:
-            if partial.combine in (Combine.MAX, Combine.MIN):
-                called[partial.register.type, partial.combine.value] = None
-    if vectors:
-        yield _INLINED
-    yield from map(vector_type, vectors)
-    yield from functions(tuple(called))
-    if text := position_functions(body):
-        yield text
-    if _streams(body):
-        yield _FENCE
-    if any(isinstance(s, Prefetch) for s in statements(body)):
-        yield _PREFETCH.read_text(encoding="utf-8").rstrip()
 
 
 _INLINED = """\

@@ -26,6 +26,7 @@ from spacedsl.codegen.measurement import Measurement, Options
 from spacedsl.codegen.memory import flush_bytes
 from spacedsl.codegen.names import entry_name
 from spacedsl.codegen.parts import timed_phases
+from spacedsl.codegen.pipeline.lower import Made
 from spacedsl.codegen.process import WorkerFailure
 from spacedsl.codegen.scratch import scratch_folder, sweep
 from spacedsl.codegen.timing import summarise
@@ -64,6 +65,7 @@ class CpuEvaluator:
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
     _lowered: dict[tuple[Instance, bytes], Lowered | Outcome] = field(default_factory=dict, init=False)
     """By the decisions, which a vector says together with its instance."""
+    _phases: Made = field(default_factory=dict, init=False)
     _kept: ExitStack = field(default_factory=ExitStack, init=False)
     """While the evaluator is open."""
     _units: Units | None = field(default=None, init=False)
@@ -109,7 +111,8 @@ class CpuEvaluator:
 
     def _made(self, candidate: Candidate) -> Lowered | Outcome:
         try:
-            program = verify(generation(self.kernel).lower(self.kernel, self.device, candidate))
+            lower = generation(self.kernel).lower
+            program = verify(lower(self.kernel, self.device, candidate, self._phases))
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, str(error))
         threads, phases = self.device.threads, timed_phases(program)

@@ -21,6 +21,7 @@ from spacedsl.codegen.lower import lower
 from spacedsl.codegen.pipeline import cases as pipeline_cases
 from spacedsl.codegen.pipeline import corners as pipeline_corners
 from spacedsl.codegen.pipeline.grids import lower_grids as lower_pipeline_grids
+from spacedsl.codegen.pipeline.lower import Made
 from spacedsl.codegen.pipeline.lower import lower as lower_pipeline
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.pipeline.schedule import check_decisions as check_schedule
@@ -63,8 +64,9 @@ class Generation:
 
     check: Callable[[Space, Source, Kind], None]
     """Raises `DiagnosticError` (SP420) for a space that does not decide what lowering reads."""
-    lower: Callable[[Any, CpuDevice, Candidate], Program]
-    """The program of a complete candidate, not yet verified; raises `LoweringError`."""
+    lower: Callable[[Any, CpuDevice, Candidate, Made], Program]
+    """The program of a complete candidate, not yet verified; raises `LoweringError`. Takes parts of it from
+    what was made before of the same kernel, and adds others to that."""
     lower_grids: Callable[[Any, Candidate], Program]
     """The same for GPUs."""
     corners: Callable[[Any, Candidate], Iterator[Iterator[tuple[Part, Program]]]]
@@ -131,7 +133,9 @@ def _pipeline_corner(kernel: PipelineFile, part: Part) -> PipelineFile:
 _GENERATIONS: dict[type, Generation] = {
     KernelFile: Generation(
         check=check_decisions,
-        lower=lambda kernel, device, candidate: lower(kernel.backbone, CandidateImplementation(candidate)),
+        lower=lambda kernel, device, candidate, made: lower(
+            kernel.backbone, CandidateImplementation(candidate)
+        ),
         lower_grids=lambda kernel, candidate: lower_grids(
             kernel.backbone, CandidateImplementation(candidate)
         ),
@@ -147,8 +151,8 @@ _GENERATIONS: dict[type, Generation] = {
     ),
     PipelineFile: Generation(
         check=check_schedule,
-        lower=lambda kernel, device, candidate: lower_pipeline(
-            kernel.backbone, kernel.boxes, CandidateDecisions(candidate), device.vector_bytes
+        lower=lambda kernel, device, candidate, made: lower_pipeline(
+            kernel.backbone, kernel.boxes, CandidateDecisions(candidate), device.vector_bytes, made
         ),
         lower_grids=lambda kernel, candidate: lower_pipeline_grids(
             kernel.backbone, kernel.boxes, CandidateDecisions(candidate)

@@ -99,14 +99,14 @@ def timed_phases(program: Program) -> tuple[str, ...]:
     """For each parallel loop of a program with phases, the one that it ends; empty where there are several
     between it and the loop before.
     """
-    owners = [name for name, count in program.phases for _ in range(count)]
     found: list[str] = []
     since: set[str] = set()
-    for owner, statement in zip(owners, program.body, strict=False):
-        since.add(owner)
-        if isinstance(statement, ParallelLoop):
-            found.append(owner if since == {owner} else "")
-            since.clear()
+    for phase in program.phases:
+        for statement in phase.statements:
+            since.add(phase.name)
+            if isinstance(statement, ParallelLoop):
+                found.append(phase.name if since == {phase.name} else "")
+                since.clear()
     return tuple(found)
 
 

@@ -701,6 +701,14 @@ Statement = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Phase:
+    """Of a program with several nests, one of them. Programs may share it: it is known by its identity."""
+
+    name: str
+    statements: tuple[Statement, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """`tensors` and `parameters` are the arguments, in the order of the kernel."""
@@ -710,9 +718,8 @@ class Program:
     parameters: tuple[Parameter, ...]
     body: tuple[Statement, ...]
     scratch: tuple[Scratch, ...] = ()
-    phases: tuple[tuple[str, int], ...] = ()
-    """Of a program with several nests, one after the other: their names, and how many statements of the body
-    each has. What is behind all of them belongs to none."""
+    phases: tuple[Phase, ...] = ()
+    """What the body begins with; what is behind all of them belongs to none."""
 
 
 def held(value: Expression, low: int, high: int, kind: Type) -> Expression:

@@ -79,15 +79,7 @@ class Steps:
         self.extents = {box: instance.quantity_node("extent", box) for box in boxes}
         self.trips = {box: instance.quantity_node("trips", box) for step in self.all for box in step.loops}
         self.place = {step: place for place, step in enumerate(self.all)}.__getitem__
-        self.read = {step: tuple(self._read_by(step)) for step in self.all}
-        """What each reads that may be inlined in it."""
         self.tiles = {step: [instance.variable("tile", box) for box in step.loops] for step in self.all}
-
-    def _read_by(self, step: Step) -> Iterator[Step]:
-        for read in self.work[step].reads:
-            source = self.final.get(read.source)
-            if source is not None and read.source != step.stage.name:
-                yield from steps_of(source)
 
 
 class Estimate(ABC):
@@ -102,7 +94,6 @@ class Estimate(ABC):
         self.passes: dict[tuple[Step, str], float] = {}
         self.points: dict[tuple[Step, str], Mapping[str, int]] = {}
         self.sizes: dict[str, float] = {}
-        self.inlined: dict[Step, frozenset[Step]] = {}
 
     @cached_property
     def highs(self) -> Sequence[int]:
@@ -126,20 +117,10 @@ class Estimate(ABC):
     def decisions(self, steps: Sequence[Step]) -> Decisions:
         """What decides how a nest is computed: of its steps, and of all that is inlined in them."""
         mask = self.candidate.mask
-        inlined = frozenset[Step]().union(*(self.inlined_in(step) for step in steps))
+        inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
         variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
         variables += [variable for step in steps for variable in self.steps.tiles[step]]
         return tuple((variable.index, mask(variable)) for variable in variables)
-
-    def inlined_in(self, step: Step) -> frozenset[Step]:
-        known = self.inlined.get(step)
-        if known is None:
-            found: set[Step] = set()
-            for source in self.steps.read[step]:
-                if self.sites.of[source] == "INLINE":
-                    found |= {source, *self.inlined_in(source)}
-            known = self.inlined[step] = frozenset(found)
-        return known
 
     def root(self, step: Step) -> Step:
         """The step at ROOT in whose nest it is computed."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -22,8 +22,8 @@ from spacedsl.codegen.pipeline.blocks import Array
 from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest
-from spacedsl.codegen.pipeline.schedule import Decisions
-from spacedsl.codegen.program import Coordinate, Grid, Let, PerThread, Program, Statement, Sweep
+from spacedsl.codegen.pipeline.schedule import Decisions, Nest
+from spacedsl.codegen.program import Coordinate, Grid, Let, PerThread, Phase, Program, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
@@ -50,14 +50,11 @@ class _Grids(Nests):
 
     # ---- Grids -------------------------------------------------------------------------------------------
 
-    def begin(self, variables: Iterable[str] = ()) -> None:
-        self.shared, self.private, self.blocks = None, [], []
-
-    def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
-        self.shared = []
+    def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
+        self.shared, self.private, self.blocks = [], [], []
         made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.shared = None
-        return (made,)
+        return Phase(nest.step.name, (made,))
 
     def grid(self, name: str, body: tuple[Statement, ...]) -> Grid:
         """Of a body in which nobody waits yet."""

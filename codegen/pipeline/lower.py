@@ -7,29 +7,46 @@ each thread. What is the same on other machines is in `nests.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedNest
-from spacedsl.codegen.pipeline.schedule import Decisions
-from spacedsl.codegen.program import Let, Load, ParallelLoop, Program, Statement, Store, Sweep, Type
+from spacedsl.codegen.pipeline.schedule import Decisions, Nest
+from spacedsl.codegen.program import Let, Load, ParallelLoop, Phase, Program, Statement, Store, Sweep, Type
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
-from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.unique_names import UniqueNames
 
+Made = dict[tuple[Nest, frozenset[Step]], Phase]
+"""By loops, and by what is inlined in them: parallel nests of programs for the same pipeline and machine."""
 
-def lower(kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector_bytes: int) -> Program:
-    """`boxes`: what is needed of each stage and input. `vector_bytes`: of the machine."""
-    return lowered(kernel, boxes, decisions, vector_bytes, _Loops)
+KEPT = 2000
+"""Nests that are not made again."""
+
+
+def lower(
+    kernel: Kernel,
+    boxes: Mapping[str, Box],
+    decisions: Decisions,
+    vector_bytes: int,
+    made: Made | None = None,
+) -> Program:
+    """`boxes`: what is needed of each stage and input. `vector_bytes`: of the machine. `made`: what was made
+    before and need not be made again; what is new is put there.
+    """
+    known = {} if made is None else made
+    return lowered(kernel, boxes, decisions, vector_bytes, partial(_Loops, made=known))
 
 
 @dataclass(slots=True)
 class _Loops(Nests):
+    made: Made = field(default_factory=dict)
     private: list[Tensor] | None = field(default=None, init=False)
     """Memory of each thread, within a parallel loop."""
     taken: frozenset[str] = field(init=False)
@@ -38,12 +55,20 @@ class _Loops(Nests):
     def __post_init__(self) -> None:
         self.taken = frozenset(self.names.taken)
 
-    def begin(self, variables: Iterable[str] = ()) -> None:
-        """What a nest has names for by itself does not depend on other nests."""
-        self.names = UniqueNames({*self.taken, *variables})
-
-    def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
-        return self.levels(nest, nest.levels, arrays, Ranges())
+    def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
+        if not _is_parallel(nest):
+            return Phase(nest.step.name, self.levels(nest, nest.levels, arrays, Ranges()))
+        inlined = frozenset[Step]().union(*map(self.sites.inlined_in, scheduled.steps))
+        known = self.made.get((scheduled, inlined))
+        if known is None:
+            if len(self.made) >= KEPT:
+                self.made.clear()
+            # It is a function of its own in C: names that it alone has do not depend on other nests.
+            names, self.names = self.names, UniqueNames({*self.taken, *nest.variables})
+            known = Phase(nest.step.name, self.levels(nest, nest.levels, arrays, Ranges()))
+            self.made[scheduled, inlined] = known
+            self.names = names
+        return known
 
     def memory(self) -> list[Tensor]:
         return self.scratch if self.private is None else self.private
@@ -54,7 +79,7 @@ class _Loops(Nests):
         if not levels:
             return self.body(nest, arrays, ranges)
         level, *inner = levels
-        if level.slot == "TASK" and level.loops:
+        if _is_shared_out(level):
             return (self.shared_out(nest, level, inner, arrays, ranges),)
         return self.swept(nest, level, inner, arrays, ranges)
 
@@ -90,6 +115,15 @@ class _Loops(Nests):
         for name, extent in zip(variables, wanted, strict=True):
             statements = (Sweep(name, Linear(extent.low), Linear(extent.high), 1, statements),)
         return statements
+
+
+def _is_shared_out(level: PlacedLevel) -> bool:
+    return level.slot == "TASK" and bool(level.loops)
+
+
+def _is_parallel(nest: PlacedNest) -> bool:
+    """Whether all of it is one parallel loop."""
+    return bool(nest.levels) and _is_shared_out(nest.levels[0])
 
 
 def copy(stage: Stage, source: Array, target: Array, point: Sequence[Linear]) -> tuple[Statement, ...]:

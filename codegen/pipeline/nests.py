@@ -9,14 +9,14 @@ computes in its innermost box, for `bodies.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.pipeline.blocks import Array
 from spacedsl.codegen.pipeline.bodies import Setting, body
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, Spans, place
-from spacedsl.codegen.pipeline.schedule import Decisions, schedule
-from spacedsl.codegen.program import Program, Statement, Sweep
+from spacedsl.codegen.pipeline.schedule import Decisions, Nest, schedule
+from spacedsl.codegen.program import Phase, Program, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
@@ -55,12 +55,8 @@ class Nests(ABC):
     # ---- Machines ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def begin(self, variables: Iterable[str] = ()) -> None:
-        """What comes now is outside of all that was; it has these variables."""
-
-    @abstractmethod
-    def root(self, nest: PlacedNest, arrays: Arrays) -> tuple[Statement, ...]:
-        """A nest that is outside of all others."""
+    def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
+        """A nest that is outside of all others; `scheduled`, without positions."""
 
     @abstractmethod
     def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
@@ -139,8 +135,11 @@ class Nests(ABC):
         return body(nest.step, nest.body, ranges, setting)
 
 
+MakeNests = Callable[[Sites, UniqueNames, Mapping[str, Sequence[str]], int], Nests]
+
+
 def lowered(
-    kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector_bytes: int, nests: type[Nests]
+    kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector_bytes: int, nests: MakeNests
 ) -> Program:
     """`boxes`: what is needed of each stage and input. `nests`: what makes code of loops."""
     algorithm = kernel.algorithm
@@ -148,24 +147,21 @@ def lowered(
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
     own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
     lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes)
-    placement = place(schedule(kernel.steps, decisions), kernel.steps, decisions, names.fresh)
+    scheduled_nests = schedule(kernel.steps, decisions)
+    placement = place(scheduled_nests, kernel.steps, decisions, names.fresh)
     arrays = dict(_arguments(kernel, boxes))
-    statements: list[Statement] = []
     copied: list[Statement] = []
     for name, wanted in algorithm.outputs.items():
         if wanted != boxes[name]:
             stage = algorithm.stage(name)
             whole = lowering.array(stage, _spans(stage, boxes[name]))
-            lowering.begin()
             copied += lowering.copied(stage, whole, arrays[name], wanted)
             arrays[name] = whole
-    phases: list[tuple[str, int]] = []
-    for nest in placement.nests:
+    phases: list[Phase] = []
+    for scheduled, nest in zip(scheduled_nests, placement.nests, strict=True):
         lowering.allocate(nest, placement.needed, arrays)
-        lowering.begin(nest.variables)
-        root = lowering.root(nest, arrays)
-        phases.append((nest.step.name, len(root)))
-        statements += root
+        phases.append(lowering.root(scheduled, nest, arrays))
+    statements = [statement for phase in phases for statement in phase.statements]
     return Program(
         algorithm.name,
         tensors,

@@ -118,6 +118,14 @@ class Nest:
     levels: tuple[Level, ...]
     """Those of its slots that have loops or guests, outermost first."""
 
+    @property
+    def steps(self) -> Iterator[Step]:
+        """All that are computed in it."""
+        yield self.step
+        for level in self.levels:
+            for guest in level.guests:
+                yield from guest.steps
+
 
 def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
     """The nests that are outside of all others, in the order in which they are computed."""

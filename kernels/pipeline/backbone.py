@@ -56,6 +56,8 @@ class Step:
     """The innermost step that all paths from it to the exit pass through."""
     readers: tuple[Step, ...] = ()
     """The steps that need what it has computed; of an output, the exit too."""
+    sources: tuple[Step, ...] = ()
+    """The steps whose values it needs."""
     uses: tuple[Use, ...] = ()
     """How often each of them reads it at a point; the exit reads nothing."""
     between: tuple[Step, ...] = ()

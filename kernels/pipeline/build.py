@@ -113,7 +113,8 @@ class _Builder:
         for step in self.steps[:-1]:
             names = {read.source for read in reads(step.definition)} - {step.stage.name}
             read = [self.last[source] for source in sorted(names & self.last.keys())]
-            for each in (*read, *(() if step.before is None else (step.before,))):
+            step.sources = (*read, *(() if step.before is None else (step.before,)))
+            for each in step.sources:
                 each.readers = (*each.readers, step)
             if step.is_output:
                 step.readers = (*step.readers, self.exit)

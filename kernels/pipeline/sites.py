@@ -18,6 +18,7 @@ class Sites:
         self.steps = [step for step in steps if not step.is_exit]
         """All but the exit."""
         self.of = {step: site(step) for step in steps}
+        self._inlined: dict[Step, frozenset[Step]] = {}
 
     def shares(self, step: Step, slot: SlotName) -> bool:
         """Whether a step has that slot from its host."""
@@ -30,3 +31,14 @@ class Sites:
         while host is not None and not host.is_exit and self.shares(host, slot):
             host = host.host
         return None if host is None or host.is_exit else host
+
+    def inlined_in(self, step: Step) -> frozenset[Step]:
+        """All that is computed where this step reads it, wherever else."""
+        known = self._inlined.get(step)
+        if known is None:
+            found: set[Step] = set()
+            for source in step.sources:
+                if self.of[source] == "INLINE":
+                    found |= {source, *self.inlined_in(source)}
+            known = self._inlined[step] = frozenset(found)
+        return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spacedsl.codegen.parts import timed_phases
-from spacedsl.codegen.program import Let, ParallelLoop, Program, Statement
+from spacedsl.codegen.program import Let, ParallelLoop, Phase, Program, Statement
 from spacedsl.kernels.pipeline.affine import Linear
 
 STATEMENTS: dict[str, Statement] = {"p": ParallelLoop("i", 4, ()), "s": Let("x", Linear(0))}
@@ -13,9 +13,11 @@ STATEMENTS: dict[str, Statement] = {"p": ParallelLoop("i", 4, ()), "s": Let("x",
 
 def phases(*nests: str) -> tuple[str, ...]:
     """Of nests with sequential and parallel statements, named by their places."""
-    body = tuple(STATEMENTS[letter] for nest in nests for letter in nest)
-    names = tuple((str(place), len(nest)) for place, nest in enumerate(nests))
-    return timed_phases(Program("f", (), (), body, (), names))
+    found = tuple(
+        Phase(str(place), tuple(STATEMENTS[letter] for letter in nest)) for place, nest in enumerate(nests)
+    )
+    body = tuple(statement for phase in found for statement in phase.statements)
+    return timed_phases(Program("f", (), (), body, (), found))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen import units as under_test
-from spacedsl.codegen.build import BuildError, build_library
+from spacedsl.codegen.build import BuildError, build_library, build_object
 from spacedsl.codegen.units import Units
 from spacedsl.kernels.evaluation import Lowered
 
@@ -31,7 +31,7 @@ def compilers() -> Iterator[ThreadPoolExecutor]:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    build = under_test.build_object
+    build = build_object
 
     def counting(code: str, target: Path, *, timeout_s: float) -> Path:
         found.append(code)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 
-from spacedsl.codegen.c_printer import print_units
+from spacedsl.codegen.c_printer import print_c, print_units
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.program import ParallelLoop, Program
+from spacedsl.codegen.pipeline.lower import Made
+from spacedsl.codegen.program import ParallelLoop, Program, Statement
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
@@ -24,22 +25,19 @@ from tests.search.toy import NoBound
 NAME = re.compile(r"'(\w+)'")
 
 
-def text(program: Program, begun: int, count: int) -> str:
-    """Of some statements, with names by the order in which they come."""
+def text(statements: Sequence[Statement]) -> str:
+    """With names by the order in which they come."""
     names: dict[str, str] = {}
-    written = " ".join(map(repr, program.body[begun : begun + count]))
+    written = " ".join(map(repr, statements))
     return NAME.sub(lambda found: names.setdefault(found[1], f"'{len(names)}'"), written)
 
 
 def texts(program: Program) -> Iterator[tuple[str, tuple[str, ...]]]:
     """By phase: what runs, and the files that are built of it."""
-    begun = 0
     files = iter(print_units(program, 2)[1:])
-    for name, count in program.phases:
-        own = program.body[begun : begun + count]
-        units = [next(files) for statement in own if isinstance(statement, ParallelLoop)]
-        yield name, (text(program, begun, count), *units)
-        begun += count
+    for phase in program.phases:
+        units = [next(files) for statement in phase.statements if isinstance(statement, ParallelLoop)]
+        yield phase.name, (text(phase.statements), *units)
 
 
 def related(near: Neighbourhood, costs: PipelineCosts, rng: np.random.Generator) -> Iterator[Candidate]:
@@ -61,10 +59,12 @@ def test_decisions_of_a_phase_say_what_runs(name: str) -> None:
     assert root is not None
     near = Neighbourhood(Descent(here, select_ordering(here, here.space, None), NoBound()), root)
     costs = PipelineCosts(here, DEVICE)
+    made: Made = {}
     known: dict[object, tuple[object, float]] = {}
     met = 0
     for candidate in related(near, costs, rng):
-        program = generation(file).lower(file, DEVICE, candidate)
+        program = generation(file).lower(file, DEVICE, candidate, {})
+        assert print_c(generation(file).lower(file, DEVICE, candidate, made), 2) == print_c(program, 2)
         written = dict(texts(program))
         phases = PipelineCosts(here, DEVICE).phases(candidate)
         assert {phase.name for phase in phases} == written.keys()
