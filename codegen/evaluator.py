@@ -188,15 +188,25 @@ class CpuEvaluator:
                     outcomes[number] = _not_built(library)
                 else:
                     libraries[number] = library
-            while libraries:
-                culprit, result = self._interleave(libraries)
-                if culprit is None:
-                    outcomes.update({n: Outcome(timing) for n, timing in result.items()})
-                    break
-                # One contender fell: the others begin again in a new worker.
-                outcomes[culprit[0]] = Outcome(None, culprit[1].failure, culprit[1].message)
-                del libraries[culprit[0]]
+            outcomes |= self._compared(libraries)
         return [outcomes[number] for number in range(len(contenders))]
+
+    def _compared(self, libraries: dict[int, Path]) -> dict[int, Outcome]:
+        """Where one contender falls, the others begin again in a new worker; where all of them together need
+        more memory than there is, in two groups.
+        """
+        if not libraries:
+            return {}
+        culprit, result = self._interleave(libraries)
+        if culprit is None:
+            return {number: Outcome(timing) for number, timing in result.items()}
+        fallen, failure = culprit
+        if failure.failure is Failure.MEMORY and len(libraries) > 1:
+            numbers, half = [*libraries], len(libraries) // 2
+            groups = ({n: libraries[n] for n in part} for part in (numbers[:half], numbers[half:]))
+            return {n: outcome for group in groups for n, outcome in self._compared(group).items()}
+        others = {n: library for n, library in libraries.items() if n != fallen}
+        return {fallen: Outcome(None, failure.failure, failure.message), **self._compared(others)}
 
     def _interleave(
         self, libraries: dict[int, Path]

@@ -25,6 +25,9 @@ from spacedsl.codegen.fork_server import MOST_BYTES, Setup
 from spacedsl.codegen.messages import Message, read_message, write_message
 from spacedsl.kernels.evaluation import Failure
 
+_LACKS_MEMORY = "bytes of intermediate values"
+"""What implementations say where they get no memory of their own (`runtime/scratch.h`)."""
+
 _MEMORY_IS_SHORT = 0.97
 """Part of the limit on the address space from which on a crash is put down to it."""
 
@@ -239,6 +242,8 @@ class WorkerProcess:
         name = signal.Signals(-status).name
         if -status in _KILLED_BY_OTHERS:
             return WorkerFailure(Failure.WORKER_LOST, f"the worker was killed from outside ({name})")
+        if _LACKS_MEMORY in words:
+            return WorkerFailure(Failure.MEMORY, f"{name}{words}")
         used_bytes = self._reported_bytes()
         if used_bytes >= _MEMORY_IS_SHORT * self._limit_bytes > 0:
             return WorkerFailure(

@@ -16,7 +16,7 @@ from spacedsl.codegen.build import build_library
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.measurement import Measurement
-from spacedsl.kernels.evaluation import Evaluator, Failure, Outcome, Timing
+from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import (
     COLD_AXPY,
@@ -145,6 +145,34 @@ def test_a_contender_far_slower_than_another_costs_two_calls(evaluator: CpuEvalu
     assert_times(outcomes[0])
     assert_times(outcomes[1])
     assert outcomes[0].timing is not None and outcomes[0].timing.samples == 2
+
+
+ROOM = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+static char *room;
+__attribute__((destructor)) static void leave(void) { free(room); }
+static void enter(void) {
+  if (!room) room = calloc(1, (size_t)%d << 20);
+  if (!room) fprintf(stderr, "no memory for %d million bytes of intermediate values"), abort();
+}
+"""
+
+
+def roomy(mib: int) -> Lowered:
+    code = first("enter();").code
+    return Lowered(f"room{mib:012}", ROOM % (mib, mib) + code)
+
+
+def test_contenders_that_have_no_room_together_are_compared_in_groups(evaluator: CpuEvaluator) -> None:
+    """Each of the first three takes more than half of what one may have; the last one, more than that."""
+    programs = [roomy(mib) for mib in (300, 310, 320, 2000)]
+    *outcomes, greedy = evaluator.compare(programs)
+    for outcome in outcomes:
+        assert_times(outcome)
+    assert greedy.failure is Failure.MEMORY
+    assert evaluator.run(programs[-1], None).failure is Failure.MEMORY
 
 
 def test_a_contender_that_is_clearly_slower_leaves_the_comparison(
