@@ -66,6 +66,7 @@ class CpuEvaluator:
     _lowered: dict[tuple[Instance, bytes], Lowered | Outcome] = field(default_factory=dict, init=False)
     """By the decisions, which a vector says together with its instance."""
     _phases: Made = field(default_factory=dict, init=False)
+    """Nests that programs may have in common."""
     _kept: ExitStack = field(default_factory=ExitStack, init=False)
     """While the evaluator is open."""
     _units: Units | None = field(default=None, init=False)
