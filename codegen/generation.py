@@ -112,8 +112,7 @@ def _tried(kernel: KernelFile) -> Part:
 def _pipeline_corners(kernel: PipelineFile, candidate: Candidate) -> Iterator[Iterator[tuple[Part, Program]]]:
     for series in pipeline_corners.corners(kernel, CandidateDecisions(candidate)):
         yield (
-            (_said(cut.algorithm.outputs), lower_pipeline_grids(cut.backbone, cut.boxes, made))
-            for cut, made in series
+            (_said(cut.algorithm.outputs), lower_pipeline_grids(cut.backbone, made)) for cut, made in series
         )
 
 
@@ -152,10 +151,10 @@ _GENERATIONS: dict[type, Generation] = {
     PipelineFile: Generation(
         check=check_schedule,
         lower=lambda kernel, device, candidate, made: lower_pipeline(
-            kernel.backbone, kernel.boxes, CandidateDecisions(candidate), device.vector_bytes, made
+            kernel.backbone, CandidateDecisions(candidate), device.vector_bytes, made
         ),
         lower_grids=lambda kernel, candidate: lower_pipeline_grids(
-            kernel.backbone, kernel.boxes, CandidateDecisions(candidate)
+            kernel.backbone, CandidateDecisions(candidate)
         ),
         corners=_pipeline_corners,
         corner=_pipeline_corner,

@@ -19,8 +19,9 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.search.cost_model import Plan
-from spacedsl.search.pipeline_estimates import Access, Estimate, PhasedCosts
+from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import gpu_plan
+from spacedsl.search.pipeline_points import Access
 
 SECTOR_BYTES = 32
 REGISTERS = 40

@@ -9,7 +9,7 @@ Nothing is excluded by this: `bounds/pipeline.py` says what no implementation un
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,24 +19,36 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.pipeline.algorithm import Update
-from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Step
+from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, SlotName, Step
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
-from spacedsl.search.pipeline_estimates import Access, Estimate, PhasedCosts, Total
+from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import cpu_plan
+from spacedsl.search.pipeline_points import Access, Rows, Total
 from spacedsl.search.pipeline_work import Pattern
 
-BODY_NS, ROW_NS, START_NS = 3.0, 1.0, 3000.0
+BODY_NS, ROW_NS, START_NS = 3.0, 2.0, 3000.0
 """Of each innermost box, of each row in it, and of what runs in parallel: what is spent around the work."""
 
-APART = 1.5
+APART = 3.0
 """Instructions for each lane that leads anywhere."""
 
-WHOLE: Mapping[Pattern, float] = {"same": 0.6, "beside": 0.6, "woven": 3.0}
+WHOLE: Mapping[Pattern, float] = {"same": 0.6, "beside": 0.6, "woven": 5.0}
 """Instructions for all lanes of a vector."""
 
 HELD = 0.6
 """The share of a cache that what is read again stays in."""
+
+HELD_TOGETHER = 0.2
+"""The same of one that cores share, also with what else runs on the machine."""
+
+BESIDE = 0.45
+"""The share of what is done while something else takes longer that still adds to it."""
+
+STREAMS, STREAM_NS, ROW_BYTES = 8, 50.0, 1024
+"""Rows of memory that are loaded ahead of their use side by side; what it takes to begin another one, of so
+many bytes or more: until then, each line is waited for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,8 @@ class _Box:
     ranges: int
     is_unrolled: bool
     """Whether all of its vectors are written out, and share what they read."""
+    is_kept: bool
+    """Whether its points are sums in registers while the ranges are gone through."""
 
     @classmethod
     def of(cls, step: Step, extents: Mapping[str, int], most_lanes: int) -> _Box:
@@ -64,23 +78,32 @@ class _Box:
         rows = math.prod(n for d, n in extents.items() if d != along and d in variables)
         ranges = math.prod(n for d, n in extents.items() if d not in variables)
         is_unrolled = 1 < rows * row <= MOST_UNROLLED and length % lanes == 0
-        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled)
+        is_kept = isinstance(step.definition, Update) and is_accumulation(step.stage, step.definition)
+        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled, is_kept)
 
     @property
     def vectors(self) -> int:
         return self.rows * self.row
 
-    def is_at_once(self, dim: str) -> bool:
-        """Whether all points along a dimension are computed before others are read."""
-        return dim == self.along or (self.is_unrolled and dim in self.variables)
+    @property
+    def loops(self) -> Iterator[tuple[str, int]]:
+        """Its own, outermost first, and how many points of each are computed at once."""
+        if not self.is_unrolled:
+            yield from ((d, 1) for d in reversed(self.variables) if d != self.along)
+            if self.along in self.variables and self.along is not None:
+                yield self.along, self.lanes
+        yield from ((d, 1) for d in reversed([*self.extents]) if d not in self.variables)
+
+    @property
+    def together(self) -> Rows:
+        """The points of which each needs what others of them have."""
+        if not self.is_unrolled:
+            return ()
+        return tuple((d, self.extents[d]) for d in self.variables if d != self.along and self.extents[d] > 1)
 
     def share(self, access: Access) -> float:
-        """Of so many reads as there are vectors, how many are different ones."""
-        if not self.is_unrolled:
-            return 1.0
-        moved = (d for d in self.variables if d in access.dims and d != self.along)
-        different = math.prod(self.extents[d] for d in moved) * (self.row if self.along in access.dims else 1)
-        return different / self.vectors
+        """Of the vectors of a row, how many load for themselves."""
+        return 1 / self.row if self.is_unrolled and self.along not in access.dims else 1.0
 
 
 class PipelineCosts(PhasedCosts):
@@ -89,20 +112,32 @@ class PipelineCosts(PhasedCosts):
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
         super().__init__(instance)
         self.device = device
-        rates = [r for r in device.arithmetic if r.dtype == "f32" and r.unit == "any"]
-        self.rates = {4 * r.lanes: r.instructions_per_ns for r in rates} or {4: 8.0}
+        self.rates = _rates(device, "any")
+        self.products = _rates(device, "multiply")
         waits = [each.latency_ns for each in device.latencies if each.dtype == "f32"]
         self.wait_ns = max(waits, default=1.0)
 
-    def per_ns(self, nbytes: int) -> float:
-        """Instructions on vectors of so many bytes."""
-        return self.rates[max((n for n in self.rates if n <= nbytes), default=min(self.rates))]
+    def issued_ns(self, nbytes: int, all_of_them: float, products: float) -> float:
+        """Of so many instructions on vectors of so many bytes, some of which are products."""
+        return max(all_of_them / _of_width(self.rates, nbytes), products / _of_width(self.products, nbytes))
 
     def estimate(self, candidate: Candidate) -> Estimate:
         return _CpuEstimate(self, candidate)
 
     def plan(self, rng: np.random.Generator) -> Plan:
         return cpu_plan(self.instance, self.steps.work, self.device.threads, rng)
+
+
+def _rates(device: CpuDevice, unit: str) -> Mapping[int, float]:
+    """Instructions per ns, by the bytes of their vectors."""
+    known = {
+        4 * r.lanes: r.instructions_per_ns for r in device.arithmetic if (r.dtype, r.unit) == ("f32", unit)
+    }
+    return known or {4: 8.0}
+
+
+def _of_width(rates: Mapping[int, float], nbytes: int) -> float:
+    return rates[max((n for n in rates if n <= nbytes), default=min(rates))]
 
 
 class _CpuEstimate(Estimate):
@@ -119,48 +154,98 @@ class _CpuEstimate(Estimate):
     # ---- Steps -------------------------------------------------------------------------------------------
 
     def step_ns(self, step: Step) -> float:
-        work = self.of(step)
-        box = _Box.of(step, self.extents(step, "REG"), self.costs.device.vector_bytes // work.widest)
-        computed = self.computed_ns(step, work, box) + BODY_NS
-        return self.iterations(step, "REG") * computed + self.moved_ns(step, work, box)
+        lanes = self.costs.device.vector_bytes // self.of(step).widest
+        box = _Box.of(step, self.extents(step, "REG"), lanes)
+        work = self.of(step, box.together)
+        times = [self.iterations(step, "REG") * self.computed_ns(step, work, box)]
+        times += self.moved_ns(step, work, box)
+        slowest = max(times)
+        return slowest + BESIDE * (sum(times) - slowest) + self.iterations(step, "REG") * BODY_NS
 
     def computed_ns(self, step: Step, work: Total, box: _Box) -> float:
         """Of one box. Sums are in registers while the ranges are gone through, and each waits for itself."""
-        is_kept = isinstance(step.definition, Update) and is_accumulation(step.stage, step.definition)
+        is_kept = box.is_kept
         each = work.vector + box.lanes * work.scalar + 1 / (box.ranges if is_kept else 1)
         for access, count in work.accesses.items():
             if not is_kept or access.source != step.stage.name:
                 each += count * WHOLE.get(access.pattern, APART * box.lanes) * box.share(access)
-        issued = box.vectors * box.ranges * each / self.costs.per_ns(box.lanes * work.widest)
+        if is_kept and box.is_unrolled:
+            # Sums that there is no register for are loaded and stored in each turn.
+            live = box.vectors * len(step.stage.dtypes) + box.row + 1
+            each += 2 * max(0, live - self.costs.device.vector_registers) / box.vectors
+        turns = box.vectors * box.ranges
+        issued = self.costs.issued_ns(box.lanes * work.widest, turns * each, turns * work.products)
         if not is_kept:
             return issued + box.rows * box.ranges * ROW_NS
         waited = box.ranges * self.costs.wait_ns * (1 if box.is_unrolled else box.vectors)
         return max(issued, waited) + box.rows * ROW_NS
 
-    def moved_ns(self, step: Step, work: Total, box: _Box) -> float:
-        """Between the levels of memory, for what the step reads and writes."""
-        extents = box.extents
-        points = self.iterations(step, "REG") * math.prod(extents.values())
-        own = [d.nbytes for d in step.stage.dtypes]
-        total = 0.0
-        inner = 0.0
-        memory = self.costs.device.memory
-        for level, beyond in pairwise(memory):
-            inner += (level.capacity_bytes or 0) * HELD
+    def moved_ns(self, step: Step, work: Total, box: _Box) -> Iterator[float]:
+        """Between each level of memory and those inside it, for what the step reads and writes."""
+        points = self.iterations(step, "REG") * math.prod(box.extents.values())
+        own = sum(d.nbytes for d in step.stage.dtypes)
+        result = Access(step.stage.name, frozenset(step.variables), "beside", own)
+        inner, far, all_threads = 0.0, self.costs.device.memory[-1], self.costs.device.threads
+        begun: dict[Access, float] = {}
+        for level, beyond in pairwise(self.costs.device.memory):
+            is_shared = level.core_bytes == level.capacity_bytes and all_threads > 1
+            inner += (level.core_bytes or level.capacity_bytes or 0) * (HELD_TOGETHER if is_shared else HELD)
             wide = [a for a in work.accesses if self.stored(a.source) > inner]
-            missed = self.missed(step, wide, box, inner) if wide else 0.0
-            if self.stored(step.stage.name) > inner:
-                missed += 2 * points * sum(own) / box.ranges
-            total += missed / beyond.bytes_per_ns
-        return total
+            loaded = self.missed(step, wide, box, inner)
+            begun = begun or {a: self.begun_ns(step, a, box, inner) for a in (*wide, result)}
+            stored = points * own / box.ranges if self.stored(step.stage.name) > inner else 0.0
+            # What is stored is loaded first.
+            time_ns = (sum(loaded.values()) + 2 * stored) / beyond.bytes_per_ns
+            if beyond is far:
+                time_ns += sum(nbytes * begun[a] for a, nbytes in loaded.items()) + stored * begun[result]
+            yield time_ns
 
-    def missed(self, step: Step, accesses: Sequence[Access], box: _Box, inner: float) -> float:
-        """Bytes that are loaded from beyond a cache: once for each box that it holds."""
+    def missed(
+        self, step: Step, accesses: Sequence[Access], box: _Box, inner: float
+    ) -> Mapping[Access, float]:
+        """Bytes that are loaded from beyond a cache, once for each box that it holds."""
+        slot, loops, boxes = self.held(step, accesses, box, inner)
+        times = self.iterations(step, slot)
+        return {a: times * _turns(loops, a) * self.footprint(a, boxes) for a in accesses}
+
+    def held(
+        self, step: Step, accesses: Sequence[Access], box: _Box, inner: float
+    ) -> tuple[SlotName, Sequence[tuple[str, int]], Mapping[str, int]]:
+        """The largest box of which a cache holds what it reads: of a slot, in so many iterations of loops.
+
+        Within the innermost box, a loop after the other is left outside.
+        """
+
+        def is_held(boxes: Mapping[str, int]) -> bool:
+            return sum(self.footprint(a, boxes) for a in accesses) <= inner
+
         for slot in SLOTS:
-            boxes = self.extents(step, slot)
-            held = sum(self.footprint(a, boxes) for a in accesses)
-            if held <= inner:
-                return self.iterations(step, slot) * held
-        row = {d: n if box.is_at_once(d) else 1 for d, n in box.extents.items()}
-        rows = math.prod(n for d, n in box.extents.items() if not box.is_at_once(d))
-        return self.iterations(step, "REG") * rows * sum(self.footprint(a, row) for a in accesses)
+            if is_held(boxes := self.extents(step, slot)):
+                return slot, (), boxes
+        boxes, left = dict(box.extents), [*box.loops]
+        outside: list[tuple[str, int]] = []
+        while left and not is_held(boxes):
+            dim, size = left.pop(0)
+            outside.append((dim, -(-boxes[dim] // size)))
+            boxes[dim] = size
+        return "REG", outside, boxes
+
+    def begun_ns(self, step: Step, access: Access, box: _Box, inner: float) -> float:
+        """For each byte from memory, to begin rows of it: none where few go on from one box to the next."""
+        _, _, boxes = self.held(step, [access], box, inner)
+        along = next(iter(step.stage.variables), "")
+        count = math.prod(boxes[d] for d in access.dims if d in boxes and d != along)
+        if count <= STREAMS or along not in step.dims:
+            return 0.0
+        length = boxes[along] if along in access.dims else 1
+        if length >= step.points(along):
+            return 0.0
+        return STREAM_NS / max(ROW_BYTES, length * access.nbytes)
+
+
+def _turns(loops: Sequence[tuple[str, int]], access: Access) -> int:
+    """How often what is read in the innermost of these loops is loaded anew: while it stays the same, it is
+    held.
+    """
+    last = max((n for n, (dim, _) in enumerate(loops, 1) if dim in access.dims), default=0)
+    return math.prod(count for _, count in loops[:last])

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from spacedsl.engine.candidate import Candidate
@@ -19,49 +18,11 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.search.cost_model import Decisions, Phase
-from spacedsl.search.pipeline_work import Pattern, work_of
+from spacedsl.search.pipeline_points import Access, Points, Rows, Total
+from spacedsl.search.pipeline_work import work_of
 
 REMEMBERED = 100_000
 """Phases whose times are not estimated again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Reads of one array that move alike: along which dimensions of the step, and how for neighbours."""
-
-    source: str
-    dims: frozenset[str]
-    pattern: Pattern
-    nbytes: int
-
-
-@dataclass(slots=True)
-class Total:
-    """Of one point, with all that is inlined."""
-
-    vector: float
-    scalar: float
-    widest: int
-    accesses: Counter[Access] = field(default_factory=Counter)
-
-    def add(self, other: Total, times: int, moved: Mapping[str, frozenset[str]], pattern: Pattern) -> None:
-        """What is inlined: `moved`, its dimensions in those of the step; its ranges are unrolled."""
-        self.vector += other.vector * times
-        self.scalar += other.scalar * times
-        self.widest = max(self.widest, other.widest)
-        for access, count in other.accesses.items():
-            dims = frozenset[str]().union(*(moved[d] for d in access.dims if d in moved))
-            both = _combined(access.pattern, pattern)
-            self.accesses[Access(access.source, dims, both, access.nbytes)] += count * times
-
-
-def _combined(inner: Pattern, outer: Pattern) -> Pattern:
-    """Of what is read where neighbours are read."""
-    if "same" in (inner, outer):
-        return "same"
-    if "beside" in (inner, outer):
-        return outer if inner == "beside" else inner
-    return "apart"
 
 
 class Steps:
@@ -73,6 +34,7 @@ class Steps:
         self.all = [step for step in kernel.steps if not step.is_exit]
         self.final = {step.stage.name: step for step in self.all}
         self.work = {step: work_of(step) for step in self.all}
+        self.points = Points(self.all, self.work)
         self.boxes = {step: [{b.dim: b for b in slot.boxes} for slot in step.slots] for step in self.all}
         self.sites = {step: instance.variable("site", step) for step in self.all}
         boxes = [box for step in self.all for slot in step.slots for box in slot.boxes]
@@ -90,7 +52,6 @@ class Estimate(ABC):
         self.candidate = candidate
         sites = {s: str(v.values(candidate.mask(v))[0]) for s, v in steps.sites.items()}
         self.sites = Sites(steps.all, sites.__getitem__)
-        self.totals: dict[Step, Total] = {}
         self.passes: dict[tuple[Step, str], float] = {}
         self.points: dict[tuple[Step, str], Mapping[str, int]] = {}
         self.sizes: dict[str, float] = {}
@@ -155,8 +116,10 @@ class Estimate(ABC):
                 assert owner is not None
                 known = self.iterations(owner, slot)
             else:
+                # The last tile of a row is as long as what is left.
                 outer = SLOTS[SLOTS.index(slot) - 1]
-                known = self.iterations(step, outer) * math.prod(self.trips(step, slot))
+                boxes, within = self.extents(step, slot), self.extents(step, outer)
+                known = self.iterations(step, outer) * math.prod(within[d] / n for d, n in boxes.items())
             self.passes[step, slot] = known
         return known
 
@@ -182,25 +145,9 @@ class Estimate(ABC):
 
     # ---- Work of a point ---------------------------------------------------------------------------------
 
-    def of(self, step: Step) -> Total:
-        """With all that is inlined."""
-        if step in self.totals:
-            return self.totals[step]
-        own = self.steps.work[step]
-        total = Total(own.vector, own.scalar, own.widest)
-        is_inlined = self.sites.of[step] == "INLINE"
-        for read in own.reads:
-            source = self.steps.final.get(read.source)
-            if source is not None and read.source != step.stage.name and self.sites.of[source] == "INLINE":
-                given = dict(zip(source.stage.variables, read.moved, strict=True))
-                for each in steps_of(source):
-                    total.add(self.of(each), self.steps.work[each].turns, given, read.pattern)
-            elif not is_inlined or read.source != step.stage.name:
-                # What an inlined accumulation goes on with is in a register.
-                dims = frozenset[str]().union(*read.moved)
-                total.accesses[Access(read.source, dims, read.pattern, read.nbytes)] += 1
-        self.totals[step] = total
-        return total
+    def of(self, step: Step, rows: Rows = ()) -> Total:
+        """With all that is inlined; `rows`: points that share what they need."""
+        return self.steps.points.total(step, self.sites.inlined_in(step), rows)
 
 
 class PhasedCosts(ABC):
@@ -226,11 +173,3 @@ class PhasedCosts(ABC):
                 time_ns = self._known[decisions] = estimate.phase_ns(root, steps)
             found.append(Phase(root.name, decisions, time_ns))
         return found
-
-
-def steps_of(last: Step) -> Iterator[Step]:
-    """All steps of a stage, of which this is the last one."""
-    step: Step | None = last
-    while step is not None:
-        yield step
-        step = step.before

@@ -24,6 +24,9 @@ INLINED = 0.8
 LITTLE = (0.0, 2.0, 6.0, 12.0)
 """Instructions of a point: of stages with no more, many are inlined; how many count as few is drawn."""
 
+COPIED = 0.3
+"""The probability, on a GPU, for an input that may be copied for each tile. Caches of CPUs need it seldom."""
+
 MOST_TASKS = 16
 """For each thread of a CPU, so many parts of a stage at most."""
 
@@ -49,13 +52,14 @@ def cpu_plan(instance: Instance, work: Mapping[Step, Work], threads: int, rng: n
         work,
         lambda step, is_group: _tiles(step, tile, tasks) if is_group else _rows(step, tasks),
         int(rng.choice(GROUPS)),
+        0.0,
         rng,
     )
 
 
 def gpu_plan(instance: Instance, work: Mapping[Step, Work], rng: np.random.Generator) -> Plan:
     tile = TILES[int(rng.integers(len(TILES)))]
-    return _plan(instance, work, lambda step, _: dict(_threads(step, tile)), 1, rng)
+    return _plan(instance, work, lambda step, _: dict(_threads(step, tile)), 1, COPIED, rng)
 
 
 def _plan(
@@ -63,6 +67,7 @@ def _plan(
     work: Mapping[Step, Work],
     tiles: Callable[[Step, bool], Mapping[Box, int]],
     size: int,
+    copied: float,
     rng: np.random.Generator,
 ) -> Plan:
     kernel = instance.kernel
@@ -81,6 +86,8 @@ def _plan(
         is_inlined = step.is_inlinable and (are_sums_inlined if step.stage.updates else is_little)
         # All that is between it and its host would be in the group, too.
         is_alone = step.stage.name in alone or step.cap == "ROOT" or len(step.between) > size
+        if step.is_copy:
+            is_inlined, is_alone = float(rng.random()) >= copied, False
         sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else "TASK"
     groups = {_owner(step, sites) for step, site in sites.items() if site == "TASK"}
     found: list[tuple[Box | Step, str | int]] = [*sites.items()]

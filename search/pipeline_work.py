@@ -6,12 +6,13 @@ reads are loads, and which are of what is inlined, follows from sites: `pipeline
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
+    Linear,
     Opaque,
     atoms,
     compared,
@@ -25,7 +26,6 @@ from spacedsl.kernels.pipeline.algorithm import (
     Expression,
     Read,
     Select,
-    Update,
     Variable,
     expressions,
     operands,
@@ -34,7 +34,6 @@ from spacedsl.kernels.pipeline.algorithm import (
 from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.interior import middle
 from spacedsl.kernels.pipeline.lanes import pace, varies
-from spacedsl.kernels.pipeline.reductions import turn_count
 
 DIVISION = 16.0
 """Instructions that take as long as one division of floats."""
@@ -53,11 +52,12 @@ bring them together, or anywhere."""
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A read, and along which dimensions of the step each of its positions moves."""
+    """A read: its positions, and along which dimensions of the step each of them moves."""
 
     source: str
+    forms: tuple[Linear | None, ...]
+    """None where values say it."""
     moved: tuple[frozenset[str], ...]
-    pattern: Pattern
     nbytes: int
     is_looked_up: bool
     """Whether values say where."""
@@ -69,6 +69,8 @@ class Work:
 
     vector: float
     """Instructions that work on all lanes."""
+    products: float
+    """Of these, multiplications of floats."""
     scalar: float
     """Those that each lane needs one of."""
     widest: int
@@ -80,7 +82,8 @@ class Work:
 
 
 def work_of(step: Step) -> Work:
-    vector, scalar, widest = 0.0, 0.0, 1
+    vector, scalar, products = 0.0, 0.0, 0.0
+    widest = max((dtype.nbytes for dtype in step.stage.dtypes), default=1)
     seen: dict[Read, None] = {}
     few = frozenset(dim for dim in step.dims if step.points(dim) <= MOST_WRITTEN_OUT)
     for expression in expressions(step.definition):
@@ -90,11 +93,10 @@ def work_of(step: Step) -> Work:
             elif not isinstance(node, Constant | Variable) and varies(step.stage, node):
                 more, single = _instructions(node)
                 vector, scalar = vector + more * share, scalar + single * share
+                products += share if _operator(node) == "*" and node.dtype.is_float else 0.0
                 widest = max(widest, 4 if node.dtype is DType.F16 else node.dtype.nbytes)
-    along = step.stage.variables[0] if step.stage.variables else None
-    reads = tuple(_moving(read, along, step.dims) for read in seen)
-    turns = turn_count(step.definition) if isinstance(step.definition, Update) else 1
-    return Work(vector, scalar, widest, reads, turns)
+    reads = tuple(_moving(read, step.dims) for read in seen)
+    return Work(vector, products, scalar, widest, reads, step.turns)
 
 
 def _computed(
@@ -150,18 +152,26 @@ def _operator(node: Expression) -> str:
     return node.operator if isinstance(node, Binary) else ""
 
 
-def _moving(read: Read, along: str | None, dims: tuple[str, ...]) -> Moving:
-    moved = []
+def _moving(read: Read, dims: tuple[str, ...]) -> Moving:
+    forms = [linear(at) for at in read.point]
+    names = (frozenset(n.name for n in walk(at) if isinstance(n, Variable)) for at in read.point)
+    return Moving(
+        read.source,
+        tuple(None if has_values(form) else form for form in forms),
+        tuple(each & frozenset(dims) for each in names),
+        read.dtype.nbytes,
+        any(map(has_values, forms)),
+    )
+
+
+def pattern_of(
+    positions: Sequence[Linear | None], moved: Sequence[frozenset[str]], along: str | None
+) -> Pattern:
+    """Of reads at positions that move along these dimensions, where neighbours lie along one of them."""
     pattern: Pattern = "same"
-    is_looked_up = False
-    for place, at in enumerate(read.point):
-        names = frozenset(n.name for n in walk(at) if isinstance(n, Variable)) & frozenset(dims)
-        moved.append(names)
-        form = linear(at)
-        by_values = has_values(form)
-        is_looked_up |= by_values
-        if along is None or (along not in names and not by_values):
+    for place, (form, names) in enumerate(zip(positions, moved, strict=True)):
+        if along is None or (along not in names and form is not None):
             continue
-        step = None if place or by_values else pace(middle(form, along), along)
+        step = None if place or form is None else pace(middle(form, along), along)
         pattern = "apart" if step is None or pattern == "apart" else "beside" if step == 1 else "woven"
-    return Moving(read.source, tuple(moved), pattern, read.dtype.nbytes, is_looked_up)
+    return pattern

@@ -14,8 +14,7 @@ def values_of_a_point(algorithm: Algorithm) -> int:
     """Of the output that needs most."""
     known: dict[str, int] = {given.name: 0 for given in algorithm.inputs}
     for stage in algorithm.stages:
-        definitions: tuple[Stage | Update, ...] = (stage, *stage.updates)
-        known[stage.name] = sum(_values(definition, stage, known) for definition in definitions)
+        known[stage.name] = sum(_values(definition, stage, known) for definition in stage.definitions)
     return max(known[name] for name in algorithm.outputs)
 
 

@@ -27,6 +27,7 @@ from spacedsl.codegen.halide.unrolling import unrolled
 from spacedsl.codegen.pipeline.schedule import Decisions, schedule
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Box
+from spacedsl.kernels.pipeline.copies import without_copies
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 
 MOST_TERMS = 25
@@ -104,11 +105,13 @@ def algorithm_text(kernel: PipelineFile, *, most_terms: int = MOST_TERMS, is_at_
 
 def schedule_text(kernel: PipelineFile, decisions: Decisions, vector_bytes: int) -> str:
     """The algorithm with the schedule of a complete candidate; `vector_bytes`: of the machine."""
-    algorithm, steps = kernel.algorithm, kernel.backbone.steps
+    steps = kernel.backbone.steps
+    inlined = {s.stage.name: s.copied for s in steps if s.copied and decisions.site(s) == "INLINE"}
+    algorithm = without_copies(kernel.backbone.algorithm, inlined)
     names = named(algorithm)
     alone = {s.stage.name for s in steps if all(r.is_exit for r in s.readers)}
     results = alone.intersection(copied(schedule(steps, decisions)))
-    body = define(algorithm, kernel.boxes, names, results)
+    body = define(algorithm, kernel.backbone.needed, names, results)
     body = (*body, Blank(), *directives(kernel.backbone, decisions, names, vector_bytes))
     about = f"`{algorithm.name}`, for Halide, with a schedule that spacedsl has found."
     return module(algorithm, kernel.boxes, names, about, body)

@@ -61,8 +61,7 @@ def _uses(algorithm: Algorithm) -> Mapping[str, float]:
     found: dict[str, float] = dict.fromkeys((stage.name for stage in algorithm.stages), 0)
     variables = {stage.name: stage.variables for stage in algorithm.stages}
     for stage in algorithm.stages:
-        definitions: tuple[Stage | Update, ...] = (stage, *stage.updates)
-        for definition in definitions:
+        for definition in stage.definitions:
             for read in reads(definition):
                 if read.source in found and read.source != stage.name:
                     own = tuple(map(Variable, variables[read.source]))

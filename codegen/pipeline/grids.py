@@ -1,18 +1,17 @@
 """Lowering of pipelines for GPUs: a schedule, and where its boxes lie, become a program of grids.
 
-In: the steps of a pipeline, what is needed of each stage, the decisions of a complete candidate. Out: a
-`Program`, not yet verified. Each nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs
-in as many threads as it has lanes, neighbours along the innermost dimension being neighbours. What is
-computed in a task or a chunk lies in shared memory, what is in a lane or inside of one in memory of its
-thread. Threads wait for each other between nests (`cuda/barriers.py`). What is the same on other machines is
-in `nests.py`.
+In: the steps of a pipeline, the decisions of a complete candidate. Out: a `Program`, not yet verified. Each
+nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs in as many threads as it has
+lanes, neighbours along the innermost dimension being neighbours. What is computed in a task or a chunk lies
+in shared memory, what is in a lane or inside of one in memory of its thread. Threads wait for each other
+between nests (`cuda/barriers.py`). What is the same on other machines is in `nests.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -34,9 +33,8 @@ COPYING_THREADS = 256
 """Of a block that copies what is wanted of an output."""
 
 
-def lower_grids(kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions) -> Program:
-    """`boxes`: what is needed of each stage and input."""
-    return lowered(kernel, boxes, decisions, 1, _Grids)
+def lower_grids(kernel: Kernel, decisions: Decisions) -> Program:
+    return lowered(kernel, decisions, 1, _Grids)
 
 
 @dataclass(slots=True)

@@ -1,13 +1,13 @@
 """Lowering of pipelines for CPUs: a schedule, and where its boxes lie, become a program tree.
 
-In: the steps of a pipeline, what is needed of each stage, the decisions of a complete candidate. Out: a
-`Program`, not yet verified. Loops of the outermost slot are parallel; arrays are memory of the program, or of
-each thread. What is the same on other machines is in `nests.py`.
+In: the steps of a pipeline, the decisions of a complete candidate. Out: a `Program`, not yet verified. Loops
+of the outermost slot are parallel; arrays are memory of the program, or of each thread. What is the same on
+other machines is in `nests.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -30,18 +30,12 @@ KEPT = 2000
 """Nests that are not made again."""
 
 
-def lower(
-    kernel: Kernel,
-    boxes: Mapping[str, Box],
-    decisions: Decisions,
-    vector_bytes: int,
-    made: Made | None = None,
-) -> Program:
-    """`boxes`: what is needed of each stage and input. `vector_bytes`: of the machine. `made`: what was made
-    before and need not be made again; what is new is put there.
+def lower(kernel: Kernel, decisions: Decisions, vector_bytes: int, made: Made | None = None) -> Program:
+    """`vector_bytes`: of the machine. `made`: what was made before and need not be made again; what is new
+    is put there.
     """
     known = {} if made is None else made
-    return lowered(kernel, boxes, decisions, vector_bytes, partial(_Loops, made=known))
+    return lowered(kernel, decisions, vector_bytes, partial(_Loops, made=known))
 
 
 @dataclass(slots=True)

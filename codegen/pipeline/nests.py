@@ -1,9 +1,9 @@
 """Lowering of pipelines, as far as it is the same on every machine: arrays, and what an iteration does.
 
-In: the steps of a pipeline, what is needed of each stage, the decisions of a complete candidate. Out: a
-`Program`, not yet verified. The values of a stage lie in an array that is made where the stage has its site.
-What loops of a slot become, and in which memory arrays lie, is for `lower.py` and `grids.py`; what a step
-computes in its innermost box, for `bodies.py`.
+In: the steps of a pipeline, the decisions of a complete candidate. Out: a `Program`, not yet verified. The
+values of a stage lie in an array that is made where the stage has its site. What loops of a slot become, and
+in which memory arrays lie, is for `lower.py` and `grids.py`; what a step computes in its innermost box, for
+`bodies.py`.
 """
 
 from __future__ import annotations
@@ -138,18 +138,16 @@ class Nests(ABC):
 MakeNests = Callable[[Sites, UniqueNames, Mapping[str, Sequence[str]], int], Nests]
 
 
-def lowered(
-    kernel: Kernel, boxes: Mapping[str, Box], decisions: Decisions, vector_bytes: int, nests: MakeNests
-) -> Program:
-    """`boxes`: what is needed of each stage and input. `nests`: what makes code of loops."""
-    algorithm = kernel.algorithm
+def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: MakeNests) -> Program:
+    """`nests`: what makes code of loops."""
+    algorithm, boxes = kernel.algorithm, kernel.needed
     tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
     own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
     lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes)
     scheduled_nests = schedule(kernel.steps, decisions)
     placement = place(scheduled_nests, kernel.steps, decisions, names.fresh)
-    arrays = dict(_arguments(kernel, boxes))
+    arrays = dict(_arguments(kernel))
     copied: list[Statement] = []
     for name, wanted in algorithm.outputs.items():
         if wanted != boxes[name]:
@@ -172,7 +170,7 @@ def lowered(
     )
 
 
-def _arguments(kernel: Kernel, boxes: Mapping[str, Box]) -> Arrays:
+def _arguments(kernel: Kernel) -> Arrays:
     algorithm = kernel.algorithm
     names: dict[str, tuple[str, ...]] = {i.name: (i.name,) for i in algorithm.inputs}
     names |= {output: value_names(algorithm.stage(output)) for output in algorithm.outputs}
@@ -183,7 +181,7 @@ def _arguments(kernel: Kernel, boxes: Mapping[str, Box]) -> Arrays:
             tuple(e.size for e in box),
             dense_strides([e.size for e in reversed(box)])[::-1],
         )
-        for name, box in held(algorithm, boxes).items()
+        for name, box in held(algorithm, kernel.needed).items()
     }
 
 

@@ -188,6 +188,11 @@ class Stage:
     def dtypes(self) -> tuple[DType, ...]:
         return tuple(v.dtype for v in self.values)
 
+    @property
+    def definitions(self) -> tuple[Stage | Update, ...]:
+        """It, without its updates, and each of these."""
+        return (self, *self.updates)
+
 
 @dataclass(frozen=True, slots=True)
 class Input:

@@ -10,10 +10,13 @@ all that read it. At each slot it has a *box*: what one iteration of the loops o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Stage, Update
+from spacedsl.kernels.pipeline.algorithm import Box as Region
+from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.language.host import exposed
 
 SlotName = Literal["ROOT", "TASK", "CHUNK", "LANE", "REG"]
@@ -35,7 +38,8 @@ MOST_WRITTEN_OUT = 4
 
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
-    *("uses", "guests", "first", "kept_bytes", "kept_arrays"),
+    *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
+    *("spread", "host_turns"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -52,6 +56,8 @@ class Step:
     from_output: int
     is_output: bool = False
     is_inlinable: bool = False
+    copied: str | None = None
+    """The input that it is a copy of."""
     host: Step | None = None
     """The innermost step that all paths from it to the exit pass through."""
     readers: tuple[Step, ...] = ()
@@ -60,6 +66,8 @@ class Step:
     """The steps whose values it needs."""
     uses: tuple[Use, ...] = ()
     """How often each of them reads it at a point; the exit reads nothing."""
+    spread: int = 1
+    """Different points of it that a point of its host needs, where all between them is inlined."""
     between: tuple[Step, ...] = ()
     """The steps on paths from it to its host."""
     before: Step | None = None
@@ -73,6 +81,20 @@ class Step:
     def cap(self) -> SlotName:
         """The innermost site that there may be: within the exit there is nothing but ROOT."""
         return "ROOT" if self.host is None or self.host.is_exit else "REG"
+
+    @property
+    def is_copy(self) -> bool:
+        """Of an input: inlined, it is none, however often it is read."""
+        return self.copied is not None
+
+    @property
+    def turns(self) -> int:
+        """Of its ranges."""
+        return turn_count(self.definition) if isinstance(self.definition, Update) else 1
+
+    @property
+    def host_turns(self) -> int:
+        return 1 if self.host is None else self.host.turns
 
     @property
     def first(self) -> Step:
@@ -221,8 +243,11 @@ class Kernel:
     """An algorithm as a space sees it."""
 
     algorithm: Algorithm
+    """With copies of inputs."""
     steps: tuple[Step, ...]
     """Each behind those that it reads; the exit is the last one."""
+    needed: Mapping[str, Region]
+    """Of each stage, also of copies, and of each input."""
 
     @property
     def name(self) -> str:

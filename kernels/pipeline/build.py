@@ -1,13 +1,15 @@
 """From an algorithm to the backbone that a space is about.
 
-In: an algorithm, and what is needed of each stage. Out: a `Kernel`: steps with their hosts, boxes, and what
-each box has to cover. Relations only: which of them matter for what, the space says.
+In: an algorithm, and what is needed of each stage and input. Out: a `Kernel`: steps with their hosts, boxes,
+and what each box has to cover; also of copies of inputs. Relations only: which of them matter for what, the
+space says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from spacedsl.kernels.pipeline.affine import linear
 from spacedsl.kernels.pipeline.algorithm import (
@@ -30,21 +32,29 @@ from spacedsl.kernels.pipeline.backbone import (
     Term,
     Use,
 )
+from spacedsl.kernels.pipeline.copies import with_copies
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
 from spacedsl.kernels.pipeline.reductions import is_accumulation, is_associative, turn_count
+from spacedsl.kernels.pipeline.spread import spreads
 
 
 def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
-    builder = _Builder(algorithm, regions)
+    whole, copies = with_copies(algorithm, regions)
+    needed = {**regions, **{copy: regions[name] for copy, name in copies.items()}}
+    builder = _Builder(whole, needed, copies)
     builder.relate()
     builder.cover()
-    return Kernel(algorithm, tuple(builder.steps))
+    return Kernel(whole, tuple(builder.steps), MappingProxyType(needed))
 
 
 class _Builder:
-    def __init__(self, algorithm: Algorithm, regions: Mapping[str, Region]) -> None:
+    def __init__(
+        self, algorithm: Algorithm, regions: Mapping[str, Region], copies: Mapping[str, str]
+    ) -> None:
         self.algorithm = algorithm
         self.regions = regions
+        self.copies = copies
+        """Inputs, by the stages that copy them."""
         self.steps: list[Step] = []
         self.moves: dict[tuple[Step, str], Move] = {}
         """Of each dimension of a step, with its host."""
@@ -68,6 +78,7 @@ class _Builder:
         step = Step(name, stage, number, dims, from_output)
         step.is_output = stage.name in self.algorithm.outputs and step.is_last
         step.is_inlinable = stage.name not in self.algorithm.outputs and _is_inlinable(stage)
+        step.copied = self.copies.get(name)
         step.before = None if update is None else self.last[stage.name]
         is_cut_in_order = update is None or len(update.ranges) < 2 or is_associative(stage, update)
         outer = dict.fromkeys(dims)
@@ -132,6 +143,8 @@ class _Builder:
         for step in self.steps[:-1]:
             between = _between(step)
             step.between = tuple(s for s in self.steps if s in between)
+        for step, spread in spreads(self.steps[:-1]).items():
+            step.spread = spread
 
     # ---- What boxes cover --------------------------------------------------------------------------------
 
@@ -218,9 +231,7 @@ def _between(step: Step) -> set[Step]:
 
 def _use(step: Step, reader: Step) -> Use:
     found = {read for read in reads(reader.definition) if read.source == step.stage.name}
-    update = reader.definition
-    turns = turn_count(update) if isinstance(update, Update) else 1
-    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)), turns)
+    return Use(f"{reader.name}<-{step.name}", reader, max(1, len(found)), reader.turns)
 
 
 def _is_inlinable(stage: Stage) -> bool:

@@ -47,8 +47,8 @@ def certain_points(algorithm: Algorithm) -> dict[str, Points]:
     for stage in reversed(algorithm.stages):
         if stage.name not in found:
             continue
-        for definition in _computed(stage):
-            values = _values(stage, definition, found[stage.name])
+        for definition in definitions_of(stage):
+            values = values_of(stage, definition, found[stage.name])
             for read in _reads(definition):
                 if read.source != stage.name:
                     points = _image(read, values)
@@ -62,7 +62,7 @@ def count(points: Points) -> int:
     return math.prod(len(p) for p in points) if points else 0
 
 
-def _computed(stage: Stage) -> Iterator[Stage | Update]:
+def definitions_of(stage: Stage) -> Iterator[Stage | Update]:
     """The definitions by which each value is made that somebody needs.
 
     Updates that only combine values with old ones need all before them. What others leave of earlier values
@@ -76,7 +76,7 @@ def _computed(stage: Stage) -> Iterator[Stage | Update]:
     yield stage
 
 
-def _values(stage: Stage, definition: Stage | Update, points: Points) -> dict[str, Positions]:
+def values_of(stage: Stage, definition: Stage | Update, points: Points) -> dict[str, Positions]:
     """Of its variables and ranges."""
     own = dict(zip(stage.variables, points, strict=True))
     if isinstance(definition, Stage):
@@ -114,12 +114,12 @@ def _image(read: Read, values: Mapping[str, Positions]) -> Points:
             return ()
         free = max(sorted(names), key=lambda n: len(values[n]), default=None)
         given = {n: values[n] if n == free else values[n][:1] for n in names}
-        found.append(np.unique(np.atleast_1d(_evaluated(position, given))))
+        found.append(np.unique(np.atleast_1d(evaluated(position, given))))
         moving |= names
     return tuple(found)
 
 
-def _evaluated(node: Expression, values: Mapping[str, Positions]) -> Any:
+def evaluated(node: Expression, values: Mapping[str, Positions]) -> Any:
     match node:
         case Constant(value, dtype):
             return NUMPY_TYPE[dtype](value)
@@ -127,4 +127,4 @@ def _evaluated(node: Expression, values: Mapping[str, Positions]) -> Any:
             return values[name].astype(np.int32)
         case _:
             with np.errstate(all="ignore"):
-                return computed(node, [_evaluated(o, values) for o in operands(node)])
+                return computed(node, [evaluated(o, values) for o in operands(node)])

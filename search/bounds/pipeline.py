@@ -1,13 +1,15 @@
-"""The lower bound of pipelines: how long the bytes take that every implementation moves.
+"""The lower bound of pipelines: what every implementation computes, and the bytes that it moves.
 
 In: an instance of a pipeline, a CPU that was measured or the description of a GPU. Out: nanoseconds that no
 implementation can undercut. What is certainly read of each input is loaded once, and outputs are stored once;
-between runs, caches may keep as much of both as they hold. Nothing is counted of what is between, nor of what
-is computed: schedules differ in both, and compilers too. So all candidates have the same bound.
+between runs, caches may keep as much of both as they hold. Arithmetic counts as far as nobody can do without
+(`kernels/pipeline/distinct.py`), on a CPU. Nothing is counted of what is between, nor of what is computed
+again: schedules differ in both, and compilers too. So all candidates have the same bound.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,9 +19,12 @@ from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.distinct import operations
 from spacedsl.kernels.pipeline.footprints import certain_points, count
 from spacedsl.kernels.pipeline.work import size
+from spacedsl.search.bounds.arithmetic import Unit
 from spacedsl.search.bounds.protocol import BoundTerm
+from spacedsl.search.bounds.rates import Rates
 from spacedsl.search.bounds.traffic import costs, least_ns
 
 
@@ -78,7 +83,7 @@ class PipelineBound(_Constant):
             _Level(level, sum(inner[:at]), loaded, stored, device.threads)
             for at, level in enumerate(device.memory)
         )
-        super().__init__([level.term() for level in levels])
+        super().__init__([*(level.term() for level in levels), _arithmetic(_algorithm(instance), device)])
 
 
 class GpuPipelineBound(_Constant):
@@ -99,6 +104,22 @@ class GpuPipelineBound(_Constant):
                 f"{launch}; of these, the L2 cache keeps at most {device.l2_bytes:,}",
             ),
         ])  # fmt: skip
+
+
+def _arithmetic(algorithm: Algorithm, device: CpuDevice) -> BoundTerm:
+    """Products are for units that multiply, also with a sum in one instruction; sums alone, for any."""
+    counts, rates = operations(algorithm), Rates.of(device)
+    times: dict[Unit, float] = {"multiply": 0.0, "any": 0.0}
+    for dtype in dict.fromkeys(dtype for _, dtype in counts):
+        products, sums = counts.get(("*", dtype), 0), counts.get(("+", dtype), 0)
+        units: dict[Unit, int] = {"multiply": products, "any": max(products, sums)}
+        for unit, instructions in units.items():
+            table = rates.tables[unit, dtype]
+            most = max((lanes * each for lanes, each in table.items()), default=math.inf)
+            times[unit] += instructions / most / device.threads
+    products, sums = (sum(n for (of, _), n in counts.items() if of == kind) for kind in ("*", "+"))
+    detail = f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
+    return BoundTerm("arithmetic", max(times.values()), detail)
 
 
 def _algorithm(instance: Instance) -> Algorithm:

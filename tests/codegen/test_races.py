@@ -193,7 +193,7 @@ def test_what_has_none_is_refused(name: str) -> None:
 
 def lowered(file: PipelineFile, count: int, seed: int, vector_bytes: int = 16) -> Iterator[Program]:
     for candidate in drawn(file, count, seed, DescentCounts()):
-        yield lower(file.backbone, file.boxes, CandidateDecisions(candidate), vector_bytes)
+        yield lower(file.backbone, CandidateDecisions(candidate), vector_bytes)
 
 
 Iteration = tuple[tuple[str, int], ...]

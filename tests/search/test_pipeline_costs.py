@@ -62,7 +62,7 @@ def test_what_stays_in_caches_takes_less_than_what_goes_to_memory_and_back() -> 
 def test_what_is_computed_again_costs_again() -> None:
     some = cost(blur(), {"b": "TASK"}, {"c.y.TASK": 32})
     much = cost(blur(), {"b": "TASK"}, {"c.y.TASK": 1})
-    assert some < 0.8 * much
+    assert some < 0.9 * much
 
 
 def test_products_of_tiles_load_less() -> None:
@@ -114,7 +114,7 @@ def test_plans_lead_to_what_costs_less_than_random_schedules(name: str) -> None:
     assert root is not None
     costs = PipelineCosts(here, DEVICE)
     near = Neighbourhood(Descent(here, select_ordering(here, here.space, None), NoBound()), root)
-    planned = [near.planned(costs.plan(rng), Cut(None, 1.0), rng) for _ in range(4)]
+    planned = [near.planned(costs.plan(rng), Cut(None, 1.0), rng) for _ in range(9)]
     found = [time_ns(costs, each) for each in planned if each is not None]
-    assert len(found) == 4
-    assert sorted(found)[2] < min(time_ns(costs, each) for each in candidates)
+    assert len(found) == 9
+    assert sorted(found)[4] < min(time_ns(costs, each) for each in candidates)

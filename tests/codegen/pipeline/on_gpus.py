@@ -55,7 +55,7 @@ def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, i
 
 
 def grids_of(file: PipelineFile, candidate: Candidate) -> Program:
-    return verify(lower_grids(file.backbone, file.boxes, CandidateDecisions(candidate)))
+    return verify(lower_grids(file.backbone, CandidateDecisions(candidate)))
 
 
 BYTEWISE = "-DTWIN_CELL_BYTES=1"

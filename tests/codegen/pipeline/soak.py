@@ -49,7 +49,7 @@ def fault(name: str, seed: int) -> str | None:
     if candidate is None:
         return None
     decisions = CandidateDecisions(candidate)
-    program = lower(file.backbone, file.boxes, decisions, VECTOR_BYTES[seed % 3])
+    program = lower(file.backbone, decisions, VECTOR_BYTES[seed % 3])
 
     def difference(folder: Path) -> str:
         return compiled_difference(file, program, case, folder / "program.so")
@@ -64,7 +64,7 @@ def gpu_fault(name: str, seed: int) -> str | None:
     if candidate is None:
         return None
     decisions = CandidateDecisions(candidate)
-    program = lower_grids(file.backbone, file.boxes, decisions)
+    program = lower_grids(file.backbone, decisions)
 
     def difference(folder: Path) -> str:
         try:

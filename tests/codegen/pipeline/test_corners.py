@@ -53,7 +53,7 @@ def test_a_large_pipeline_is_checked_at_both_ends(name: str, tmp_path: Path) -> 
         cut, made = parts[-1]
         for extent, all_of_it in zip(cut.algorithm.outputs[output], whole, strict=True):
             assert extent.high == all_of_it.high if is_end else extent.low == all_of_it.low
-        programs.append((cut, verify(lower_grids(cut.backbone, cut.boxes, made))))
+        programs.append((cut, verify(lower_grids(cut.backbone, made))))
     assert len(programs) == 2
     library = built([program for _, program in programs], tmp_path)
     for number, (cut, _) in enumerate(programs):

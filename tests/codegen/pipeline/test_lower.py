@@ -42,7 +42,7 @@ from tests.kernels.pipeline.test_space import graphs
 
 
 def lowered(file: PipelineFile, candidate: Candidate, vector_bytes: int = 16) -> Program:
-    return verify(lower(file.backbone, file.boxes, CandidateDecisions(candidate), vector_bytes))
+    return verify(lower(file.backbone, CandidateDecisions(candidate), vector_bytes))
 
 
 def points(box: Box) -> list[tuple[int, ...]]:

@@ -72,4 +72,5 @@ def test_decisions_of_a_phase_say_what_runs(name: str) -> None:
             found = written[phase.name], phase.time_ns
             met += phase.decisions in known
             assert known.setdefault(phase.decisions, found) == found
-    assert met > len(known) > 10
+    assert met > 20
+    assert len(known) > 10

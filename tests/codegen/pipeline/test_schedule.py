@@ -14,31 +14,19 @@ from spacedsl.codegen.pipeline.schedule import (
     text,
 )
 from spacedsl.diagnostics import DiagnosticError, Source
-from spacedsl.engine.candidate import Decision
 from spacedsl.engine.descent import DescentCounts
-from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE
 from spacedsl.language import check_source
-from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, instance, named
+from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, instance, named, scheduled
 from tests.kernels.pipeline.scheduled import Scheduled
 from tests.rules import rules_of
 
 
 def test_a_schedule_is_shown_as_loops() -> None:
     file = named("a product")
-    here = instance(file.backbone)
-    candidate = here.root()
-    decided: dict[tuple[str, str], str | int] = {
-        ("site", "g"): "ROOT", ("site", "f"): "INLINE", ("site", "f_sum.1"): "REG", ("site", "f_sum"): "REG",
-        ("site", "a"): "TASK", ("tile", "g.y.TASK"): 2, ("tile", "g.y.REG"): 1, ("tile", "g.x.REG"): 2,
-    }  # fmt: skip
-    for box in file.backbone.loops:
-        decided.setdefault(("tile", box.name), FULL)
-    for (choice, name), value in decided.items():
-        assert candidate is not None, (choice, name)
-        candidate = here.decide(candidate, Decision(choice, (name,), (value,)))
-    assert candidate is not None
-    assert candidate.is_complete
+    sites = {"f": "INLINE", "f_sum.1": "REG", "f_sum": "REG", "a": "TASK"}
+    tiles = {"g.y.TASK": 2, "g.y.REG": 1, "g.x.REG": 2}
+    candidate = scheduled(instance(file.backbone), sites, tiles)
     assert text(schedule(file.backbone.steps, CandidateDecisions(candidate))).splitlines() == [
         "g: 5 x, 4 y",
         "  for y in 2 of 2 (TASK)",
@@ -94,7 +82,7 @@ def test_nests_hold_what_is_computed_in_their_iterations(case: str) -> None:
     """As it turns out when schedules are carried out point by point."""
     file = named(case)
     for candidate in drawn(file, 10, 1, DescentCounts()):
-        carried_out = Scheduled(file.backbone, file.boxes, candidate, inputs_of(file))
+        carried_out = Scheduled(file.backbone, candidate, inputs_of(file))
         carried_out.run()
         nests = schedule(file.backbone.steps, CandidateDecisions(candidate))
         assert list(carried_out.paths) == list(paths(nests)), text(nests)

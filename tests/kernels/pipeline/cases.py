@@ -143,11 +143,15 @@ def instance(kernel: Kernel) -> Instance:
 
 
 def scheduled(here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
-    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops."""
+    """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops.
+
+    Inputs are not copied unless they are named.
+    """
     root, kernel = here.root(), here.kernel
     assert root is not None
     assert isinstance(kernel, Kernel)
-    decisions = [Decision("site", (s.name,), (sites.get(s.name, "ROOT"),)) for s in kernel.inner]
+    usual = {s.name: "INLINE" if s.is_copy else "ROOT" for s in kernel.inner}
+    decisions = [Decision("site", (name,), (sites.get(name, site),)) for name, site in usual.items()]
     decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in kernel.loops]
     return decided(here, root, decisions)
 

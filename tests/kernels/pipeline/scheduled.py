@@ -15,7 +15,6 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.pipeline.algorithm import Algorithm, reads
-from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Kernel, Step
 from spacedsl.kernels.pipeline.bounds import range_values, values_known
 from spacedsl.kernels.pipeline.intervals import Interval, interval
@@ -33,12 +32,11 @@ class Scheduled:
     def __init__(
         self,
         kernel: Kernel,
-        boxes: Mapping[str, Region],
         candidate: Candidate,
         inputs: Mapping[str, Callable[[Point], Any]],
     ) -> None:
         self.kernel = kernel
-        self.boxes = boxes
+        self.boxes = kernel.needed
         self.candidate = candidate
         self.inputs = inputs
         self.scalars = {p.name: p.value for p in kernel.algorithm.parameters}

@@ -24,7 +24,7 @@ def try_schedules(file: PipelineFile, count: int, seed: int = 0) -> DescentCount
     inputs, counts = inputs_of(file), DescentCounts()
     expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs))
     for candidate in drawn(file, count, seed, counts):
-        found = Scheduled(file.backbone, file.boxes, candidate, inputs).run()
+        found = Scheduled(file.backbone, candidate, inputs).run()
         assert outputs_of(file.algorithm, found) == expected, candidate.decisions()
     return counts
 

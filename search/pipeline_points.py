@@ -1,0 +1,166 @@
+"""What a point of a step takes to compute, with all that is inlined in it.
+
+In: a step, what is inlined, and which points are computed together. Out: a `Total`: instructions, and reads
+of what is stored. What two of these points need is computed once, and loaded once, as code generation does it
+(`codegen/pipeline/values.py`): inlined stages are followed to where they read, and equal positions merged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from spacedsl.kernels.pipeline.affine import Linear, substituted, variable
+from spacedsl.kernels.pipeline.algorithm import Update
+from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.reductions import turns
+from spacedsl.search.pipeline_work import Moving, Pattern, Work, pattern_of
+
+REMEMBERED = 20_000
+"""Totals that are not found out again."""
+
+MOST_POINTS = 2000
+"""Of inlined stages together, beyond which no more are looked for: others count as those that were found."""
+
+Rows = tuple[tuple[str, int], ...]
+"""Dimensions, and so many neighbours along each that are computed together."""
+
+BY_VALUES = variable("what values say")
+"""A position that no loop leads to."""
+
+Point = Mapping[str, Linear]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Reads of one array that move alike: along which dimensions of the step, and how for neighbours."""
+
+    source: str
+    dims: frozenset[str]
+    pattern: Pattern
+    nbytes: int
+
+
+@dataclass(slots=True)
+class Total:
+    """Of one point, with all that is inlined."""
+
+    vector: float = 0.0
+    products: float = 0.0
+    scalar: float = 0.0
+    widest: int = 1
+    accesses: Counter[Access] = field(default_factory=Counter)
+    """How many of each, on average."""
+
+    def add(self, work: Work, times: float) -> None:
+        self.vector += work.vector * times
+        self.products += work.products * times
+        self.scalar += work.scalar * times
+        self.widest = max(self.widest, work.widest)
+
+
+class Points:
+    """Of the steps of a pipeline."""
+
+    def __init__(self, steps: Sequence[Step], work: Mapping[Step, Work]) -> None:
+        self.work = work
+        self.place = {step: place for place, step in enumerate(steps)}
+        self.final = {step.stage.name: step for step in steps}
+        self._known: dict[tuple[Step, frozenset[Step], Rows], Total] = {}
+
+    def total(self, step: Step, inlined: frozenset[Step], rows: Rows = ()) -> Total:
+        """`inlined`: all that is computed where the step reads it.
+
+        `rows`: points that share what they need.
+        """
+        known = self._known.get((step, inlined, rows))
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[step, inlined, rows] = self._total(step, inlined, rows)
+        return known
+
+    def _total(self, step: Step, inlined: frozenset[Step], rows: Rows) -> Total:
+        starts = [
+            {dim: variable(dim) + Linear(n) for (dim, _), n in zip(rows, at, strict=True)}
+            for at in product(*(range(count) for _, count in rows))
+        ]
+        share = 1 / len(starts)
+        total, needed, loaded = Total(), dict[Step, dict[object, Point]](), dict[object, Access]()
+        for start in starts:
+            total.add(self.work[step], share)
+            self._read(step, step, start, inlined, needed, loaded)
+        count = 0
+        # What reads comes behind what it reads.
+        while needed:
+            source = max(needed, key=self.place.__getitem__)
+            for point in needed.pop(source).values():
+                count += 1
+                for part in steps_of(source):
+                    total.add(self.work[part], self.work[part].turns * share)
+                    for turn in _turns(part) if count <= MOST_POINTS else ():
+                        self._read(part, step, {**point, **turn}, inlined, needed, loaded)
+        for access in loaded.values():
+            total.accesses[access] += share  # type: ignore[assignment]
+        return total
+
+    def _read(
+        self,
+        part: Step,
+        step: Step,
+        point: Point,
+        inlined: frozenset[Step],
+        needed: dict[Step, dict[object, Point]],
+        loaded: dict[object, Access],
+    ) -> None:
+        """What a part of the step reads at a point: of stages that are inlined, more points; else, loads."""
+        for number, read in enumerate(self.work[part].reads):
+            if part is not step and read.source == part.stage.name:
+                # What an inlined accumulation goes on with is in a register.
+                continue
+            positions = tuple(None if form is None else substituted(form, point) for form in read.forms)
+            key: object = (read.source, positions)
+            if None in positions:
+                key = (part, number, tuple(sorted(point.items(), key=repr)))
+            source = self.final.get(read.source)
+            if source in inlined and source is not None and read.source != step.stage.name:
+                there = dict(zip(source.stage.variables, positions, strict=True))
+                needed.setdefault(source, {}).setdefault(
+                    key, {v: BY_VALUES if p is None else p for v, p in there.items()}
+                )
+            elif key not in loaded:
+                loaded[key] = _access(read, positions, point, step)
+
+
+def _access(read: Moving, positions: Sequence[Linear | None], point: Point, step: Step) -> Access:
+    moved, known = [], []
+    for own, form in zip(read.moved, positions, strict=True):
+        is_known = form is not None and BY_VALUES.names.isdisjoint(form.names)
+        known.append(form if is_known else None)
+        # Where values say it, whatever these move along.
+        names = form.names if form is not None else frozenset[str]().union(*(_names(v, point) for v in own))
+        moved.append(names & frozenset(step.dims))
+    along = step.stage.variables[0] if step.stage.variables else None
+    return Access(read.source, frozenset[str]().union(*moved), pattern_of(known, moved, along), read.nbytes)
+
+
+def _names(name: str, point: Point) -> frozenset[str]:
+    return point[name].names if name in point else frozenset((name,))
+
+
+def _turns(part: Step) -> Iterator[Point]:
+    if not isinstance(part.definition, Update):
+        yield {}
+        return
+    for turn in turns(part.definition):
+        yield {name: Linear(number) for name, number in turn.items()}
+
+
+def steps_of(last: Step) -> Iterator[Step]:
+    """All steps of a stage, of which this is the last one."""
+    step: Step | None = last
+    while step is not None:
+        yield step
+        step = step.before
