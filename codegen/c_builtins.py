@@ -212,12 +212,13 @@ _GATHERS = {
 def gathered(kind: Type) -> str:
     """The statements that return elements of an `array` of so many, `at` places that each lane has."""
     lanes, size = kind.lanes, kind.dtype.nbytes
-    text, begin = "", "#if"
+    text = ""
     for (feature, unit, each), call in _GATHERS.items():
         if unit == max(4, size) and lanes % each == 0:
-            text += f"{begin} defined({feature}) && __GNUC__ >= 12 && !defined(__clang__)\n"
+            text += f"#elif defined({feature}) && __GNUC__ >= 12 && !defined(__clang__)\n"
             text += _gathered_by(kind, unit, each, call)
-            begin = "#elif"
+    if text:
+        text = f"#if {_SLOW_GATHERS}\n{_gathered_singly(kind)}{text}"
     apart = ", ".join(f"((const {arithmetic_type(kind.dtype)} *)array)[each[{n}]]" for n in range(lanes))
     alone = f"""  uint32_t each[{lanes}];
   *({Type(DType.I32, lanes)}_unaligned *)each = at;
@@ -225,6 +226,22 @@ def gathered(kind: Type) -> str:
   return ({kind}){{{apart}}};
 """
     return f"{text}#else\n{alone}#endif\n" if text else alone
+
+
+_SLOW_GATHERS = " || ".join(f"defined(__znver{generation}__)" for generation in range(1, 6))
+"""Where loads of single lanes take less."""
+
+
+def _gathered_singly(kind: Type) -> str:
+    """Narrow lanes are put into a register one by one, wide ones by two and two."""
+    array = f"((const {arithmetic_type(kind.dtype)} *)array)"
+    if kind.dtype.nbytes >= 4:
+        return (
+            f"  return ({kind}){{{', '.join(f'{array}[(uint32_t)at[{n}]]' for n in range(kind.lanes))}}};\n"
+        )
+    lines = [f"{kind} found = {{0}};"]
+    lines += [f"found[{n}] = {array}[(uint32_t)at[{n}]];" for n in range(kind.lanes)]
+    return "".join(f"  {line}\n" for line in [*lines, "return found;"])
 
 
 def _gathered_by(kind: Type, unit: int, each: int, call: str) -> str:

@@ -69,6 +69,21 @@ class Accesses(Positions):
                 lane = value if type_of(value).lanes == 1 else Lane(self.kept(value, block), number)
                 block.statements.append(Store(tensor, place, lane))
 
+    def weave(
+        self,
+        array: Array,
+        positions: Sequence[Linear],
+        even: Sequence[Value],
+        odd: Sequence[Value],
+        block: Block,
+    ) -> None:
+        """Stores lanes of both in turns, from the position of the first even one on."""
+        assert self.lanes is not None
+        place = index(self.simple(array.index(positions), block))
+        for tensor, *pair in zip(array.tensors, even, odd, strict=True):
+            wide = (v if type_of(v).lanes > 1 else Broadcast(v, self.lanes.count) for v in pair)
+            block.statements.append(Store(tensor, place, program.Interleave(*wide)))
+
     # ---- Lanes together ----------------------------------------------------------------------------------
 
     def leads(self, array: Array, positions: Sequence[Linear], block: Block) -> list[Linear | Value]:

@@ -3,7 +3,8 @@
 In: a step, the spans of its box, the arrays that there are. Out: statements. Neighbours along the innermost
 dimension are computed as vectors, where reads of them lie beside each other away from the edges of images.
 Where a box is small and all of it is there, its points are unrolled, and share what they read; sums over
-ranges are kept in registers. Which box it is has been decided.
+ranges are kept in registers. Where even and odd points read neighbours each, they are computed apart, and
+woven. Which box it is has been decided.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import product
 
 from spacedsl.codegen.pipeline.arithmetic import Value, alike
 from spacedsl.codegen.pipeline.blocks import Array, Block, Lanes, Point
-from spacedsl.codegen.pipeline.edges import decides, middle_conditions
+from spacedsl.codegen.pipeline.edges import by_parity, decides, is_woven, middle_conditions
 from spacedsl.codegen.pipeline.placement import Span, Spans
 from spacedsl.codegen.pipeline.values import Values
 from spacedsl.codegen.program import (
@@ -36,7 +37,9 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Linear,
     Opaque,
+    Remainder,
     atoms,
+    compared,
     extreme,
     linear,
     quotient,
@@ -44,6 +47,7 @@ from spacedsl.kernels.pipeline.affine import (
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import (
+    Expression,
     Read,
     Stage,
     Update,
@@ -112,7 +116,10 @@ class _Body:
     def statements(self, ranges: Ranges) -> tuple[Statement, ...]:
         if self.along is None:
             return self.over(self.rows, {}, ranges, lambda point, inner: self.cells([point], None, inner))
-        lanes = self.lanes(self.spans[self.along].most)
+        along, most = self.along, self.spans[self.along].most
+        lanes = self.lanes(most)
+        if self.is_woven and (half := self.lanes(most, is_woven=True) // 2) > 1:
+            return self.over(self.rows, {}, ranges, lambda at, inner: self.woven(along, half, at, inner))
         rolled = self.over(
             self.rows, {}, ranges, lambda point, inner: self.row(self.along or "", lanes, point, inner)
         )
@@ -139,10 +146,57 @@ class _Body:
         if self.is_written_out(dim):
             points = ({**point, dim: span.first + Linear(n)} for n in range(span.most))
             return tuple(s for each in points for s in self.over(others, each, ranges, inner))
+        if self.is_by_parity(dim):
+            return self.by_parity(dim, others, point, ranges, inner)
         name = self.setting.fresh(f"{self.stage.name}_{dim}")
         within = ranges.with_loop(name, span.first, span.last)
         statements = self.over(others, {**point, dim: variable(name)}, within, inner)
         return (Sweep(name, span.first, span.last, 1, statements),)
+
+    def by_parity(
+        self,
+        dim: str,
+        others: Sequence[str],
+        point: Point,
+        ranges: Ranges,
+        inner: Callable[[Point, Ranges], tuple[Statement, ...]],
+    ) -> tuple[Statement, ...]:
+        """Points in order; of each pair, the even one and the odd one in loops of their own, of one iteration
+        or, at an end, of none: so what it decides is decided here.
+        """
+        span = self.spans[dim]
+        pair = self.setting.fresh(f"{self.stage.name}_{dim}_pair")
+        begin, end = quotient(span.first, 2), quotient(span.last, 2)
+        ranges = ranges.with_loop(pair, begin, end)
+        statements: list[Statement] = []
+        for odd in (0, 1):
+            name = self.setting.fresh(f"{self.stage.name}_{dim}_half")
+            first = extreme("max", variable(pair), quotient(span.first + Linear(1 - odd), 2))
+            last = extreme("min", variable(pair), quotient(span.last + Linear(-odd), 2))
+            at = variable(name) * 2 + Linear(odd)
+            done = self.over(others, {**point, dim: at}, ranges.with_loop(name, first, last), inner)
+            statements.append(Sweep(name, first, last, 1, done))
+        return (Sweep(pair, begin, end, 1, tuple(statements)),)
+
+    def is_by_parity(self, dim: str) -> bool:
+        """Whether what is decided by a number along a dimension is decided by whether it is even."""
+        return self.is_definition and by_parity(
+            self.step.definition, self.setting.inlined, self.whole({}), dim
+        )
+
+    @property
+    def is_definition(self) -> bool:
+        return self.step.update is None
+
+    @property
+    def is_woven(self) -> bool:
+        """Whether even and odd points of a row are computed apart."""
+        definition = self.step.definition
+        return (
+            isinstance(definition, Stage)
+            and self.along is not None
+            and is_woven(definition, self.setting.inlined, self.whole({}), self.along)
+        )
 
     def is_written_out(self, dim: str) -> bool:
         """Whether what is decided by the number along a dimension is decided here: of colours, which one."""
@@ -180,6 +234,51 @@ class _Body:
         if middle.has_behind:
             found.append(single(extreme("max", last + Linear(1), first), span.last, ranges))
         return tuple(found)
+
+    def woven(self, dim: str, half: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
+        """A row of which vectors of even and of odd points are computed, and stored in turns."""
+        span = self.spans[dim]
+        middle = _Middle.of(span, dim, self.edges(dim, point, ranges), self.setting.fresh)
+        ranges = reduce(lambda r, let: r.with_position(let.variable, let.position), middle.lets, ranges)
+        first, last = middle.first, middle.last
+        begin, pairs = quotient(first + Linear(1), 2), quotient(last + Linear(-1), 2)
+        end = pairs + Linear(1 - half)
+
+        def single(first: Linear, last: Linear) -> Sweep:
+            name = self.setting.fresh(f"{self.stage.name}_{dim}")
+            within = ranges.with_loop(name, first, last)
+            return Sweep(name, first, last, 1, self.cells([{**point, dim: variable(name)}], None, within))
+
+        def vectors(wanted: str, begin: Linear) -> Sweep:
+            name = self.setting.fresh(wanted)
+            within = ranges.with_loop(name, begin, end)
+            return Sweep(name, begin, end, half, self.pairs(dim, Lanes(name, half), point, within))
+
+        is_long = end + begin * -1
+        left = pairs + begin * -1 + Linear(1)
+        rest = left + quotient(left, half) * -half + Linear(-1)
+        found: list[Statement] = [*middle.lets]
+        if middle.has_before:
+            found.append(single(span.first, extreme("min", first + Linear(-1), span.last)))
+        found.append(single(first, extreme("min", begin * 2 + Linear(-1), last)))
+        found.append(vectors(f"{self.stage.name}_{dim}_pair", begin))
+        found.append(When((is_long, rest), (vectors("last", extreme("max", begin, end)),), ()))
+        found.append(When((is_long,), (single(pairs * 2 + Linear(2), last),), (single(begin * 2, last),)))
+        if middle.has_behind:
+            found.append(single(extreme("max", last + Linear(1), first), span.last))
+        return tuple(found)
+
+    def pairs(self, dim: str, lanes: Lanes, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
+        """Lanes of even points, and of odd ones; all of them lie beside each other."""
+        block, values = Block(ranges), self.values(lanes, frozenset())
+        place = variable(lanes.variable) * 2
+        even, odd = (
+            [values.value(v, {**point, dim: place + Linear(n)}, block) for v in self.stage.values]
+            for n in (0, 1)
+        )
+        where = [{**point, dim: place}[v] for v in self.stage.variables]
+        values.weave(self.array, where, even, odd, block)
+        return tuple(block.statements)
 
     def left_over(
         self,
@@ -276,9 +375,9 @@ class _Body:
 
     # ---- Points ------------------------------------------------------------------------------------------
 
-    def lanes(self, most: int) -> int:
+    def lanes(self, most: int, *, is_woven: bool = False) -> int:
         """So many that vectors of the widest values are as wide as those of the machine."""
-        widest = max(widths(self.stage, self.step.definition, self.setting.inlined))
+        widest = max(widths(self.stage, self.step.definition, self.setting.inlined, is_woven=is_woven))
         lanes = max(1, min(self.setting.vector_bytes // widest, most))
         return 1 << lanes.bit_length() - 1
 
@@ -398,14 +497,19 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
     return first, last
 
 
-def widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage]) -> Iterator[int]:
-    """In bytes, of what is stored, and of all else that may differ between lanes, also for positions."""
+def widths(
+    stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage], *, is_woven: bool = False
+) -> Iterator[int]:
+    """In bytes, of what is stored, and of all else that may differ between lanes, also for positions.
+
+    `is_woven`: lanes are all even, or all odd.
+    """
     yield from (dtype.nbytes for dtype in stage.dtypes)
     pending = [(stage, value) for value in definition.values]
     seen: set[str] = set()
     while pending:
         of, node = pending.pop()
-        if not varies(of, node):
+        if not varies(of, node) or (is_woven and _is_parity(node)):
             continue
         yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
         if not isinstance(node, Read):
@@ -418,6 +522,12 @@ def widths(stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage
             source = inlined[node.source]
             updated = [value for update in source.updates for value in update.values]
             pending += [(source, value) for value in (*source.values, *updated)]
+
+
+def _is_parity(node: Expression) -> bool:
+    """Whether it compares what is even with what is odd."""
+    apart = compared(node)
+    return apart is not None and all(isinstance(a, Remainder) and a.divisor == 2 for a, _ in apart.terms)
 
 
 @dataclass(frozen=True, slots=True)

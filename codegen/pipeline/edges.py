@@ -1,18 +1,22 @@
 """Where a row has edges, and what the number of a dimension decides: all that a step compares, or reads.
 
 In: a step, the stages that are inlined, a point. Out: conditions of the middle of a row, as positions that
-are not negative there; whether a dimension alone decides something. What is made of it is for `bodies.py`.
+are not negative there; whether a dimension alone decides something, and whether even and odd numbers along it
+do. What is made of it is for `bodies.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 from spacedsl.codegen.pipeline.blocks import Point
 from spacedsl.codegen.pipeline.positions import condition
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Linear,
+    Remainder,
+    atoms,
     compared,
     has_values,
     linear,
@@ -29,7 +33,8 @@ from spacedsl.kernels.pipeline.algorithm import (
     expressions,
     operands,
 )
-from spacedsl.kernels.pipeline.interior import conditions, usable
+from spacedsl.kernels.pipeline.interior import conditions, middle, usable
+from spacedsl.kernels.pipeline.lanes import pace
 from spacedsl.kernels.pipeline.reductions import unrolled
 
 _ORDERS = ("<", "<=", ">", ">=")
@@ -58,6 +63,34 @@ def decides(definition: Stage | Update, inlined: Mapping[str, Stage], point: Poi
             if apart.names == {dim} and not has_values(apart):
                 return True
     return False
+
+
+def by_parity(definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
+    """Whether something is compared that follows from whether a number along a dimension is even."""
+    for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
+        if (apart := compared(node)) is not None:
+            apart = substituted(apart, at)
+            if apart.names == {dim} and any(
+                isinstance(a, Remainder) and a.divisor == 2 for a in atoms(apart)
+            ):
+                return True
+    return False
+
+
+def is_woven(definition: Stage, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
+    """Whether even and odd points along a dimension are better computed apart: each of them reads neighbours
+    where all together read every element twice.
+    """
+    halves, others = set[object](), set[object]()
+    for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
+        if not isinstance(node, Read) or node.source in inlined or not node.point:
+            continue
+        first, *rest = (substituted(linear(position), at) for position in node.point)
+        if dim not in first.names.union(*(form.names for form in rest)):
+            continue
+        is_half = pace(middle(first, dim), dim) == Fraction(1, 2) and all(dim not in f.names for f in rest)
+        (halves if is_half else others).add((node.source, node.element, first, *rest))
+    return len(halves) > 2 * len(others)
 
 
 def _met(

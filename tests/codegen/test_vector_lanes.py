@@ -60,14 +60,17 @@ def looked_up(dtype: DType, lanes: int) -> Program:
     return program(dtype, lanes, taken, Store("out", Index(0), found))
 
 
-def run(whole: Program, dtype: DType, lanes: int, folder: Path) -> tuple[list[float], list[float]]:
+def run(
+    whole: Program, dtype: DType, lanes: int, folder: Path, flags: tuple[str, ...] = ()
+) -> tuple[list[float], list[float]]:
     """What C stores, and what the interpreter does."""
     whole = verify(whole)
     given = np.arange(ELEMENTS).astype(NUMPY_TYPE[dtype])
     where = ((np.arange(ELEMENTS + 16) * 13) % 101 - 30).astype(np.int32)
     out = np.zeros(lanes, NUMPY_TYPE[dtype])
     # A library of the same path is loaded once.
-    library = build_library(print_c(whole, 1), folder / f"{len([*folder.iterdir()])}.so")
+    library = folder / f"{len([*folder.iterdir()])}.so"
+    build_library(print_c(whole, 1), library, extra_flags=flags)
     ctypes.CDLL(str(library)).k(*(ctypes.c_void_p(array.ctypes.data) for array in (given, where, out)))
     memory: dict[str, list[Any]] = {"given": given.tolist(), "where": where.tolist(), "out": [0] * lanes}
     interpret(whole, memory, {})
@@ -106,9 +109,14 @@ def gathered(dtype: DType, lanes: int, *, high: int = 40, extent: int = ELEMENTS
 @pytest.mark.parametrize(
     "dtype", [DType.BOOL, DType.I8, DType.U8, DType.I16, DType.F32, DType.U32, DType.F64, DType.I64]
 )
-def test_lanes_are_gathered_from_all_over_an_array(dtype: DType, lanes: int, tmp_path: Path) -> None:
-    """Up to its last element, also where four bytes from there would lead out of it."""
-    found, wanted = run(gathered(dtype, lanes), dtype, lanes, tmp_path)
+@pytest.mark.parametrize("flags", [("-D__znver1__",), tuple(f"-U__znver{n}__" for n in range(1, 6))])
+def test_lanes_are_gathered_from_all_over_an_array(
+    dtype: DType, lanes: int, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Up to its last element, also where four bytes from there would lead out of it; lane by lane, and by
+    instructions of the machine.
+    """
+    found, wanted = run(gathered(dtype, lanes), dtype, lanes, tmp_path, flags)
     where = [(n * 13) % 101 - 30 for n in range(3, 4 + lanes)]
     held = [2 + max(5, min(40, a)) + 3 * max(-2, min(7, b)) for a, b in pairwise(where)]
     assert max(held) == ELEMENTS - 1 or lanes < 8
