@@ -117,6 +117,12 @@ class Ranges:
                 for end in (atom.left, atom.right):
                     yield from self._steps(form + _of(atom) * -number + end * number, name, around)
                 return
+            if isinstance(atom, Quotient) and number % atom.divisor == 0 and name in names_of(atom):
+                # Pairs may begin where the first number is, or before it.
+                whole, rest = number // atom.divisor, form + _of(atom) * -number
+                for less in range(min(atom.divisor, _TRIED)):
+                    yield from self._steps(rest + (atom.dividend + Linear(-less)) * whole, name, around)
+                return
         names = {atom.name for atom, _ in form.terms if isinstance(atom, Variable)} - {name, *around}
         latest = next((n for n in reversed(tuple(self.loops)) if n in names), None)
         if latest is not None:
@@ -128,6 +134,9 @@ class Ranges:
             fixed = tuple((atom, n) for atom, n in form.terms if names_of(atom).issubset(around))
             yield step, Linear(form.constant, fixed)
 
+
+_TRIED = 2
+"""Beginnings of what is rounded down."""
 
 _Way = list[tuple[_Sum, _Number]]
 """Sums, each with a number that is added: what is asked is at most the greatest of them."""

@@ -34,7 +34,7 @@ begins at the cheapest."""
 
 LEAST_WALK, MOST_WALK, MOST_DECIDED = 100, 1000, 200_000
 """Its steps, at most: four for each variable, but for very small and very large spaces. All of them together
-decide no more than so many variables. Most walks are far shorter."""
+decide no more than so many variables. Half of the walks are shorter."""
 
 FIRST_COMPARED = 4
 """Known implementations before walks begin beside them."""
@@ -106,7 +106,7 @@ class Drawing:
         return found
 
     def _length(self, rng: np.random.Generator) -> int:
-        """Of a walk; its order of magnitude is drawn."""
+        """Of a walk: of half of them as long as it may be, of others its order of magnitude is drawn."""
         count = max(1, len(self.descent.instance.variables))
         longest = max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count))
         return int(longest ** max(0.0, min(1.0, 2 * float(rng.random()))))

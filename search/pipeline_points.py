@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
 
 from spacedsl.kernels.pipeline.affine import Linear, substituted, variable
 from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.interior import middle
+from spacedsl.kernels.pipeline.lanes import pace
 from spacedsl.kernels.pipeline.reductions import turns
 from spacedsl.search.pipeline_work import Moving, Pattern, Work, pattern_of
 
@@ -41,6 +44,8 @@ class Access:
     dims: frozenset[str]
     pattern: Pattern
     nbytes: int
+    is_half: bool = False
+    """Whether two neighbours read each element."""
 
 
 @dataclass(slots=True)
@@ -83,10 +88,21 @@ class Points:
         return known
 
     def _total(self, step: Step, inlined: frozenset[Step], rows: Rows) -> Total:
-        starts = [
+        starts: list[Point] = [
             {dim: variable(dim) + Linear(n) for (dim, _), n in zip(rows, at, strict=True)}
             for at in product(*(range(count) for _, count in rows))
         ]
+        found, halves = self._found(step, inlined, starts)
+        if step.update is None and halves:
+            # Even and odd points of a row are computed apart.
+            along = step.stage.variables[0]
+            pairs = [{**s, along: variable(along) * 2 + Linear(n)} for s in starts for n in (0, 1)]
+            found, _ = self._found(step, inlined, pairs)
+            found.vector += 1
+        return found
+
+    def _found(self, step: Step, inlined: frozenset[Step], starts: Sequence[Point]) -> tuple[Total, bool]:
+        """For a point of these, on average; and whether they mostly read each element twice along a row."""
         share = 1 / len(starts)
         total, needed, loaded = Total(), dict[Step, dict[object, Point]](), dict[object, Access]()
         for start in starts:
@@ -104,7 +120,9 @@ class Points:
                         self._read(part, step, {**point, **turn}, inlined, needed, loaded)
         for access in loaded.values():
             total.accesses[access] += share  # type: ignore[assignment]
-        return total
+        along = next(iter(step.stage.variables), "")
+        moving = [access for access in loaded.values() if along in access.dims]
+        return total, sum(access.is_half for access in moving) > 2 / 3 * len(moving)
 
     def _read(
         self,
@@ -143,7 +161,15 @@ def _access(read: Moving, positions: Sequence[Linear | None], point: Point, step
         names = form.names if form is not None else frozenset[str]().union(*(_names(v, point) for v in own))
         moved.append(names & frozenset(step.dims))
     along = step.stage.variables[0] if step.stage.variables else None
-    return Access(read.source, frozenset[str]().union(*moved), pattern_of(known, moved, along), read.nbytes)
+    first = known[0] if known else None
+    is_half = (
+        along is not None
+        and first is not None
+        and pace(middle(first, along), along) == Fraction(1, 2)
+        and all(along not in names for names in moved[1:])
+    )
+    dims, pattern = frozenset[str]().union(*moved), pattern_of(known, moved, along)
+    return Access(read.source, dims, pattern, read.nbytes, is_half)
 
 
 def _names(name: str, point: Point) -> frozenset[str]:

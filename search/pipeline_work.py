@@ -14,6 +14,7 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Linear,
     Opaque,
+    Remainder,
     atoms,
     compared,
     has_values,
@@ -119,15 +120,32 @@ def _computed(
 
 
 def _chosen(node: Expression, few: frozenset[str]) -> list[Expression]:
-    """The values of selections of which one is made by where a point lies along one of these dimensions."""
+    """The values of selections of which one is made by where a point lies along one of these dimensions, or
+    by whether numbers are even.
+    """
     values: list[Expression] = []
     while isinstance(node, Select):
-        apart = compared(node.condition)
-        if apart is None or has_values(apart) or not apart.names or not apart.names <= few:
+        parts = _compared(node.condition)
+        if not all(_is_decided(apart, few) for apart in parts):
             break
         values.append(node.yes)
         node = node.no
     return [*values, node] if values else []
+
+
+def _compared(condition: Expression) -> list[Linear | None]:
+    """What is compared in it; None for what is no comparison of positions."""
+    if isinstance(condition, Binary) and condition.operator in ("&&", "||"):
+        return [*_compared(condition.left), *_compared(condition.right)]
+    return [compared(condition)]
+
+
+def _is_decided(apart: Linear | None, few: frozenset[str]) -> bool:
+    """Whether it follows from where a point lies along one of these dimensions, or from what is even."""
+    if apart is None or has_values(apart) or not apart.names:
+        return False
+    is_parity = all(isinstance(atom, Remainder) and atom.divisor == 2 for atom, _ in apart.terms)
+    return is_parity or apart.names <= few
 
 
 def _instructions(node: Expression) -> tuple[float, float]:

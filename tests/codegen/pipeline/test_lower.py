@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacedsl.codegen.parts import expressions, statements, values
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import Gather, Pack, Program, Select, Store, type_of
+from spacedsl.codegen.program import Gather, Interleave, Pack, Program, Select, Store, type_of
 from spacedsl.codegen.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
@@ -140,6 +140,31 @@ def test_what_the_number_of_a_colour_decides_is_not_computed(sites: dict[str, st
     file = named("colours")
     body = lowered(file, scheduled(instance(file.backbone), sites, {})).body
     assert not [e for e in expressions(body) if isinstance(e, Select)]
+
+
+IN_TURNS = """
+    picked(x, y) = select(x % 2 == 0 && y % 2 == 0, a(x / 2, y / 2), y % 2 == 0, b(x / 2, y / 2),
+      x % 2 == 0, a(x / 2, y / 2 + 1), b(x / 2, y / 2 + 1))
+    large(x, y) = (a(x / 2, y) + a((x + 1) / 2, y)) / 2
+"""
+
+
+@pytest.mark.parametrize("name", ["picked", "large"])
+@pytest.mark.parametrize(("low", "size"), [(0, 61), (1, 62), (3, 5), (0, 2), (7, 40)])
+def test_even_and_odd_points_are_computed_apart(name: str, low: int, size: int) -> None:
+    """Vectors of neighbours are read and woven; nothing is selected, at whatever point a row begins."""
+    inputs = "{a: {dtype: i16, extents: [40, 20]}, b: {dtype: i16, extents: [40, 20]}}"
+    file = pipeline(IN_TURNS, f"{{{name}: {{x: '{low}:{low + size}', y: '1:12'}}}}", inputs)
+    candidate = scheduled(instance(file.backbone), {}, {f"{name}.y.TASK": 3})
+    body = lowered(file, candidate, 16).body
+    found = [*values(body)]
+    wide = [s for s in statements(body) if isinstance(s, Store) and type_of(s.value).lanes > 1]
+    assert not [v for v in found if isinstance(v, Pack)]
+    if size >= 4:
+        assert wide
+        assert all(isinstance(s.value, Interleave) for s in wide)
+        assert not [e for e in expressions(body) if isinstance(e, Select) and type_of(e).lanes > 1]
+    try_programs(file, 4, 3, 16)
 
 
 def test_what_values_say_where_to_read_is_gathered() -> None:
