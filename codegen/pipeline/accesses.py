@@ -42,9 +42,12 @@ class Accesses(Positions):
     arrays: Mapping[str, Array]
     written: frozenset[str]
     """Stages that statements around write to, so that what is read of them may change."""
+    is_plain: bool = True
+    """Whether all that has been loaded so far is plainly inside of its array."""
 
     def load(self, node: Read, positions: Sequence[Linear], block: Block) -> Value:
         array = self.arrays[node.source]
+        self.is_plain = self.is_plain and self.is_inside(array, positions, block)
         tensor, scalar = array.tensors[node.element], Type(node.dtype)
         leads = self.leads(array, positions, block)
         together = self.together(array, leads, block)
@@ -55,6 +58,15 @@ class Accesses(Positions):
         if found is not None:
             return found
         return Pack(tuple(Load(tensor, place, scalar) for place in self.places(array, leads, block)))
+
+    def is_inside(self, array: Array, positions: Sequence[Linear], block: Block) -> bool:
+        """Whether it is known of all lanes; what values say is held inside."""
+        for at, first, extent in zip(positions, array.origin, array.extents, strict=True):
+            ends = (at + first * -1, first + Linear(extent - 1) + at * -1)
+            is_said = any(name in self.numbers for name in at.names)
+            if extent > 1 and not is_said and not all(self.is_natural(end, block) for end in ends):
+                return False
+        return True
 
     def store(self, array: Array, positions: Sequence[Linear], values: Sequence[Value], block: Block) -> None:
         leads = self.leads(array, positions, block)

@@ -148,7 +148,18 @@ class _Body:
             return tuple(s for each in points for s in self.over(others, each, ranges, inner))
         if self.is_by_parity(dim):
             return self.by_parity(dim, others, point, ranges, inner)
-        name = self.setting.fresh(f"{self.stage.name}_{dim}")
+        return self.plain(dim, others, point, ranges, inner)
+
+    def plain(
+        self,
+        dim: str,
+        others: Sequence[str],
+        point: Point,
+        ranges: Ranges,
+        inner: Callable[[Point, Ranges], tuple[Statement, ...]],
+    ) -> tuple[Statement, ...]:
+        """A point after the other."""
+        span, name = self.spans[dim], self.setting.fresh(f"{self.stage.name}_{dim}")
         within = ranges.with_loop(name, span.first, span.last)
         statements = self.over(others, {**point, dim: variable(name)}, within, inner)
         return (Sweep(name, span.first, span.last, 1, statements),)
@@ -167,26 +178,34 @@ class _Body:
         span = self.spans[dim]
         pair = self.setting.fresh(f"{self.stage.name}_{dim}_pair")
         begin, end = quotient(span.first, 2), quotient(span.last, 2)
-        ranges = ranges.with_loop(pair, begin, end)
         statements: list[Statement] = []
         for odd in (0, 1):
             name = self.setting.fresh(f"{self.stage.name}_{dim}_half")
             first = extreme("max", variable(pair), quotient(span.first + Linear(1 - odd), 2))
             last = extreme("min", variable(pair), quotient(span.last + Linear(-odd), 2))
             at = variable(name) * 2 + Linear(odd)
-            done = self.over(others, {**point, dim: at}, ranges.with_loop(name, first, last), inner)
+            within = ranges.with_loop(pair, begin, end).with_loop(name, first, last)
+            if not self.is_known_inside(dim, at, within):
+                return self.plain(dim, others, point, ranges, inner)
+            done = self.over(others, {**point, dim: at}, within, inner)
             statements.append(Sweep(name, first, last, 1, done))
         return (Sweep(pair, begin, end, 1, tuple(statements)),)
 
-    def is_by_parity(self, dim: str) -> bool:
-        """Whether what is decided by a number along a dimension is decided by whether it is even."""
-        return self.is_definition and by_parity(
-            self.step.definition, self.setting.inlined, self.whole({}), dim
+    def is_known_inside(self, dim: str, at: Linear, ranges: Ranges, count: int = 1) -> bool:
+        """Whether so many points from there on are plainly all of what is computed, and nothing beside it."""
+        span = self.spans[dim]
+        return ranges.is_natural(at + span.first * -1) and ranges.is_natural(
+            span.last + at * -1 + Linear(1 - count)
         )
 
-    @property
-    def is_definition(self) -> bool:
-        return self.step.update is None
+    def is_by_parity(self, dim: str) -> bool:
+        """Whether what is decided by a number along a dimension is decided by whether it is even.
+
+        Threads of a GPU have few numbers each, and find out which.
+        """
+        if self.step.update is not None or self.setting.vector_bytes == 1:
+            return False
+        return by_parity(self.step.definition, self.setting.inlined, self.whole({}), dim)
 
     @property
     def is_woven(self) -> bool:
@@ -243,6 +262,10 @@ class _Body:
         first, last = middle.first, middle.last
         begin, pairs = quotient(first + Linear(1), 2), quotient(last + Linear(-1), 2)
         end = pairs + Linear(1 - half)
+        if not self.is_known_inside(
+            dim, variable("pair") * 2, ranges.with_loop("pair", begin, end), 2 * half
+        ):
+            return self.row(dim, self.lanes(span.most), point, ranges)
 
         def single(first: Linear, last: Linear) -> Sweep:
             name = self.setting.fresh(f"{self.stage.name}_{dim}")
@@ -254,6 +277,10 @@ class _Body:
             within = ranges.with_loop(name, begin, end)
             return Sweep(name, begin, end, half, self.pairs(dim, Lanes(name, half), point, within))
 
+        all_of_them = vectors(f"{self.stage.name}_{dim}_pair", begin)
+        if not all_of_them.body:
+            return self.row(dim, self.lanes(span.most), point, ranges)
+
         is_long = end + begin * -1
         left = pairs + begin * -1 + Linear(1)
         rest = left + quotient(left, half) * -half + Linear(-1)
@@ -261,15 +288,24 @@ class _Body:
         if middle.has_before:
             found.append(single(span.first, extreme("min", first + Linear(-1), span.last)))
         found.append(single(first, extreme("min", begin * 2 + Linear(-1), last)))
-        found.append(vectors(f"{self.stage.name}_{dim}_pair", begin))
+        found.append(all_of_them)
         found.append(When((is_long, rest), (vectors("last", extreme("max", begin, end)),), ()))
-        found.append(When((is_long,), (single(pairs * 2 + Linear(2), last),), (single(begin * 2, last),)))
+        found.append(
+            When(
+                (is_long,),
+                (single(extreme("max", first, pairs * 2 + Linear(2)), last),),
+                (single(begin * 2, last),),
+            )
+        )
         if middle.has_behind:
             found.append(single(extreme("max", last + Linear(1), first), span.last))
         return tuple(found)
 
     def pairs(self, dim: str, lanes: Lanes, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
-        """Lanes of even points, and of odd ones; all of them lie beside each other."""
+        """Lanes of even points, and of odd ones; all of them lie beside each other.
+
+        Nothing where something is read that is not plainly inside of its array.
+        """
         block, values = Block(ranges), self.values(lanes, frozenset())
         place = variable(lanes.variable) * 2
         even, odd = (
@@ -278,7 +314,7 @@ class _Body:
         )
         where = [{**point, dim: place}[v] for v in self.stage.variables]
         values.weave(self.array, where, even, odd, block)
-        return tuple(block.statements)
+        return tuple(block.statements) if values.is_plain else ()
 
     def left_over(
         self,
