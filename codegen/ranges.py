@@ -117,9 +117,11 @@ class Ranges:
                 for end in (atom.left, atom.right):
                     yield from self._steps(form + _of(atom) * -number + end * number, name, around)
                 return
-            if not isinstance(atom, Quotient) or names_of(atom).issubset(around):
-                continue
-            if number % atom.divisor == 0:
+            if (
+                isinstance(atom, Quotient)
+                and number % atom.divisor == 0
+                and not names_of(atom).issubset(around)
+            ):
                 # Pairs may begin where the first number is, or before it.
                 whole, rest = number // atom.divisor, form + _of(atom) * -number
                 for less in range(min(atom.divisor, _TRIED)):

@@ -109,7 +109,7 @@ class Drawing:
         """Of a walk: of half of them as long as it may be, of others its order of magnitude is drawn."""
         count = max(1, len(self.descent.instance.variables))
         longest = max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count))
-        return int(longest ** max(0.0, min(1.0, 2 * float(rng.random()))))
+        return int(longest ** min(1.0, 2 * float(rng.random())))
 
     def _to(self, target: Candidate, state: State) -> Visit | None:
         """The node that an implementation lies below, where it was not yet met."""

@@ -164,18 +164,17 @@ class _CpuEstimate(Estimate):
 
     def computed_ns(self, step: Step, work: Total, box: _Box) -> float:
         """Of one box. Sums are in registers while the ranges are gone through, and each waits for itself."""
-        is_kept = box.is_kept
-        each = work.vector + box.lanes * work.scalar + 1 / (box.ranges if is_kept else 1)
+        each = work.vector + box.lanes * work.scalar + 1 / (box.ranges if box.is_kept else 1)
         for access, count in work.accesses.items():
-            if not is_kept or access.source != step.stage.name:
+            if not box.is_kept or access.source != step.stage.name:
                 each += count * WHOLE.get(access.pattern, APART * box.lanes) * box.share(access)
-        if is_kept and box.is_unrolled:
+        if box.is_kept and box.is_unrolled:
             # Sums that there is no register for are loaded and stored in each turn.
             live = box.vectors * len(step.stage.dtypes) + box.row + 1
             each += 2 * max(0, live - self.costs.device.vector_registers) / box.vectors
         turns = box.vectors * box.ranges
         issued = self.costs.issued_ns(box.lanes * work.widest, turns * each, turns * work.products)
-        if not is_kept:
+        if not box.is_kept:
             return issued + box.rows * box.ranges * ROW_NS
         waited = box.ranges * self.costs.wait_ns * (1 if box.is_unrolled else box.vectors)
         return max(issued, waited) + box.rows * ROW_NS
@@ -185,19 +184,20 @@ class _CpuEstimate(Estimate):
         points = self.iterations(step, "REG") * math.prod(box.extents.values())
         own = sum(d.nbytes for d in step.stage.dtypes)
         result = Access(step.stage.name, frozenset(step.variables), "beside", own)
-        inner, far, all_threads = 0.0, self.costs.device.memory[-1], self.costs.device.threads
-        begun: dict[Access, float] = {}
-        for level, beyond in pairwise(self.costs.device.memory):
-            is_shared = level.core_bytes == level.capacity_bytes and all_threads > 1
+        inner, memory, threads = 0.0, self.costs.device.memory, self.costs.device.threads
+        nearest: float | None = None
+        for level, beyond in pairwise(memory):
+            is_shared = level.core_bytes == level.capacity_bytes and threads > 1
             inner += (level.core_bytes or level.capacity_bytes or 0) * (HELD_TOGETHER if is_shared else HELD)
+            nearest = inner if nearest is None else nearest
             wide = [a for a in work.accesses if self.stored(a.source) > inner]
             loaded = self.missed(step, wide, box, inner)
-            begun = begun or {a: self.begun_ns(step, a, box, inner) for a in (*wide, result)}
             stored = points * own / box.ranges if self.stored(step.stage.name) > inner else 0.0
             # What is stored is loaded first.
             time_ns = (sum(loaded.values()) + 2 * stored) / beyond.bytes_per_ns
-            if beyond is far:
-                time_ns += sum(nbytes * begun[a] for a, nbytes in loaded.items()) + stored * begun[result]
+            if beyond is memory[-1]:
+                far = [*loaded.items(), (result, stored)]
+                time_ns += sum(nbytes * self.begun_ns(step, a, box, nearest) for a, nbytes in far if nbytes)
             yield time_ns
 
     def missed(

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import product
 
-from spacedsl.kernels.pipeline.affine import Linear, substituted, variable
-from spacedsl.kernels.pipeline.algorithm import Update
+from spacedsl.kernels.pipeline.affine import Linear, fixed, substituted, variable
 from spacedsl.kernels.pipeline.backbone import Step
-from spacedsl.kernels.pipeline.interior import middle
-from spacedsl.kernels.pipeline.lanes import pace
+from spacedsl.kernels.pipeline.lanes import is_read_twice, is_woven
 from spacedsl.kernels.pipeline.reductions import turns
 from spacedsl.search.pipeline_work import Moving, Pattern, Work, pattern_of
 
@@ -44,8 +41,8 @@ class Access:
     dims: frozenset[str]
     pattern: Pattern
     nbytes: int
-    is_half: bool = False
-    """Whether two neighbours read each element."""
+    is_read_twice: bool = False
+    """By two neighbours along a row."""
 
 
 @dataclass(slots=True)
@@ -92,9 +89,8 @@ class Points:
             {dim: variable(dim) + Linear(n) for (dim, _), n in zip(rows, at, strict=True)}
             for at in product(*(range(count) for _, count in rows))
         ]
-        found, halves = self._found(step, inlined, starts)
-        if step.update is None and halves:
-            # Even and odd points of a row are computed apart.
+        found, are_woven = self._found(step, inlined, starts)
+        if step.update is None and are_woven:
             along = step.stage.variables[0]
             pairs = [{**s, along: variable(along) * 2 + Linear(n)} for s in starts for n in (0, 1)]
             found, _ = self._found(step, inlined, pairs)
@@ -102,7 +98,7 @@ class Points:
         return found
 
     def _found(self, step: Step, inlined: frozenset[Step], starts: Sequence[Point]) -> tuple[Total, bool]:
-        """For a point of these, on average; and whether they mostly read each element twice along a row."""
+        """For a point of these, on average; and whether even and odd ones are better computed apart."""
         share = 1 / len(starts)
         total, needed, loaded = Total(), dict[Step, dict[object, Point]](), dict[object, Access]()
         for start in starts:
@@ -116,13 +112,13 @@ class Points:
                 count += 1
                 for part in steps_of(source):
                     total.add(self.work[part], self.work[part].turns * share)
-                    for turn in _turns(part) if count <= MOST_POINTS else ():
-                        self._read(part, step, {**point, **turn}, inlined, needed, loaded)
+                    for turn in turns(part.definition) if count <= MOST_POINTS else ():
+                        self._read(part, step, {**point, **fixed(turn)}, inlined, needed, loaded)
         for access in loaded.values():
             total.accesses[access] += share  # type: ignore[assignment]
         along = next(iter(step.stage.variables), "")
-        moving = [access for access in loaded.values() if along in access.dims]
-        return total, sum(access.is_half for access in moving) > 2 / 3 * len(moving)
+        moving = Counter(access.is_read_twice for access in loaded.values() if along in access.dims)
+        return total, is_woven(moving[True], moving[False])
 
     def _read(
         self,
@@ -161,27 +157,13 @@ def _access(read: Moving, positions: Sequence[Linear | None], point: Point, step
         names = form.names if form is not None else frozenset[str]().union(*(_names(v, point) for v in own))
         moved.append(names & frozenset(step.dims))
     along = step.stage.variables[0] if step.stage.variables else None
-    first = known[0] if known else None
-    is_half = (
-        along is not None
-        and first is not None
-        and pace(middle(first, along), along) == Fraction(1, 2)
-        and all(along not in names for names in moved[1:])
-    )
+    twice = along is not None and bool(known) and is_read_twice(known[0], moved[1:], along)
     dims, pattern = frozenset[str]().union(*moved), pattern_of(known, moved, along)
-    return Access(read.source, dims, pattern, read.nbytes, is_half)
+    return Access(read.source, dims, pattern, read.nbytes, twice)
 
 
 def _names(name: str, point: Point) -> frozenset[str]:
     return point[name].names if name in point else frozenset((name,))
-
-
-def _turns(part: Step) -> Iterator[Point]:
-    if not isinstance(part.definition, Update):
-        yield {}
-        return
-    for turn in turns(part.definition):
-        yield {name: Linear(number) for name, number in turn.items()}
 
 
 def steps_of(last: Step) -> Iterator[Step]:

@@ -14,10 +14,10 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Linear,
     Opaque,
-    Remainder,
     atoms,
     compared,
     has_values,
+    is_parity,
     linear,
 )
 from spacedsl.kernels.pipeline.algorithm import (
@@ -144,8 +144,7 @@ def _is_decided(apart: Linear | None, few: frozenset[str]) -> bool:
     """Whether it follows from where a point lies along one of these dimensions, or from what is even."""
     if apart is None or has_values(apart) or not apart.names:
         return False
-    is_parity = all(isinstance(atom, Remainder) and atom.divisor == 2 for atom, _ in apart.terms)
-    return is_parity or apart.names <= few
+    return is_parity(apart) or apart.names <= few
 
 
 def _instructions(node: Expression) -> tuple[float, float]:

@@ -19,6 +19,6 @@ def values_of_a_point(algorithm: Algorithm) -> int:
 
 
 def _values(definition: Stage | Update, stage: Stage, known: dict[str, int]) -> int:
-    turns = turn_count(definition) if isinstance(definition, Update) else 1
+    turns = turn_count(definition)
     places = {(read.source, read.point) for read in reads(definition) if read.source != stage.name}
     return turns * (1 + sum(known[source] for source, _ in places))

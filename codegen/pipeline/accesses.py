@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spacedsl.codegen import program
 from spacedsl.codegen.implementation import LoweringError
@@ -42,12 +42,12 @@ class Accesses(Positions):
     arrays: Mapping[str, Array]
     written: frozenset[str]
     """Stages that statements around write to, so that what is read of them may change."""
-    is_plain: bool = True
-    """Whether all that has been loaded so far is plainly inside of its array."""
+    loaded: dict[tuple[str, tuple[Linear, ...]], None] = field(default_factory=dict)
+    """Stages and inputs, and where they have been read so far."""
 
     def load(self, node: Read, positions: Sequence[Linear], block: Block) -> Value:
         array = self.arrays[node.source]
-        self.is_plain = self.is_plain and self.is_inside(array, positions, block)
+        self.loaded[node.source, tuple(positions)] = None
         tensor, scalar = array.tensors[node.element], Type(node.dtype)
         leads = self.leads(array, positions, block)
         together = self.together(array, leads, block)
@@ -58,6 +58,10 @@ class Accesses(Positions):
         if found is not None:
             return found
         return Pack(tuple(Load(tensor, place, scalar) for place in self.places(array, leads, block)))
+
+    def is_plain(self, block: Block) -> bool:
+        """Whether all that has been loaded is plainly inside of its array."""
+        return all(self.is_inside(self.arrays[source], at, block) for source, at in self.loaded)
 
     def is_inside(self, array: Array, positions: Sequence[Linear], block: Block) -> bool:
         """Whether it is known of all lanes; what values say is held inside."""

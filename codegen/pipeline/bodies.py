@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 
 from spacedsl.codegen.pipeline.arithmetic import Value, alike
@@ -37,17 +37,16 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Linear,
     Opaque,
-    Remainder,
     atoms,
     compared,
     extreme,
+    is_parity,
     linear,
     quotient,
     substituted,
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import (
-    Expression,
     Read,
     Stage,
     Update,
@@ -118,12 +117,13 @@ class _Body:
             return self.over(self.rows, {}, ranges, lambda point, inner: self.cells([point], None, inner))
         along, most = self.along, self.spans[self.along].most
         lanes = self.lanes(most)
-        if self.is_woven and (half := self.lanes(most, is_woven=True) // 2) > 1:
-            return self.over(self.rows, {}, ranges, lambda at, inner: self.woven(along, half, at, inner))
+        half = self.lanes(most, is_woven=True) // 2 if self.is_woven else 0
         rolled = self.over(
-            self.rows, {}, ranges, lambda point, inner: self.row(self.along or "", lanes, point, inner)
+            self.rows, {}, ranges, lambda point, inner: self.row(along, lanes, half, point, inner)
         )
-        unrolled = self.unrolled(self.along, lanes, ranges)
+        if half > 1:
+            return rolled
+        unrolled = self.unrolled(along, lanes, ranges)
         if unrolled is None:
             return rolled
         holds, statements = unrolled
@@ -146,34 +146,21 @@ class _Body:
         if self.is_written_out(dim):
             points = ({**point, dim: span.first + Linear(n)} for n in range(span.most))
             return tuple(s for each in points for s in self.over(others, each, ranges, inner))
-        if self.is_by_parity(dim):
-            return self.by_parity(dim, others, point, ranges, inner)
-        return self.plain(dim, others, point, ranges, inner)
 
-    def plain(
-        self,
-        dim: str,
-        others: Sequence[str],
-        point: Point,
-        ranges: Ranges,
-        inner: Callable[[Point, Ranges], tuple[Statement, ...]],
-    ) -> tuple[Statement, ...]:
-        """A point after the other."""
-        span, name = self.spans[dim], self.setting.fresh(f"{self.stage.name}_{dim}")
-        within = ranges.with_loop(name, span.first, span.last)
-        statements = self.over(others, {**point, dim: variable(name)}, within, inner)
+        def at(place: Linear, within: Ranges) -> tuple[Statement, ...]:
+            return self.over(others, {**point, dim: place}, within, inner)
+
+        if self.is_by_parity(dim) and (pairs := self.by_parity(dim, ranges, at)):
+            return pairs
+        name = self.setting.fresh(f"{self.stage.name}_{dim}")
+        statements = at(variable(name), ranges.with_loop(name, span.first, span.last))
         return (Sweep(name, span.first, span.last, 1, statements),)
 
     def by_parity(
-        self,
-        dim: str,
-        others: Sequence[str],
-        point: Point,
-        ranges: Ranges,
-        inner: Callable[[Point, Ranges], tuple[Statement, ...]],
+        self, dim: str, ranges: Ranges, at: Callable[[Linear, Ranges], tuple[Statement, ...]]
     ) -> tuple[Statement, ...]:
         """Points in order; of each pair, the even one and the odd one in loops of their own, of one iteration
-        or, at an end, of none: so what it decides is decided here.
+        or, at an end, of none: so what it decides is decided here. Nothing where one is not plainly inside.
         """
         span = self.spans[dim]
         pair = self.setting.fresh(f"{self.stage.name}_{dim}_pair")
@@ -183,12 +170,11 @@ class _Body:
             name = self.setting.fresh(f"{self.stage.name}_{dim}_half")
             first = extreme("max", variable(pair), quotient(span.first + Linear(1 - odd), 2))
             last = extreme("min", variable(pair), quotient(span.last + Linear(-odd), 2))
-            at = variable(name) * 2 + Linear(odd)
+            place = variable(name) * 2 + Linear(odd)
             within = ranges.with_loop(pair, begin, end).with_loop(name, first, last)
-            if not self.is_known_inside(dim, at, within):
-                return self.plain(dim, others, point, ranges, inner)
-            done = self.over(others, {**point, dim: at}, within, inner)
-            statements.append(Sweep(name, first, last, 1, done))
+            if not self.is_known_inside(dim, place, within):
+                return ()
+            statements.append(Sweep(name, first, last, 1, at(place, within)))
         return (Sweep(pair, begin, end, 1, tuple(statements)),)
 
     def is_known_inside(self, dim: str, at: Linear, ranges: Ranges, count: int = 1) -> bool:
@@ -224,53 +210,47 @@ class _Body:
             return False
         return decides(self.step.definition, self.setting.inlined, self.whole({}), dim)
 
-    def row(self, dim: str, lanes: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
-        """Vectors in the middle, where lanes read neighbours; single points beside it."""
+    def row(self, dim: str, lanes: int, half: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
+        """Vectors in the middle, where lanes read neighbours; single points beside it.
+
+        `half`: lanes of vectors of even points, and of odd ones, where these are better computed apart.
+        """
         span = self.spans[dim]
-
-        def cells(name: str, lanes: int, ranges: Ranges) -> tuple[Statement, ...]:
-            return self.cells(
-                [{**point, dim: variable(name)}], Lanes(name, lanes) if lanes > 1 else None, ranges
-            )
-
-        def single(first: Linear, last: Linear, ranges: Ranges) -> Sweep:
-            name = self.setting.fresh(f"{self.stage.name}_{dim}")
-            return Sweep(name, first, last, 1, cells(name, 1, ranges.with_loop(name, first, last)))
-
-        if lanes == 1:
-            return (single(span.first, span.last, ranges),)
+        if lanes == 1 and half < 2:
+            return (self.single(dim, point, ranges, span.first, span.last),)
         middle = _Middle.of(span, dim, self.edges(dim, point, ranges), self.setting.fresh)
         ranges = reduce(lambda r, let: r.with_position(let.variable, let.position), middle.lets, ranges)
-        first, last = middle.first, middle.last
-        name = self.setting.fresh(f"{self.stage.name}_{dim}")
-        end = last + Linear(1 - lanes)
-        vectors = cells(name, lanes, ranges.with_loop(name, first, end))
+        single = partial(self.single, dim, point, ranges)
+        inner = self.woven(dim, half, point, middle, ranges) if half > 1 else ()
         found: list[Statement] = [*middle.lets]
         if middle.has_before:
-            found.append(single(span.first, extreme("min", first + Linear(-1), span.last), ranges))
-        found.append(Sweep(name, first, end, lanes, vectors))
-        found += self.left_over(middle, lanes, ranges, cells, single)
+            found.append(single(span.first, extreme("min", middle.first + Linear(-1), span.last)))
+        found += inner or self.vectors(dim, lanes, point, middle, ranges)
         if middle.has_behind:
-            found.append(single(extreme("max", last + Linear(1), first), span.last, ranges))
+            found.append(single(extreme("max", middle.last + Linear(1), middle.first), span.last))
         return tuple(found)
 
-    def woven(self, dim: str, half: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
-        """A row of which vectors of even and of odd points are computed, and stored in turns."""
-        span = self.spans[dim]
-        middle = _Middle.of(span, dim, self.edges(dim, point, ranges), self.setting.fresh)
-        ranges = reduce(lambda r, let: r.with_position(let.variable, let.position), middle.lets, ranges)
+    def single(self, dim: str, point: Point, ranges: Ranges, first: Linear, last: Linear) -> Sweep:
+        """Points of a row, one by one."""
+        name = self.setting.fresh(f"{self.stage.name}_{dim}")
+        within = ranges.with_loop(name, first, last)
+        return Sweep(name, first, last, 1, self.cells([{**point, dim: variable(name)}], None, within))
+
+    def woven(
+        self, dim: str, half: int, point: Point, middle: _Middle, ranges: Ranges
+    ) -> tuple[Statement, ...]:
+        """The middle, of which vectors of even and of odd points are computed, and stored in turns.
+
+        Nothing where one of them, or what it reads, is not plainly inside.
+        """
         first, last = middle.first, middle.last
         begin, pairs = quotient(first + Linear(1), 2), quotient(last + Linear(-1), 2)
         end = pairs + Linear(1 - half)
         if not self.is_known_inside(
             dim, variable("pair") * 2, ranges.with_loop("pair", begin, end), 2 * half
         ):
-            return self.row(dim, self.lanes(span.most), point, ranges)
-
-        def single(first: Linear, last: Linear) -> Sweep:
-            name = self.setting.fresh(f"{self.stage.name}_{dim}")
-            within = ranges.with_loop(name, first, last)
-            return Sweep(name, first, last, 1, self.cells([{**point, dim: variable(name)}], None, within))
+            return ()
+        single = partial(self.single, dim, point, ranges)
 
         def vectors(wanted: str, begin: Linear) -> Sweep:
             name = self.setting.fresh(wanted)
@@ -279,27 +259,17 @@ class _Body:
 
         all_of_them = vectors(f"{self.stage.name}_{dim}_pair", begin)
         if not all_of_them.body:
-            return self.row(dim, self.lanes(span.most), point, ranges)
-
+            return ()
         is_long = end + begin * -1
         left = pairs + begin * -1 + Linear(1)
         rest = left + quotient(left, half) * -half + Linear(-1)
-        found: list[Statement] = [*middle.lets]
-        if middle.has_before:
-            found.append(single(span.first, extreme("min", first + Linear(-1), span.last)))
-        found.append(single(first, extreme("min", begin * 2 + Linear(-1), last)))
-        found.append(all_of_them)
-        found.append(When((is_long, rest), (vectors("last", extreme("max", begin, end)),), ()))
-        found.append(
-            When(
-                (is_long,),
-                (single(extreme("max", first, pairs * 2 + Linear(2)), last),),
-                (single(begin * 2, last),),
-            )
+        last_one = single(extreme("max", first, pairs * 2 + Linear(2)), last)
+        return (
+            single(first, extreme("min", begin * 2 + Linear(-1), last)),
+            all_of_them,
+            When((is_long, rest), (vectors("last", extreme("max", begin, end)),), ()),
+            When((is_long,), (last_one,), (single(begin * 2, last),)),
         )
-        if middle.has_behind:
-            found.append(single(extreme("max", last + Linear(1), first), span.last))
-        return tuple(found)
 
     def pairs(self, dim: str, lanes: Lanes, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
         """Lanes of even points, and of odd ones; all of them lie beside each other.
@@ -314,30 +284,33 @@ class _Body:
         )
         where = [{**point, dim: place}[v] for v in self.stage.variables]
         values.weave(self.array, where, even, odd, block)
-        return tuple(block.statements) if values.is_plain else ()
+        return tuple(block.statements) if values.is_plain(block) else ()
 
-    def left_over(
-        self,
-        middle: _Middle,
-        lanes: int,
-        ranges: Ranges,
-        cells: Callable[[str, int, Ranges], tuple[Statement, ...]],
-        single: Callable[[Linear, Linear, Ranges], Sweep],
+    def vectors(
+        self, dim: str, lanes: int, point: Point, middle: _Middle, ranges: Ranges
     ) -> Iterator[Statement]:
-        """What vectors leave of a row: the last one again, shifted, or, of an update, single points."""
+        """The middle; what is left of it is the last one again, shifted; of an update, single points."""
         first, last = middle.first, middle.last
+        end = last + Linear(1 - lanes)
+
+        def vectors(wanted: str, begin: Linear) -> Sweep:
+            name = self.setting.fresh(wanted)
+            within = ranges.with_loop(name, begin, end)
+            cells = self.cells(
+                [{**point, dim: variable(name)}], Lanes(name, lanes) if lanes > 1 else None, within
+            )
+            return Sweep(name, begin, end, lanes, cells)
+
+        yield vectors(f"{self.stage.name}_{dim}", first)
         if middle.is_whole and middle.most % lanes == 0:
             return
         start = first + extreme("max", quotient(last + first * -1 + Linear(1), lanes), Linear(0)) * lanes
-        alone = single(start, last, ranges)
+        alone = self.single(dim, point, ranges, start, last)
         if self.update is not None:
             yield alone
             return
-        is_long = last + first * -1 + Linear(1 - lanes)
-        name = self.setting.fresh("last")
-        end = last + Linear(1 - lanes)
-        begin = extreme("max", first, end)
-        shifted = Sweep(name, begin, end, lanes, cells(name, lanes, ranges.with_loop(name, begin, end)))
+        is_long = end + first * -1
+        shifted = vectors("last", extreme("max", first, end))
         otherwise = () if ranges.is_natural(is_long) else (alone,)
         yield When((is_long, last + start * -1), (shifted,), otherwise)
 
@@ -545,7 +518,8 @@ def widths(
     seen: set[str] = set()
     while pending:
         of, node = pending.pop()
-        if not varies(of, node) or (is_woven and _is_parity(node)):
+        if not varies(of, node) or (is_woven and (a := compared(node)) is not None and is_parity(a)):
+            # Whether numbers are even is the same for all lanes then.
             continue
         yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
         if not isinstance(node, Read):
@@ -558,12 +532,6 @@ def widths(
             source = inlined[node.source]
             updated = [value for update in source.updates for value in update.values]
             pending += [(source, value) for value in (*source.values, *updated)]
-
-
-def _is_parity(node: Expression) -> bool:
-    """Whether it compares what is even with what is odd."""
-    apart = compared(node)
-    return apart is not None and all(isinstance(a, Remainder) and a.divisor == 2 for a, _ in apart.terms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,17 @@ do. What is made of it is for `bodies.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 from spacedsl.codegen.pipeline.blocks import Point
 from spacedsl.codegen.pipeline.positions import condition
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline import lanes
 from spacedsl.kernels.pipeline.affine import (
     Linear,
     Remainder,
     atoms,
     compared,
+    fixed,
     has_values,
     linear,
     substituted,
@@ -33,8 +34,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     expressions,
     operands,
 )
-from spacedsl.kernels.pipeline.interior import conditions, middle, usable
-from spacedsl.kernels.pipeline.lanes import pace
+from spacedsl.kernels.pipeline.interior import conditions, usable
 from spacedsl.kernels.pipeline.reductions import unrolled
 
 _ORDERS = ("<", "<=", ">", ">=")
@@ -57,40 +57,36 @@ def middle_conditions(
 
 def decides(definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
     """Whether something is compared that depends on nothing but where a point is along a dimension."""
-    for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
-        if (apart := compared(node)) is not None:
-            apart = substituted(apart, at)
-            if apart.names == {dim} and not has_values(apart):
-                return True
-    return False
+    return any(not has_values(apart) for apart in _compared(definition, inlined, point, dim))
 
 
 def by_parity(definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
     """Whether something is compared that follows from whether a number along a dimension is even."""
+    found = (atom for apart in _compared(definition, inlined, point, dim) for atom in atoms(apart))
+    return any(isinstance(atom, Remainder) and atom.divisor == 2 for atom in found)
+
+
+def _compared(
+    definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str
+) -> Iterator[Linear]:
+    """How far apart the sides of comparisons are in which no other dimension stands."""
     for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
-        if (apart := compared(node)) is not None:
-            apart = substituted(apart, at)
-            if apart.names == {dim} and any(
-                isinstance(a, Remainder) and a.divisor == 2 for a in atoms(apart)
-            ):
-                return True
-    return False
+        if (apart := compared(node)) is not None and (apart := substituted(apart, at)).names == {dim}:
+            yield apart
 
 
 def is_woven(definition: Stage, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
-    """Whether even and odd points along a dimension are better computed apart: each of them reads neighbours
-    where all together read every element twice.
-    """
-    halves, others = set[object](), set[object]()
+    """Whether even and odd points along a dimension are better computed apart."""
+    twice, others = set[object](), set[object]()
     for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
         if not isinstance(node, Read) or node.source in inlined or not node.point:
             continue
         first, *rest = (substituted(linear(position), at) for position in node.point)
-        if dim not in first.names.union(*(form.names for form in rest)):
-            continue
-        is_half = pace(middle(first, dim), dim) == Fraction(1, 2) and all(dim not in f.names for f in rest)
-        (halves if is_half else others).add((node.source, node.element, first, *rest))
-    return len(halves) > 2 * len(others)
+        names = [form.names for form in rest]
+        if dim in first.names.union(*names):
+            kind = twice if lanes.is_read_twice(first, names, dim) else others
+            kind.add((node.source, node.element, first, *rest))
+    return lanes.is_woven(len(twice), len(others))
 
 
 def _met(
@@ -108,7 +104,7 @@ def _met(
                 seen.add((node.source, positions))
                 there = dict(zip(stage.variables, positions, strict=True))
                 for inner, turn in unrolled(stage):
-                    at_turn = {**there, **{name: Linear(n) for name, n in turn.items()}}
+                    at_turn = {**there, **fixed(turn)}
                     for value in expressions(inner):
                         yield from within(value, at_turn)
         for part in operands(node):

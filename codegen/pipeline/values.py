@@ -45,6 +45,7 @@ from spacedsl.kernels.pipeline.affine import (
     Linear,
     Opaque,
     atoms,
+    fixed,
     has_values,
     linear,
     replaced,
@@ -191,7 +192,7 @@ class Values(Accesses):
         around = self.own
         made: list[Value] = []
         for definition, turn in unrolled(stage):
-            at = {**there, **{name: Linear(number) for name, number in turn.items()}}
+            at = {**there, **fixed(turn)}
             before, made = made, [self.value(v, at, block) for v in definition.values]
             if isinstance(definition, Update):
                 if definition.condition is not None:

@@ -200,6 +200,16 @@ def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
     return Linear(constant, tuple((atom, n) for atom, n in numbers.items() if n))
 
 
+def fixed(numbers: Mapping[str, int]) -> dict[str, Linear]:
+    """Numbers as positions."""
+    return {name: Linear(number) for name, number in numbers.items()}
+
+
+def is_parity(form: Linear) -> bool:
+    """Whether it follows from what is even."""
+    return all(isinstance(atom, Remainder) and atom.divisor == 2 for atom, _ in form.terms)
+
+
 def substituted(form: Linear, positions: Mapping[str, Linear]) -> Linear:
     """The form with positions in place of variables."""
     names = form.names.intersection(positions)

@@ -90,7 +90,7 @@ class Step:
     @property
     def turns(self) -> int:
         """Of its ranges."""
-        return turn_count(self.definition) if isinstance(self.definition, Update) else 1
+        return turn_count(self.definition)
 
     @property
     def host_turns(self) -> int:

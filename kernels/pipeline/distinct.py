@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, linear
+from spacedsl.kernels.pipeline.affine import Linear, linear, names_of
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -25,7 +25,6 @@ from spacedsl.kernels.pipeline.algorithm import (
     Expression,
     Read,
     Scalar,
-    Select,
     Stage,
     Update,
     Variable,
@@ -36,6 +35,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 from spacedsl.kernels.pipeline.footprints import (
     Points,
     Positions,
+    certain_operands,
     certain_points,
     definitions_of,
     evaluated,
@@ -66,7 +66,6 @@ class _Made:
 
 @dataclass(slots=True)
 class _Counter:
-    algorithm: Algorithm
     points: Mapping[str, Points]
     shapes: dict[Hashable, Shape] = field(default_factory=dict)
     of_stages: dict[tuple[str, int], Shape] = field(default_factory=dict)
@@ -97,8 +96,7 @@ class _Counter:
 
     def update(self, stage: Stage, update: Update, values: Mapping[str, Positions]) -> None:
         """What is added up counts for each point and turn; the first one may be no sum."""
-        is_sum = is_accumulation(stage, update) and is_associative(stage, update)
-        if not is_sum:
+        if not (is_accumulation(stage, update) and is_associative(stage, update)):
             # Of what goes on with other values of its stage, nothing is known.
             return
         terms = [v.right for v in update.values if isinstance(v, Binary)]
@@ -145,7 +143,7 @@ class _Counter:
 
 def operations(algorithm: Algorithm) -> Mapping[Kind, int]:
     """How many there are at least."""
-    counter = _Counter(algorithm, certain_points(algorithm))
+    counter = _Counter(certain_points(algorithm))
     for stage in algorithm.stages:
         counter.stage(stage)
     total: dict[Kind, int] = defaultdict(int)
@@ -166,17 +164,13 @@ def _kind(node: Expression) -> Kind | None:
 
 
 def _certain(expressions: Sequence[Expression]) -> Iterator[Expression]:
-    """All that nothing stands before."""
+    """All that nothing stands before, without positions."""
     pending = [*expressions]
     while pending:
         node = pending.pop()
         yield node
-        if isinstance(node, Select):
-            pending.append(node.condition)
-        elif isinstance(node, Binary) and node.operator in ("&&", "||"):
-            pending.append(node.left)
-        elif not isinstance(node, Read):
-            pending.extend(operands(node))
+        if not isinstance(node, Read):
+            pending.extend(certain_operands(node))
 
 
 def _said(node: Expression) -> Hashable:
@@ -231,5 +225,5 @@ def _different(positions: Sequence[Expression], values: Mapping[str, Positions])
 def _moves(form: Linear, name: str) -> bool:
     """Whether it rises or falls with a variable, by the same for each step."""
     return any(atom == Variable(name) for atom, _ in form.terms) and all(
-        atom == Variable(name) or name not in Linear(0, ((atom, 1),)).names for atom, _ in form.terms
+        atom == Variable(name) or name not in names_of(atom) for atom, _ in form.terms
     )

@@ -92,12 +92,17 @@ def _reads(definition: Stage | Update) -> Iterator[Read]:
         node = pending.pop()
         if isinstance(node, Read):
             yield node
-        if isinstance(node, Select):
-            pending.append(node.condition)
-        elif isinstance(node, Binary) and node.operator in ("&&", "||"):
-            pending.append(node.left)
-        else:
-            pending.extend(operands(node))
+        pending.extend(certain_operands(node))
+
+
+def certain_operands(node: Expression) -> tuple[Expression, ...]:
+    """Those that are computed whatever the others are."""
+    match node:
+        case Select(condition):
+            return (condition,)
+        case Binary("&&" | "||", left):
+            return (left,)
+    return operands(node)
 
 
 def _image(read: Read, values: Mapping[str, Positions]) -> Points:

@@ -7,10 +7,12 @@ generation says; what that costs, cost models do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, names_of
 from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Variable, walk
+from spacedsl.kernels.pipeline.interior import middle
 
 _PACES = (2, 4, 8)
 
@@ -25,6 +27,21 @@ def pace(position: Linear, name: str) -> Fraction | None:
         case [(Quotient(dividend, divisor), 1)] if divisor in _PACES:
             return Fraction(1, divisor) if _moving(dividend, name) == [(Variable(name), 1)] else None
     return None
+
+
+def is_read_twice(first: Linear | None, others: Iterable[frozenset[str]], name: str) -> bool:
+    """Whether two neighbours along a dimension read each element: `first`, the innermost position, None where
+    values say it; `others`, the variables of all other positions.
+    """
+    is_half = first is not None and pace(middle(first, name), name) == Fraction(1, 2)
+    return is_half and all(name not in names for names in others)
+
+
+def is_woven(twice: int, others: int) -> bool:
+    """Whether even and odd points along a row are better computed apart: each of them reads neighbours, where
+    all together read most elements twice. `twice`, `others`: so many reads move along it.
+    """
+    return twice > 2 * others
 
 
 def varies(stage: Stage, node: Expression) -> bool:

@@ -50,23 +50,24 @@ def is_accumulation(stage: Stage, update: Update) -> bool:
     return update.point == point and all(read.point == point for read in own)
 
 
-def turns(update: Update) -> Iterator[dict[str, int]]:
-    """The points of its ranges, in order: the first range is the innermost loop."""
-    for values in product(*(range(r.low, r.high) for r in reversed(update.ranges))):
-        yield dict(zip((r.name for r in reversed(update.ranges)), values, strict=True))
+def turns(definition: Stage | Update) -> Iterator[dict[str, int]]:
+    """The points of its ranges, in order: the first range is the innermost loop. Without ranges, one."""
+    ranges = definition.ranges[::-1] if isinstance(definition, Update) else ()
+    for values in product(*(range(r.low, r.high) for r in ranges)):
+        yield dict(zip((r.name for r in ranges), values, strict=True))
 
 
 def unrolled(stage: Stage) -> Iterator[tuple[Stage | Update, dict[str, int]]]:
     """Its definition, then each turn of its updates."""
-    yield stage, {}
-    for update in stage.updates:
-        for turn in turns(update):
-            yield update, turn
+    for definition in stage.definitions:
+        for turn in turns(definition):
+            yield definition, turn
 
 
-def turn_count(update: Update) -> int:
-    """How many points its ranges have."""
-    return math.prod(r.high - r.low for r in update.ranges)
+def turn_count(definition: Stage | Update) -> int:
+    """How many of them there are."""
+    ranges = definition.ranges if isinstance(definition, Update) else ()
+    return math.prod(r.high - r.low for r in ranges)
 
 
 def identity(operator: Reducer, dtype: DType, ranges: tuple[Range, ...]) -> tuple[Expression, ...]:

@@ -6,11 +6,11 @@ Reads that lead to one point by several ways count once, as code generation comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.kernels.pipeline.affine import Linear, has_values, linear, substituted, variable
-from spacedsl.kernels.pipeline.algorithm import Update, reads
+from spacedsl.kernels.pipeline.affine import Linear, fixed, has_values, linear, substituted, variable
+from spacedsl.kernels.pipeline.algorithm import reads
 from spacedsl.kernels.pipeline.backbone import MOST_COPIES, Step
 from spacedsl.kernels.pipeline.reductions import turns
 
@@ -62,18 +62,11 @@ class _Spreads:
                 return None
             for point in around:
                 here = dict(zip(reader.stage.variables, point, strict=True))
-                for turn in _turns(reader) if reader is not host else ({},):
-                    given = {**here, **turn}
+                # What has more turns is not inlined.
+                is_inlined = reader is not host and reader.turns <= MOST_COPIES
+                for turn in turns(reader.definition) if is_inlined else ({},):
+                    given = {**here, **fixed(turn)}
                     found |= {tuple(substituted(form, given) for form in each) for each in forms}
                     if len(found) > MOST_COPIES:
                         return None
         return frozenset(found)
-
-
-def _turns(step: Step) -> Iterator[Mapping[str, Linear]]:
-    if not isinstance(step.definition, Update) or step.turns > MOST_COPIES:
-        # What has more of them is not inlined.
-        yield {}
-        return
-    for turn in turns(step.definition):
-        yield {name: Linear(number) for name, number in turn.items()}
