@@ -36,6 +36,11 @@ APART = 3.0
 WHOLE: Mapping[Pattern, float] = {"same": 0.6, "beside": 0.6, "woven": 5.0}
 """Instructions for all lanes of a vector."""
 
+LINE_BYTES = 64
+"""Of the first cache. A vector that lies in two lines is loaded from both: so it is at as many of a line's
+places as it has bytes, less one.
+"""
+
 HELD = 0.6
 """The share of a cache that what is read again stays in."""
 
@@ -125,7 +130,7 @@ class PipelineCosts(PhasedCosts):
         return _CpuEstimate(self, candidate)
 
     def plan(self, rng: np.random.Generator) -> Plan:
-        return cpu_plan(self.instance, self.steps.work, self.device.threads, rng)
+        return cpu_plan(self.instance, self.steps.work, self.device, rng)
 
 
 def _rates(device: CpuDevice, unit: str) -> Mapping[int, float]:
@@ -174,10 +179,21 @@ class _CpuEstimate(Estimate):
             each += 2 * max(0, live - self.costs.device.vector_registers) / box.vectors
         turns = box.vectors * box.ranges
         issued = self.costs.issued_ns(box.lanes * work.widest, turns * each, turns * work.products)
+        issued = max(issued, turns * self.loaded_ns(step, work, box))
         if not box.is_kept:
             return issued + box.rows * box.ranges * ROW_NS
         waited = box.ranges * self.costs.wait_ns * (1 if box.is_unrolled else box.vectors)
         return max(issued, waited) + box.rows * ROW_NS
+
+    def loaded_ns(self, step: Step, work: Total, box: _Box) -> float:
+        """Of the vectors that one of the box reads, from the first cache."""
+        loaded = 0.0
+        for access, count in work.accesses.items():
+            if access.pattern == "beside" and not (box.is_kept and access.source == step.stage.name):
+                nbytes = box.lanes * access.nbytes
+                lines = 1 + (min(1.0, nbytes / LINE_BYTES) if box.lanes > 1 else 0.0)
+                loaded += count * box.share(access) * nbytes * lines
+        return loaded / self.costs.device.memory[0].bytes_per_ns
 
     def moved_ns(self, step: Step, work: Total, box: _Box) -> Iterator[float]:
         """Between each level of memory and those inside it, for what the step reads and writes."""
@@ -205,7 +221,7 @@ class _CpuEstimate(Estimate):
     ) -> Mapping[Access, float]:
         """Bytes that are loaded from beyond a cache, once for each box that it holds."""
         slot, loops, boxes = self.held(step, accesses, box, inner)
-        times = self.iterations(step, slot)
+        times = self.visits(step, slot)
         return {a: times * _turns(loops, a) * self.footprint(a, boxes) for a in accesses}
 
     def held(

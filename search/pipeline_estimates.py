@@ -42,6 +42,10 @@ class Steps:
         self.trips = {box: instance.quantity_node("trips", box) for step in self.all for box in step.loops}
         self.place = {step: place for place, step in enumerate(self.all)}.__getitem__
         self.tiles = {step: [instance.variable("tile", box) for box in step.loops] for step in self.all}
+        self.windows = {}
+        if "window" in instance.space.choices:
+            self.windows = {step: instance.variable("window", step) for step in kernel.slidable}
+            self.turns = {box: instance.quantity_node("turns", box) for s in self.windows for box in s.loops}
 
 
 class Estimate(ABC):
@@ -81,6 +85,7 @@ class Estimate(ABC):
         inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
         variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
         variables += [variable for step in steps for variable in self.steps.tiles[step]]
+        variables += [self.steps.windows[step] for step in steps if step in self.steps.windows]
         return tuple((variable.index, mask(variable)) for variable in variables)
 
     def root(self, step: Step) -> Step:
@@ -120,8 +125,25 @@ class Estimate(ABC):
                 outer = SLOTS[SLOTS.index(slot) - 1]
                 boxes, within = self.extents(step, slot), self.extents(step, outer)
                 known = self.iterations(step, outer) * math.prod(within[d] / n for d, n in boxes.items())
+                if outer == self.sites.of[step]:
+                    known *= self.fresh(step, outer)
             self.passes[step, slot] = known
         return known
+
+    def visits(self, step: Step, slot: SlotName) -> float:
+        """The same, less what sliding saves."""
+        return self.iterations(step, slot) * (self.fresh(step, slot) if slot == self.sites.of[step] else 1.0)
+
+    def fresh(self, step: Step, slot: SlotName) -> float:
+        """The share of a box at its site that the iterations before have not computed."""
+        window = self.steps.windows.get(step)
+        if window is None or window.values(self.candidate.mask(window)) != ("SLIDING",):
+            return 1.0
+        outer = self.extents(step, SLOTS[SLOTS.index(slot) - 1])
+        boxes, of = self.boxes(step, slot), self.steps.turns
+        turns = {dim: self.highs[of[box]] for dim, box in boxes.items()}
+        dim = next((d for d in step.dims if turns[d] > 1), step.dims[-1])
+        return min(1.0, outer[dim] / (turns[dim] * self.extents(step, slot)[dim]))
 
     # ---- Memory ------------------------------------------------------------------------------------------
 

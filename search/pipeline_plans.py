@@ -10,11 +10,13 @@ from good, where a random schedule of many stages mostly is; what is better is f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 import numpy as np
 
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.pipeline.backbone import FULL, Box, Kernel, Step
+from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.pipeline.backbone import FULL, Box, Kernel, SlotName, Step
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_work import CALL, Work
 
@@ -37,6 +39,15 @@ WIDTHS = (FULL, FULL, 512, 256, 128, 64)
 HEIGHTS = (4, 8, 16, 32, 64, 128)
 """Of the tiles of a group: along rows, and along all other dimensions together; which ones is drawn."""
 
+BLOCKS = ((0, 0), (0, 0), (1, 2), (1, 4), (2, 2), (2, 4))
+"""What is unrolled: vectors along rows, and rows; nothing for half of all plans."""
+
+SLIDING = 0.3
+"""The share of plans in which what is in a group is computed row by row, and slides from one to the next."""
+
+STRIPS = (1, 2, 4, 8)
+"""Rows, or what else there is of the outermost dimension, that are computed before the next ones."""
+
 FEW = 8
 """Points along a dimension that is never cut for a group: as of colours, which often need the same."""
 
@@ -44,29 +55,46 @@ TILES = ((32, 4), (32, 8), (64, 4), (128, 1), (128, 2))
 """Of blocks of a GPU: points along rows, and rows. There is a thread for each of them."""
 
 
-def cpu_plan(instance: Instance, work: Mapping[Step, Work], threads: int, rng: np.random.Generator) -> Plan:
-    tasks = threads * int(rng.integers(1, MOST_TASKS + 1))
+Role = Literal["alone", "group", "member"]
+"""Of a step: by itself; with the loops of a group; computed in these."""
+
+
+def cpu_plan(
+    instance: Instance, work: Mapping[Step, Work], device: CpuDevice, rng: np.random.Generator
+) -> Plan:
+    tasks = device.threads * int(rng.integers(1, MOST_TASKS + 1))
     tile = int(rng.choice(WIDTHS)), int(rng.choice(HEIGHTS))
-    return _plan(
-        instance,
-        work,
-        lambda step, is_group: _tiles(step, tile, tasks) if is_group else _rows(step, tasks),
-        int(rng.choice(GROUPS)),
-        0.0,
-        rng,
-    )
+    vectors, rows = BLOCKS[int(rng.integers(len(BLOCKS)))]
+    across = float(rng.random())
+    strip = int(rng.choice(STRIPS)) if float(rng.random()) < SLIDING else 0
+
+    def tiles(step: Step, role: Role) -> Mapping[Box, int]:
+        widest = max((work[each].widest for each in (step, *step.sources)), default=1)
+        block = _block(step, vectors * device.vector_bytes // widest, rows, across) if rows else {}
+        if role == "member":
+            return block
+        if role == "group" and strip:
+            return {**block, **_rows(step, tasks), **_strip(step, strip)}
+        return {**block, **(_tiles(step, tile, tasks) if role == "group" else _rows(step, tasks))}
+
+    return _plan(instance, work, tiles, int(rng.choice(GROUPS)), "CHUNK" if strip else "TASK", 0.0, rng)
 
 
 def gpu_plan(instance: Instance, work: Mapping[Step, Work], rng: np.random.Generator) -> Plan:
     tile = TILES[int(rng.integers(len(TILES)))]
-    return _plan(instance, work, lambda step, _: dict(_threads(step, tile)), 1, COPIED, rng)
+
+    def tiles(step: Step, role: Role) -> Mapping[Box, int]:
+        return {} if role == "member" else dict(_threads(step, tile))
+
+    return _plan(instance, work, tiles, 1, "TASK", COPIED, rng)
 
 
 def _plan(
     instance: Instance,
     work: Mapping[Step, Work],
-    tiles: Callable[[Step, bool], Mapping[Box, int]],
+    tiles: Callable[[Step, Role], Mapping[Box, int]],
     size: int,
+    within: SlotName,
     copied: float,
     rng: np.random.Generator,
 ) -> Plan:
@@ -88,14 +116,19 @@ def _plan(
         is_alone = step.stage.name in alone or step.cap == "ROOT" or len(step.between) > size
         if step.is_copy:
             is_inlined, is_alone = float(rng.random()) >= copied, False
-        sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else "TASK"
-    groups = {_owner(step, sites) for step, site in sites.items() if site == "TASK"}
+        sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else within
+    groups = {_owner(step, sites) for step, site in sites.items() if site == within}
     found: list[tuple[Box | Step, str | int]] = [*sites.items()]
     for step in kernel.inner:
-        own_tiles = tiles(step, step in groups) if sites[step] != "TASK" else {}
+        role: Role = "group" if step in groups else "member" if sites[step] == within else "alone"
+        own_tiles = tiles(step, role) if sites[step] != "INLINE" else {}
         found += [(box, own_tiles.get(box, FULL)) for box in step.loops]
     variables = [instance.variable("site" if isinstance(item, Step) else "tile", item) for item, _ in found]
-    return [(v, 1 << v.universe.index(value)) for v, (_, value) in zip(variables, found, strict=True)]
+    plan = [(v, 1 << v.universe.index(value)) for v, (_, value) in zip(variables, found, strict=True)]
+    if within == "CHUNK":
+        windows = [instance.variable("window", step) for step in kernel.slidable]
+        plan += [(v, 1 << v.universe.index("SLIDING")) for v in windows]
+    return plan
 
 
 def _rows(step: Step, tasks: int) -> Mapping[Box, int]:
@@ -129,6 +162,20 @@ def _tiles(step: Step, tile: tuple[int, int], tasks: int) -> Mapping[Box, int]:
         if place:
             height = max(1, height // max(1, size))
     return found
+
+
+def _strip(step: Step, count: int) -> Mapping[Box, int]:
+    """Of the outermost dimension that is not cut otherwise: the second one."""
+    return dict([_tile(step.box(step.variables[1], "CHUNK"), count)]) if len(step.variables) > 1 else {}
+
+
+def _block(step: Step, width: int, rows: int, across: float) -> Mapping[Box, int]:
+    """Along rows, and along one of the other dimensions: the one at that place from 0 to 1 among them."""
+    along, *others = step.variables or ("",)
+    if not others:
+        return {}
+    other = others[int(across * len(others))]
+    return dict([_tile(step.box(along, "REG"), width), _tile(step.box(other, "REG"), rows)])
 
 
 def _threads(step: Step, tile: tuple[int, int]) -> Iterator[tuple[Box, int]]:

@@ -60,11 +60,17 @@ def directives(
     def is_shifted(step: Step, slot: SlotName) -> bool:
         return step.update is None or SLOTS.index(slot) <= SLOTS.index(hosts.get(step, "ROOT"))
 
-    placement = place(nests, kernel.steps, decisions, UniqueNames().fresh, is_shifted)
+    placement = place([*map(_fresh, nests)], kernel.steps, decisions, UniqueNames().fresh, is_shifted)
     scheduler = _Scheduler(kernel, decisions, names, vector_bytes, frozenset(copied(nests)))
     for nest, placed in zip(nests, placement.nests, strict=True):
         scheduler.nest(nest, placed, placement.needed, None)
     return (*scheduler.declared(), *scheduler.statements)
+
+
+def _fresh(nest: Nest) -> Nest:
+    """The same with nothing that slides: what is left of a box then is for Halide to find out."""
+    levels = [replace(level, guests=tuple(map(_fresh, level.guests))) for level in nest.levels]
+    return replace(nest, levels=tuple(levels), is_sliding=False)
 
 
 def _hosts(nests: Sequence[Nest]) -> Iterator[tuple[Step, SlotName]]:
@@ -85,6 +91,8 @@ class Place:
 
     func: str
     loop: str
+    outside: Place | None = None
+    """The loop around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +304,8 @@ class _Scheduler:
             self.comment(f"{nest.step}{where}{note}: {size or 'one value'}")
             if self.names.results.get(stage) != func:
                 self.compute(func, here)
+                if nest.is_sliding and here is not None:
+                    self.keep(func, here.outside)
         else:
             self.comment(f"{nest.step}: {size or 'one value'}")
 
@@ -305,6 +315,13 @@ class _Scheduler:
         directive = Call(f"{func}.compute_root", ())
         if here is not None:
             directive = Call(f"{func}.compute_at", (Atom(here.func), Atom(here.loop)))
+        self.do(directive)
+
+    def keep(self, func: str, here: Place | None) -> None:
+        """From one iteration of a loop in there to the next, as far as Halide sees that it can be."""
+        directive = Call(f"{func}.store_root", ())
+        if here is not None:
+            directive = Call(f"{func}.store_at", (Atom(here.func), Atom(here.loop)))
         self.do(directive)
 
     def do(self, directive: Node) -> None:
@@ -349,7 +366,10 @@ class _Scheduler:
                 if is_ragged:
                     self.moved |= {guest.step for guest in level.guests}
                 else:
-                    here = Place(part.func, name)
+                    is_first = len(loops.outer) == 1
+                    here = Place(
+                        part.func, name, around_all if is_first else Place(part.func, loops.outer[-2])
+                    )
             guests += _guests(level, placed, around_all if count <= outside else here)
         return here, guests
 

@@ -65,7 +65,10 @@ class Accesses(Positions):
 
     def is_inside(self, array: Array, positions: Sequence[Linear], block: Block) -> bool:
         """Whether it is known of all lanes; what values say is held inside."""
-        for at, first, extent in zip(positions, array.origin, array.extents, strict=True):
+        sizes = zip(positions, array.origin, array.extents, strict=True)
+        for dimension, (at, first, extent) in enumerate(sizes):
+            if dimension == array.folded:
+                continue
             ends = (at + first * -1, first + Linear(extent - 1) + at * -1)
             is_said = any(name in self.numbers for name in at.names)
             if extent > 1 and not is_said and not all(self.is_natural(end, block) for end in ends):
@@ -187,6 +190,11 @@ class Accesses(Positions):
         for dimension, (lead, stride) in enumerate(zip(leads, array.strides, strict=True)):
             first, last = array.origin[dimension], array.extents[dimension] - 1
             if last == 0:
+                continue
+            if dimension == array.folded:
+                if not isinstance(lead, Linear) or any(self.varies(atom) for atom, _ in lead.terms):
+                    return None
+                base += array.offset(dimension, lead)
                 continue
             if not isinstance(lead, Linear):
                 begin = _fixed(first)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.pipeline.arithmetic import Value
 from spacedsl.codegen.program import Index, Statement
 from spacedsl.codegen.ranges import Ranges
-from spacedsl.kernels.pipeline.affine import Linear
+from spacedsl.kernels.pipeline.affine import Linear, remainder
 from spacedsl.kernels.pipeline.algorithm import Variable
 
 Point = Mapping[str, Linear]
@@ -32,16 +32,21 @@ class Array:
     """The point of the first element, the innermost dimension first."""
     extents: tuple[int, ...]
     strides: tuple[int, ...]
+    folded: int | None = None
+    """The dimension of which a point lies where the one so many before it lay as there are."""
 
     def index(self, positions: Sequence[Linear]) -> Linear:
-        """Of the element at a point. Along a dimension with one point there is no other."""
-        total = Linear(0)
-        for position, first, extent, stride in zip(
-            positions, self.origin, self.extents, self.strides, strict=True
-        ):
-            if extent > 1:
-                total += (position + first * -1) * stride
-        return total
+        """Of the element at a point."""
+        offsets = (self.offset(dimension, position) for dimension, position in enumerate(positions))
+        return sum(offsets, start=Linear(0))
+
+    def offset(self, dimension: int, position: Linear) -> Linear:
+        """What a dimension adds to that. Along one with one point there is no other."""
+        extent = self.extents[dimension]
+        if extent == 1:
+            return Linear(0)
+        inside = position + self.origin[dimension] * -1
+        return (remainder(inside, extent) if dimension == self.folded else inside) * self.strides[dimension]
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ class _Body:
             return inner(point, ranges)
         dim, *others = dims
         span = self.spans[dim]
-        if span.most == 1:
+        if span.most == 1 and not span.may_be_empty:
             return self.over(others, {**point, dim: span.first}, ranges, inner)
         if self.is_written_out(dim):
             points = ({**point, dim: span.first + Linear(n)} for n in range(span.most))

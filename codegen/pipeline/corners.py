@@ -56,6 +56,9 @@ class CornerDecisions:
             return 1
         return -(-self.extent(box.outer) // self.extent(box))
 
+    def is_sliding(self, step: Step) -> bool:
+        return self.made.is_sliding(self._of[step])
+
     def is_owned(self, box: Box) -> bool:
         """Whether the step has loops of its own there."""
         order = (*SLOTS, "INLINE")

@@ -10,11 +10,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.pipeline.blocks import Array
 from spacedsl.codegen.pipeline.bodies import Setting, body
-from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, Spans, place
+from spacedsl.codegen.pipeline.placement import (
+    Needed,
+    PlacedLevel,
+    PlacedNest,
+    Span,
+    Spans,
+    Start,
+    Window,
+    place,
+)
 from spacedsl.codegen.pipeline.schedule import Decisions, Nest, schedule
 from spacedsl.codegen.program import Phase, Program, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
@@ -80,18 +89,22 @@ class Nests(ABC):
         if stage.name not in arrays:
             arrays[stage.name] = self.array(stage, needed[self.definitions[stage.name]])
 
-    def array(self, stage: Stage, spans: Spans) -> Array:
-        """As large as the spans can be, and beginning where they do."""
-        extents = tuple(spans[v].most for v in stage.variables)
+    def array(self, stage: Stage, spans: Spans, window: Window | None = None) -> Array:
+        """As large as the spans can be, and beginning where they do; along a window, as large as that is."""
+        extents = tuple(
+            window.size if window is not None and v == window.dim else spans[v].most for v in stage.variables
+        )
         strides = dense_strides(extents[::-1])
         tensors = [
             Tensor(name, dtype, extents[::-1], strides, True)
             for name, dtype in zip(self.arrays[stage.name], stage.dtypes, strict=True)
         ]
         memory = self.memory()
-        memory += tensors
-        origin = tuple(spans[v].first for v in stage.variables)
-        return Array(tuple(t.name for t in tensors), origin, extents, strides[::-1])
+        # Before the first iteration of a loop, the same arrays are used as in it.
+        memory += [tensor for tensor in tensors if tensor not in memory]
+        folded = None if window is None else stage.variables.index(window.dim)
+        origin = _origin(stage, spans, window)
+        return Array(tuple(t.name for t in tensors), origin, extents, strides[::-1], folded)
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -104,11 +117,18 @@ class Nests(ABC):
         ranges: Ranges,
     ) -> tuple[Statement, ...]:
         """The loops of a level, one iteration after the other."""
+        around = ranges
         for loop in level.loops:
-            ranges = ranges.with_loop(loop.variable, loop.first, loop.last)
-        statements = self.iteration(nest, level, inner, arrays, ranges)
+            around, ranges = ranges, ranges.with_loop(loop.variable, loop.first, loop.last)
+        here, before = dict(arrays), tuple[Statement, ...]()
+        if level.start is not None:
+            for step, window in level.windows.items():
+                here[step.stage.name] = self.array(step.stage, level.needed[step], window)
+            before = self.guests(level.start, level.windows, dict(here), around)
+        statements = self.iteration(nest, level, inner, here, ranges)
         for loop in reversed(level.loops):
-            statements = (Sweep(loop.variable, loop.first, loop.last, loop.step, statements),)
+            statements = (*before, Sweep(loop.variable, loop.first, loop.last, loop.step, statements))
+            before = ()
         return statements
 
     def iteration(
@@ -120,14 +140,32 @@ class Nests(ABC):
         ranges: Ranges,
     ) -> tuple[Statement, ...]:
         """What one iteration of a level does: variables, guests, what is further in."""
-        statements: list[Statement] = [*level.lets]
+        here = dict(arrays)
+        statements = self.guests(level, level.windows, here, ranges)
         for let in level.lets:
             ranges = ranges.with_position(let.variable, let.position)
-        here = dict(arrays)
-        for guest in level.guests:
-            self.allocate(guest, level.needed, here)
-            statements += self.levels(guest, guest.levels, here, ranges)
         return (*statements, *self.levels(nest, inner, here, ranges))
+
+    def guests(
+        self,
+        part: PlacedLevel | Start,
+        windows: Mapping[Step, Window],
+        arrays: dict[str, Array],
+        ranges: Ranges,
+    ) -> tuple[Statement, ...]:
+        """Variables and guests; the arrays of these are added to others."""
+        statements: list[Statement] = [*part.lets]
+        for let in part.lets:
+            ranges = ranges.with_position(let.variable, let.position)
+        for guest in part.guests:
+            stage, window = guest.step.stage, windows.get(guest.step)
+            if window is None:
+                self.allocate(guest, part.needed, arrays)
+            else:
+                origin = _origin(stage, part.needed[guest.step], window)
+                arrays[stage.name] = replace(arrays[stage.name], origin=origin)
+            statements += self.levels(guest, guest.levels, arrays, ranges)
+        return tuple(statements)
 
     def body(self, nest: PlacedNest, arrays: Arrays, ranges: Ranges) -> tuple[Statement, ...]:
         """What is inside of all loops of a nest."""
@@ -183,6 +221,12 @@ def _arguments(kernel: Kernel) -> Arrays:
         )
         for name, box in held(algorithm, kernel.needed).items()
     }
+
+
+def _origin(stage: Stage, spans: Spans, window: Window | None) -> tuple[Linear, ...]:
+    return tuple(
+        window.first if window is not None and v == window.dim else spans[v].first for v in stage.variables
+    )
 
 
 def _spans(stage: Stage, box: Box) -> Spans:

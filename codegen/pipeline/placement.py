@@ -3,13 +3,14 @@
 In: the nests of a schedule, and what is needed of each stage. Out: the same nests with, at each level, the
 first and the last point of each box along each dimension, as positions over loops around it. What is computed
 is just what is needed, once for each box: the last tile of a row is as long as what is left, and a box has at
-most as many points as the space says.
+most as many points as the space says. Of a sliding step, a box is only what the iteration before has not
+computed; what that would have computed is so before the first one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Literal
 
@@ -43,6 +44,8 @@ class Span:
     """Points that there are at most."""
     is_full: bool
     """Whether there are always so many."""
+    may_be_empty: bool = False
+    """As where the iterations before have computed all of it: then the last point is before the first one."""
 
 
 Spans = Mapping[str, Span]
@@ -66,6 +69,25 @@ class PlacedLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """What is kept of a sliding step along a dimension: so many points, in place of those needed no more."""
+
+    dim: str
+    first: Linear
+    """Of all points that there are, which is the same for all boxes."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is done before the innermost loop of a level: variables, then guests."""
+
+    lets: tuple[Let, ...]
+    needed: Needed
+    guests: tuple[PlacedNest, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedLevel:
     """Loops, outermost first; then, in each iteration, variables; then guests."""
 
@@ -75,6 +97,10 @@ class PlacedLevel:
     needed: Needed
     """In an iteration: of the step itself, and of all that are computed inside of it."""
     guests: tuple[PlacedNest, ...]
+    windows: Mapping[Step, Window] = field(default_factory=dict)
+    """Of the guests that slide."""
+    start: Start | None = None
+    """Where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +121,9 @@ class PlacedNest:
         for level in self.levels:
             yield from (loop.variable for loop in level.loops)
             yield from (let.variable for let in level.lets)
-            for guest in level.guests:
+            start = level.start or Start((), {}, ())
+            yield from (let.variable for let in start.lets)
+            for guest in (*start.guests, *level.guests):
                 yield from guest.variables
 
 
@@ -140,6 +168,42 @@ class _Names:
         self.ranges = self.ranges.with_position(let.variable, position)
         return variable(let.variable)
 
+    def take(self, other: _Names, used: Iterable[Linear]) -> None:
+        """The variables of another one that positions are made of."""
+        wanted = frozenset[str]().union(*(position.names for position in used))
+        taken: list[Let] = []
+        for let in reversed(other.lets):
+            if let.variable in wanted:
+                taken.append(let)
+                wanted |= let.position.names
+        for let in reversed(taken):
+            self.lets.append(let)
+            self.ranges = self.ranges.with_position(let.variable, let.position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where steps slide: the innermost loop of a level."""
+
+    step: Step
+    level: Level
+    dim: str
+    loop: PlacedLoop
+
+    def before(self, at: Linear) -> Span:
+        """Of the iteration before the one at a place."""
+        return Span(at + Linear(-self.loop.step), at + Linear(-1), self.loop.step, True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """Of a sliding step: along a dimension, all up to a point."""
+
+    dim: str
+    last: Linear
+    is_all: bool
+    """Whether that is all that there ever will be, since nothing moves."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Placer:
@@ -162,9 +226,11 @@ class _Placer:
 
     def level(self, step: Step, level: Level, around: Needed, ranges: Ranges) -> tuple[PlacedLevel, Ranges]:
         """The level, and what is known of the variables in an iteration of it."""
-        loops = []
+        loops: list[PlacedLoop] = []
         inner = dict(around[step])
+        outside, within = ranges, dict(inner)
         for loop in level.loops:
+            outside, within = ranges, dict(inner)
             outer, name = inner[loop.dim], self.fresh(f"{_spelled(step)}_{loop.dim}")
             is_full = outer.is_full and (outer.most % loop.size == 0 or self.is_shifted(step, level.slot))
             final = outer.last + Linear(1 - loop.size) if is_full else outer.last
@@ -173,29 +239,106 @@ class _Placer:
             last = variable(name) + Linear(loop.size - 1)
             if not is_full:
                 last = extreme("min", last, outer.last)
+            # In an iteration there is a point.
             inner[loop.dim] = Span(variable(name), last, loop.size, is_full)
         names = _Names(ranges)
-        needed = self.needed(step, level.slot, inner, names)
-        guests = tuple(self.nest(guest, needed, names.ranges) for guest in level.guests)
-        return PlacedLevel(level.slot, tuple(loops), tuple(names.lets), needed, guests), names.ranges
+        spot = _Spot(step, level, level.loops[-1].dim, loops[-1]) if loops else None
+        done = {} if spot is None else self.done(spot, inner, names)
+        needed = self.needed(step, level.slot, inner, names, done)
+        # What does not move with the loop is there before it.
+        here = [g for g in level.guests if g.step not in done or not done[g.step].is_all]
+        guests = tuple(self.nest(guest, needed, names.ranges) for guest in here)
+        windows = {each: self.window(each, of.dim, level.slot) for each, of in done.items()}
+        start = self.start(spot, within, windows, _Names(outside)) if spot is not None and windows else None
+        lets = tuple(names.lets)
+        return PlacedLevel(level.slot, tuple(loops), lets, needed, guests, windows, start), names.ranges
+
+    # ---- What slides -------------------------------------------------------------------------------------
+
+    def done(self, spot: _Spot, spans: Spans, names: _Names) -> Mapping[Step, _Done]:
+        """What the iteration before has computed of each sliding step; along rows, nothing is kept."""
+        at = variable(spot.loop.variable)
+        there, done = _Names(names.ranges), dict[Step, _Done]()
+        # A loop of one iteration is no loop to `Ranges`.
+        is_loop = spot.loop.variable in names.ranges.loops
+        sliding = [guest.step for guest in spot.level.guests if guest.is_sliding and is_loop]
+        if sliding:
+            found = self.needed(spot.step, spot.level.slot, {**spans, spot.dim: spot.before(at)}, there)
+        for step in sliding:
+            moved = [dim for dim, span in found[step].items() if self.moves(span, at, there)]
+            assert len(moved) <= 1, f"{step} moves along {moved}"
+            dim = moved[0] if moved else step.dims[-1]
+            if dim != step.dims[0]:
+                done[step] = _Done(dim, found[step][dim].last, not moved)
+        names.take(there, [each.last for each in done.values()])
+        return done
+
+    def window(self, step: Step, dim: str, slot: SlotName) -> Window:
+        first = self.whole(step.box(dim, "ROOT")).first
+        return Window(dim, first, self.decisions.extent(step.box(dim, slot)))
+
+    def moves(self, span: Span, at: Linear, names: _Names) -> bool:
+        """Whether it is not the same in all iterations."""
+        ends = names.ranges.plain(span.first).names | names.ranges.plain(span.last).names
+        return not at.names.isdisjoint(ends)
+
+    def start(self, spot: _Spot, spans: Spans, windows: Mapping[Step, Window], names: _Names) -> Start:
+        """What the iteration before the first one would have left to it, and what that needs."""
+        step, slot, first = spot.step, spot.level.slot, spot.loop.first
+        outer = spans[spot.dim]
+        last = extreme("min", first + Linear(spot.loop.step - 1), outer.last)
+        there = _Names(names.ranges)
+        here = self.needed(step, slot, {**spans, spot.dim: Span(first, last, spot.loop.step, False)}, there)
+        gone = self.needed(step, slot, {**spans, spot.dim: spot.before(first)}, there)
+        kept: dict[Step, Spans] = {}
+        for each, window in windows.items():
+            ahead, behind = here[each][window.dim], gone[each][window.dim]
+            span = Span(ahead.first, behind.last, ahead.most, False, may_be_empty=True)
+            kept[each] = {**here[each], window.dim: _held(span, there.ranges)}
+        names.take(
+            there, [end for s in kept.values() for span in s.values() for end in (span.first, span.last)]
+        )
+        needed = self.needed(step, slot, None, names, kept=kept)
+        guests = tuple(self.nest(g, needed, names.ranges) for g in spot.level.guests if g.step in needed)
+        return Start(tuple(names.lets), needed, guests)
 
     # ---- What is needed ----------------------------------------------------------------------------------
 
-    def needed(self, owner: Step, slot: SlotName, spans: Spans, names: _Names) -> Needed:
+    def needed(
+        self,
+        owner: Step,
+        slot: SlotName,
+        spans: Spans | None,
+        names: _Names,
+        done: Mapping[Step, _Done] | None = None,
+        kept: Needed | None = None,
+    ) -> Needed:
         """Of all steps that share a slot, in an iteration of the loops that its owner has there.
 
-        Their ends become variables, so that each is computed once.
+        Their ends become variables, so that each is computed once. `done`: what there is of steps already.
+        `kept`: what is known of others, where the owner itself needs nothing.
         """
-        found: dict[Step, Spans] = {owner: self.named(owner, spans, names)}
+        found: dict[Step, Spans] = {} if spans is None else {owner: self.named(owner, spans, names)}
+        known, whole = kept or {}, dict[Step, Spans]()
         for step in reversed(self.sites.steps):
             if not self.sites.shares(step, slot) or self.sites.owner(step, slot) is not owner:
+                continue
+            if step in known:
+                found[step] = known[step]
                 continue
             readers = {reader: found[reader] for reader in step.readers if reader in found}
             # What is inlined elsewhere alone is not needed here.
             if readers:
                 spans = {dim: self.span(step, dim, slot, readers, names.ranges) for dim in step.dims}
+                before = None if done is None else done.get(step)
+                if before is not None and before.is_all:
+                    # Nothing more is computed, nor needed for it.
+                    whole[step] = self.named(step, spans, names)
+                    continue
+                if before is not None:
+                    spans[before.dim] = _behind(spans[before.dim], before.last, names.ranges)
                 found[step] = self.named(step, spans, names)
-        return found
+        return {**found, **whole}
 
     def named(self, step: Step, spans: Spans, names: _Names) -> Spans:
         found = {}
@@ -205,7 +348,7 @@ class _Placer:
             last = first + Linear(span.most - 1)
             if not span.is_full:
                 last = names.named(f"{name}_last", span.last, self.fresh)
-            found[dim] = Span(first, last, span.most, span.is_full)
+            found[dim] = replace(span, first=first, last=last)
         return found
 
     def span(self, step: Step, dim: str, slot: SlotName, readers: Needed, ranges: Ranges) -> Span:
@@ -234,7 +377,8 @@ class _Placer:
             last = extreme("min", last, whole.last)
         most = self.decisions.extent(box)
         is_full = ranges.is_natural(last + first * -1 + Linear(1 - most))
-        return Span(first, last, most, is_full)
+        may_be_empty = any(span.may_be_empty for spans in readers.values() for span in spans.values())
+        return _held(Span(first, last, most, is_full, may_be_empty and not is_full), ranges)
 
     def whole(self, box: Box) -> Span:
         """Of a box that covers the same wherever it is."""
@@ -242,6 +386,27 @@ class _Placer:
         last = max(read.least + read.more for read in box.reads)
         most = self.decisions.extent(box)
         return Span(Linear(first), Linear(last), most, last - first + 1 == most)
+
+
+def _behind(span: Span, last: Linear, ranges: Ranges) -> Span:
+    """What is left of a span behind what has been computed up to a point."""
+    first = simplified(extreme("max", span.first, last + Linear(1)), ranges.is_natural)
+    most = ranges.greatest(span.last + first * -1 + Linear(1))
+    most = span.most if most is None else max(1, min(most, span.most))
+    is_full = ranges.is_natural(span.last + first * -1 + Linear(1 - most))
+    is_there = ranges.is_natural(span.last + first * -1)
+    return _held(Span(first, span.last, most, is_full, not is_there), ranges)
+
+
+def _held(span: Span, ranges: Ranges) -> Span:
+    """The same, said so that it is seen that there are no more points than there can be.
+
+    Of what the iterations before have left, that follows from more than `Ranges` can tell.
+    """
+    most = span.first + Linear(span.most - 1)
+    if not span.may_be_empty or ranges.is_natural(most + span.last * -1):
+        return span
+    return replace(span, last=extreme("min", span.last, most))
 
 
 def _spelled(step: Step) -> str:

@@ -62,6 +62,9 @@ class Decisions(Protocol):
     def trips(self, box: Box) -> int:
         """How many boxes the one around it is cut into."""
 
+    def is_sliding(self, step: Step) -> bool:
+        """Whether what the iterations before have computed is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateDecisions:
@@ -77,6 +80,11 @@ class CandidateDecisions:
 
     def trips(self, box: Box) -> int:
         return self._quantity("trips", box)
+
+    def is_sliding(self, step: Step) -> bool:
+        if not step.is_slidable or "window" not in self.candidate.instance.space.choices:
+            return False
+        return self.candidate.value("window", step) == "SLIDING"
 
     def _quantity(self, name: str, box: Box) -> int:
         if not self._quantities:
@@ -117,6 +125,8 @@ class Nest:
     """Points that it computes there, at most, along its dimensions, the innermost first."""
     levels: tuple[Level, ...]
     """Those of its slots that have loops or guests, outermost first."""
+    is_sliding: bool = False
+    """Whether it goes on with what the iterations before have computed, of the innermost loop around it."""
 
     @property
     def steps(self) -> Iterator[Step]:
@@ -147,7 +157,8 @@ def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nes
         loops = tuple(_loops(slot, decisions))
         if loops or guests:
             levels.append(Level(slot.slot, loops, guests))
-    return Nest(step, tuple(decisions.extent(box) for box in step.slots[at].boxes), tuple(levels))
+    size = tuple(decisions.extent(box) for box in step.slots[at].boxes)
+    return Nest(step, size, tuple(levels), decisions.is_sliding(step))
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
@@ -164,7 +175,7 @@ def text(nests: Sequence[Nest]) -> str:
 def _lines(nest: Nest, margin: str) -> Iterator[str]:
     step = nest.step
     size = ", ".join(f"{n} {dim}" for dim, n in zip(step.dims, nest.size, strict=True)) or "one value"
-    yield f"{margin}{step}: {size}"
+    yield f"{margin}{step}: {size}{', sliding' if nest.is_sliding else ''}"
     for level in nest.levels:
         for loop in level.loops:
             margin += "  "

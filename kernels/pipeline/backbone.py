@@ -56,6 +56,9 @@ class Step:
     from_output: int
     is_output: bool = False
     is_inlinable: bool = False
+    is_slidable: bool = False
+    """Whether, from one iteration of any loop around it to the next, it is needed further on along one of its
+    dimensions, and nowhere before."""
     copied: str | None = None
     """The input that it is a copy of."""
     host: Step | None = None
@@ -165,7 +168,7 @@ class Use:
         return self.name
 
 
-@exposed("name", "step", "boxes")
+@exposed("name", "step", "slot", "boxes")
 @dataclass(slots=True, eq=False, repr=False)
 class Slot:
     """A part of the path of a step."""
@@ -237,7 +240,7 @@ class Term:
         return self.name
 
 
-@exposed("name", "steps", "inner", "updates", "boxes", "loops", "full", "most_copies")
+@exposed("name", "steps", "inner", "updates", "boxes", "loops", "full", "most_copies", "slidable", "windows")
 @dataclass(slots=True, eq=False)
 class Kernel:
     """An algorithm as a space sees it."""
@@ -269,6 +272,16 @@ class Kernel:
     @property
     def updates(self) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.before is not None)
+
+    @property
+    def slidable(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.is_slidable)
+
+    @property
+    def windows(self) -> tuple[Slot, ...]:
+        """Slots of these in which iterations follow each other."""
+        within = ("CHUNK", "LANE")
+        return tuple(slot for step in self.slidable for slot in step.slots if slot.slot in within)
 
     @property
     def boxes(self) -> tuple[Box, ...]:

@@ -44,6 +44,7 @@ def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
     builder = _Builder(whole, needed, copies)
     builder.relate()
     builder.cover()
+    builder.slide()
     return Kernel(whole, tuple(builder.steps), MappingProxyType(needed))
 
 
@@ -155,6 +156,22 @@ class _Builder:
                 for slot in SLOTS[1:]:
                     box = step.box(dim, slot)
                     box.reads = (self.all_of(box),) if ways is None else tuple(_reads(box, ways))
+
+    def slide(self) -> None:
+        """Which steps a window may slide over, as far as it is the same in all schedules."""
+        for step in self.steps[:-1]:
+            has_rows = not step.stage.updates and len(step.dims) > 1
+            step.is_slidable = has_rows and step.cap != "ROOT" and self.is_straight(step)
+
+    def is_straight(self, step: Step) -> bool:
+        """Whether each dimension of what encloses it moves one of its own at most, and forwards."""
+        while step.host is not None and not step.host.is_exit:
+            moved = [self.moves[step, dim].speeds for dim in step.dims]
+            names = [name for speeds in moved for name in speeds]
+            if len(names) > len({*names}) or any(speed < 0 for speeds in moved for speed in speeds.values()):
+                return False
+            step = step.host
+        return True
 
     def taken(self, step: Step, dim: str) -> tuple[Move, Taken | None]:
         """How the positions of a dimension move with the host, and what each reader takes of it.

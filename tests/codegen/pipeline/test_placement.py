@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.pipeline.placement import PlacedNest, Spans, place
+from spacedsl.codegen.pipeline.placement import PlacedNest, Spans, Start, Window, place
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule
 from spacedsl.codegen.program import Let
 from spacedsl.diagnostics import Source
@@ -27,7 +27,7 @@ from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, nam
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, inlined
 from tests.kernels.pipeline.scheduled import outputs_of
-from tests.kernels.pipeline.test_space import graphs
+from tests.kernels.pipeline.test_space import graphs, planes
 
 LIBRARY = Path(__file__).parents[3] / "kernels" / "library" / "pipelines"
 
@@ -45,6 +45,8 @@ class Placed:
         self.inputs = inputs
         self.scalars = {p.name: p.value for p in file.algorithm.parameters}
         self.stored: dict[str, Elements] = {}
+        self.windows: dict[str, tuple[int, int, int]] = {}
+        """Of stages that slide: which dimension, from which point, how many."""
 
     def run(self) -> dict[str, Elements]:
         steps = self.file.backbone.steps
@@ -58,7 +60,7 @@ class Placed:
             step, name = nest.step, nest.step.stage.name
             site = self.sites.of[step]
             is_first = step.before is None or self.sites.of[step.before] != site
-            if is_first and self.sites.of[self.last[name]] == site:
+            if is_first and self.sites.of[self.last[name]] == site and name not in self.windows:
                 self.stored[name] = {}
             self.level(nest, 0, at)
 
@@ -67,8 +69,29 @@ class Placed:
             region = {dim: self.range(nest.body, dim, at) for dim in nest.step.dims}
             into = self.stored[nest.step.stage.name]
             compute(nest.step.stage, nest.step.update, region, into, self.scalars, self.read)
+            self.fold(nest.step, region)
             return
         self.loops(nest, number, 0, at)
+
+    def fold(self, step: Step, region: Mapping[str, tuple[int, int]]) -> None:
+        """What is computed takes the places of what lay there."""
+        name = step.stage.name
+        if name in self.windows:
+            dimension, first, size = self.windows[name]
+            low, high = region[step.dims[dimension]]
+            taken = {(point - first) % size: point for point in range(low, high + 1)}
+            points = {where: where[dimension] for where in self.stored[name]}
+            for where, point in points.items():
+                if taken.get((point - first) % size, point) != point:
+                    del self.stored[name][where]
+
+    def begin(self, windows: Mapping[Step, Window], start: Start, at: Mapping[str, int]) -> None:
+        """What is done before the innermost loop of a level."""
+        for step, window in windows.items():
+            first = position(window.first, at)
+            self.windows[step.stage.name] = step.stage.variables.index(window.dim), first, window.size
+            self.stored[step.stage.name] = {}
+        self.nests(start.guests, self.given(start.lets, at))
 
     def loops(self, nest: PlacedNest, number: int, inner: int, at: Mapping[str, int]) -> None:
         """From a loop of a level on inwards."""
@@ -76,6 +99,8 @@ class Placed:
         if inner < len(level.loops):
             loop = level.loops[inner]
             first, last = (position(end, at) for end in (loop.first, loop.last))
+            if level.start is not None and inner + 1 == len(level.loops):
+                self.begin(level.windows, level.start, at)
             for start in range(first, last + 1, loop.step):
                 self.loops(nest, number, inner + 1, {**at, loop.variable: start})
             return
@@ -95,7 +120,9 @@ class Placed:
     def range(self, spans: Spans, dim: str, at: Mapping[str, int]) -> tuple[int, int]:
         span = spans[dim]
         low, high = (position(end, at) for end in (span.first, span.last))
-        assert low <= high < low + span.most, f"{high - low + 1} points, at most {span.most}"
+        # Of what slides, there may be nothing left.
+        assert low <= high or self.windows
+        assert high < low + span.most, f"{high - low + 1} points, at most {span.most}"
         assert not span.is_full or high == low + span.most - 1
         return low, high
 
@@ -126,6 +153,15 @@ def test_boxes_lie_where_they_are_needed(case: str) -> None:
 def test_boxes_of_generated_pipelines_lie_where_they_are_needed(stages: str, extent: int, seed: int) -> None:
     last = stages.splitlines()[-1].split("(")[0]
     try_placements(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
+
+
+@settings(max_examples=25, deadline=None)
+@given(planes(), st.integers(1, 5), st.integers(2, 12), st.integers(0, 2**32))
+def test_boxes_of_generated_planes_lie_where_they_are_needed(
+    stages: str, width: int, height: int, seed: int
+) -> None:
+    last = stages.splitlines()[-1].split("(")[0]
+    try_placements(pipeline(stages, f"{{{last}: {{x: {width}, y: {height}}}}}", IMAGE), 3, seed)
 
 
 @pytest.mark.parametrize("name", ["blur", "harris", "unsharp", "iir_blur", "matmul", "toy_blur"])

@@ -33,6 +33,15 @@ PIPELINES = {
         "{d: {x: 13}}",
     ),
     "a stage called exit": ("exit(x) = image(x, 0); b(x) = exit(x) + exit(x + 1)", "{b: {x: 7}}"),
+    "rows": (
+        "a(x, y) = image(x, y); b(x, y) = a(x, y - 1) + a(x, y + 1); c(x, y) = b(x, y - 1) * b(x + 1, y + 1)",
+        "{c: {x: 5, y: 11}}",
+    ),
+    "rows at two paces": (
+        "a(x, y) = image(x, y); d(x, y) = a(x, 2 * y) - a(x, 2 * y + 1); "
+        "u(x, y) = d(x, y / 2) + 3 * d(x + 1, (y + 1) / 2); o(x, y) = u(x, y) + u(x, y + 1) + a(x, y)",
+        "{o: {x: 4, y: 9}}",
+    ),
     "a fork": (
         "a(x) = image(x, 0); b(x) = a(x - 2); c(x) = a(x + 3) * 2; d(x) = b(x) + c(x)", "{d: {x: 11}}"
     ),

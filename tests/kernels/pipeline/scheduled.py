@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.kernels.pipeline.algorithm import Algorithm, reads
-from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Kernel, Step
+from spacedsl.kernels.pipeline.algorithm import (
+    Algorithm,
+    Binary,
+    Constant,
+    Expression,
+    Variable,
+    operands,
+    reads,
+    with_operands,
+)
+from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Step
 from spacedsl.kernels.pipeline.bounds import range_values, values_known
 from spacedsl.kernels.pipeline.intervals import Interval, interval
 from tests.kernels.pipeline.pointwise import Elements, Point, compute, inlined
@@ -47,6 +56,8 @@ class Scheduled:
         self.stored: dict[str, Elements] = {}
         self.around: tuple[str, ...] = ()
         """The steps whose iterations are under way, outermost first."""
+        self.kept: dict[Step, Ranges] = {}
+        """What iterations of the innermost loop around a sliding step have computed, and is kept."""
         self.paths: dict[tuple[str, ...], None] = {}
         """What has been computed in iterations of what, in order."""
 
@@ -57,23 +68,41 @@ class Scheduled:
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
-    def emit(self, owner: Step | None, slot: str, around: Ranges) -> None:
-        """What is computed in each iteration of the loops that `owner` has at a slot."""
+    def emit(self, owner: Step | None, slot: str, around: Ranges, is_first: bool = True) -> None:
+        """What is computed in each iteration of the loops that `owner` has at a slot.
+
+        `is_first`: of the innermost one of them.
+        """
         here = [s for s in self.steps if self.shares(s, slot) and self.owner(s, slot) is owner]
         regions: dict[Step, Ranges] = {} if owner is None else {owner: around}
+        # What would be needed if nothing were kept.
+        fresh = dict(regions)
         for step in reversed(here):
-            regions[step] = self.all_of(step) if owner is None else self.needed(step, regions)
-            for dim, (low, high) in regions[step].items():
+            regions[step] = self.region(step, owner, regions)
+            fresh[step] = self.region(step, owner, fresh)
+            for dim, (low, high) in fresh[step].items():
                 if self.sites[step] != "INLINE":
                     self.held(step, dim, slot, high - low + 1)
+            if self.sites[step] == slot and self.is_sliding(step):
+                regions[step] = self.slid(step, slot, fresh[step], is_first)
         for step in here:
             if self.sites[step] == slot:
                 self.step(step, slot, regions[step])
 
+    def region(self, step: Step, owner: Step | None, regions: Mapping[Step, Ranges]) -> Ranges:
+        if owner is None:
+            return self.all_of(step)
+        region = self.needed(step, regions)
+        if self.is_sliding(step):
+            # Where no part of a dimension would do, all of it is kept.
+            whole = self.all_of(step)
+            region |= {dim: whole[dim] for dim in region if not self.is_moved(step.box(dim, SLOTS[1]))}
+        return region
+
     def step(self, step: Step, slot: str, region: Ranges) -> None:
         name = step.stage.name
         is_first = step.before is None or self.sites[step.before] != slot
-        if is_first and self.sites[self.final[name]] == slot:
+        if is_first and self.sites[self.final[name]] == slot and not self.is_sliding(step):
             self.stored[name] = {}
         self.around = (*self.around, step.name)
         self.paths[self.around] = None
@@ -94,9 +123,11 @@ class Scheduled:
             )
             return
         inner = SLOTS[SLOTS.index(slot) + 1]
+        before: Ranges = {}
         for part in self.tiles(step, inner, region):
-            self.emit(step, inner, part)
+            self.emit(step, inner, part, self.is_first(step, inner, before, part))
             self.nest(step, inner, part)
+            before = part
 
     def tiles(self, step: Step, slot: str, region: Ranges) -> Iterator[Ranges]:
         parts = []
@@ -104,19 +135,59 @@ class Scheduled:
             box = step.box(dim, slot)
             size = int(self.candidate.value("tile", box))
             low, high = region[dim]
-            size = high - low + 1 if size == FULL else size
+            size = max(1, high - low + 1) if size == FULL else size
             self.held(step, dim, slot, min(size, high - low + 1))
             parts.append([(dim, (at, min(at + size - 1, high))) for at in range(low, high + 1, size)])
         for part in itertools.product(*parts):
             yield dict(part)
 
+    def is_moved(self, box: Box) -> bool:
+        return any(read.terms for read in box.reads)
+
+    def is_first(self, step: Step, slot: str, before: Ranges, part: Ranges) -> bool:
+        """Whether an iteration is the first one of the innermost loop."""
+        trips = {dim: self.quantity("trips", step.box(dim, slot)) for dim in step.dims}
+        outer = [dim for dim in step.dims if trips[dim] > 1][1:]
+        return not before or any(before[dim] != part[dim] for dim in outer)
+
+    def is_sliding(self, step: Step) -> bool:
+        return step.is_slidable and self.candidate.value("window", step) == "SLIDING"
+
+    def slid(self, step: Step, slot: str, region: Ranges, is_first: bool) -> Ranges:
+        """What is not kept of a region; of what is kept, the window leaves nothing but its last points."""
+        if is_first:
+            self.stored[step.stage.name] = {}
+            self.kept[step] = region
+            return region
+        before = self.kept[step]
+        moved = [dim for dim in step.dims if region[dim] != before[dim]] or [step.dims[-1]]
+        (dim,) = moved
+        if dim == step.dims[0]:
+            raise WrongScheduleError(f"{step} slides along {moved}")
+        low, high = region[dim]
+        done = before[dim][1]
+        size, at = self.quantity("extent", step.box(dim, slot)), step.stage.variables.index(dim)
+        self.stored[step.stage.name] = {
+            where: values
+            for where, values in self.stored[step.stage.name].items()
+            if where[at] > max(high, done) - size
+        }
+        self.kept[step] = {**region, dim: (low, max(high, done))}
+        return {**region, dim: (max(low, done + 1), high)}
+
+    def quantity(self, name: str, box: Box) -> int:
+        low, high = self.candidate.instance.quantity(self.candidate.vector, name, box)
+        if low != high:
+            raise WrongScheduleError(f"{name} of {box} is from {low} to {high}")
+        return int(low)
+
     def held(self, step: Step, dim: str, slot: str, size: int) -> None:
         """Within what the space says of the box."""
         if slot != "ROOT":
             box = step.box(dim, slot)
-            low, high = self.candidate.instance.quantity(self.candidate.vector, "extent", box)
-            if low != high or size > high:
-                raise WrongScheduleError(f"{box} has {size} points, of {low} to {high}")
+            most = self.quantity("extent", box)
+            if size > most:
+                raise WrongScheduleError(f"{box} has {size} points, of {most}")
 
     # ---- Whose slots they are ----------------------------------------------------------------------------
 
@@ -148,13 +219,22 @@ class Scheduled:
         """The hull of what those take that read it, where they are just now."""
         stage, whole = step.stage, self.all_of(step)
         found: dict[str, Interval] = {}
-        for reader, region in regions.items():
+        readers = {reader: region for reader, region in regions.items() if reader in step.readers}
+        some = {
+            r: region for r, region in readers.items() if all(low <= high for low, high in region.values())
+        }
+        if readers and not some:
+            return {dim: (low, low - 1) for dim, (low, _) in whole.items()}
+        for reader, region in some.items():
             is_next = reader.before is step
             variables = {d: Interval(*ends) for d, ends in region.items()}
+            variables |= {f"below {n}": Interval(0, n - 1) for n in range(2, 65)}
             for dim in step.variables:
                 at = stage.variables.index(dim)
+                # What slides goes on evenly, wherever in a turn of its remainders it is.
+                even = _evened if self.is_sliding(step) else _same
                 taken = [
-                    interval(read.point[at], variables, self.known)
+                    interval(even(read.point[at]), variables, self.known)
                     for read in reads(reader.definition)
                     if read.source == stage.name and self.final[stage.name] is step
                 ]
@@ -163,7 +243,9 @@ class Scheduled:
                     taken = [Interval(*own)]
                 for each in taken:
                     found[dim] = each if dim not in found else found[dim].hull(each)
-        region = {dim: (int(i.low), int(i.high)) for dim, i in found.items()}
+        region = {
+            dim: (max(int(i.low), whole[dim][0]), min(int(i.high), whole[dim][1])) for dim, i in found.items()
+        }
         return {dim: region.get(dim, whole[dim]) for dim in step.dims}
 
     def read(self, source: str, where: Point, element: int) -> Any:
@@ -175,6 +257,18 @@ class Scheduled:
         if where not in self.stored.get(source, {}):
             raise WrongScheduleError(f"{source}{where} is read, and has not been computed")
         return self.stored[source][where][element]
+
+
+def _same(node: Expression) -> Expression:
+    return node
+
+
+def _evened(node: Expression) -> Expression:
+    """With anything that a remainder may be in its place."""
+    if isinstance(node, Binary) and node.operator == "%" and isinstance(node.right, Constant):
+        return Variable(f"below {node.right.value}")
+    given = tuple(map(_evened, operands(node)))
+    return with_operands(node, given) if given else node
 
 
 def outputs_of(algorithm: Algorithm, found: Mapping[str, Elements]) -> dict[str, Elements]:

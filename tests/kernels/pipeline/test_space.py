@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
+from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.engine.agreement import Tally
 from tests.engine.real_spaces import real_space
@@ -74,6 +76,56 @@ def graphs(draw: st.DrawFn) -> str:
         else:
             lines += [f"s{number}(x) = 1", f"s{number}(x) += r * ({' + '.join(taps)}) for r in 0:3"]
     return "\n".join(lines)
+
+
+@st.composite
+def planes(draw: st.DrawFn) -> str:
+    """Stages of two variables, so that rows may slide; some are transposed."""
+    lines = ["s0(x, y) = image(x, y)"]
+    for number in range(1, draw(st.integers(3, 6))):
+        sources = [number - 1, *draw(st.lists(st.integers(0, number - 1), max_size=2))]
+        taps = []
+        for source in sources:
+            along, across = draw(positions()), draw(positions()).replace("x", "y")
+            is_transposed = draw(st.integers(0, 6)) == 0
+            taps.append(f"s{source}({across}, {along})" if is_transposed else f"s{source}({along}, {across})")
+        terms = (f"{draw(st.integers(1, 3))} * {tap}" for tap in taps)
+        lines.append(f"s{number}(x, y) = {' + '.join(terms)}")
+    return "\n".join(lines)
+
+
+def is_sliding(candidate: Candidate, kernel: Kernel) -> bool:
+    """Whether some step of it does."""
+    return any(candidate.value("window", step) == "SLIDING" for step in kernel.slidable)
+
+
+@pytest.mark.parametrize("case", ["rows", "rows at two paces"])
+def test_rows_slide(case: str) -> None:
+    """In some schedules, which others of these tests carry out."""
+    file = named(case)
+    found = [c for c in drawn(file, 40, 0, DescentCounts()) if is_sliding(c, file.backbone)]
+    assert len(found) >= 4
+
+
+def test_rows_that_a_window_would_not_hold_do_not_slide() -> None:
+    """Two dimensions that move together, what moves backwards, and what has one dimension."""
+    stages = "a(x, y) = image(x, y)\nb(x, y) = a({}) + a({})\nc(x, y) = b(x, y)"
+    for points, steps in [
+        (("x, y", "x, y + 1"), {"a", "b"}),
+        (("x + y, y", "x + y, y + 1"), {"b"}),
+        (("x, -y", "x, 1 - y"), {"b"}),
+    ]:
+        file = pipeline(stages.format(*points), "{c: {x: 5, y: 6}}", IMAGE)
+        assert {step.name for step in file.backbone.slidable} == steps
+
+
+@settings(max_examples=25, deadline=None)
+@given(planes(), st.integers(1, 5), st.integers(2, 12), st.integers(0, 2**32))
+def test_schedules_of_generated_planes_compute_what_they_say(
+    stages: str, width: int, height: int, seed: int
+) -> None:
+    last = stages.splitlines()[-1].split("(")[0]
+    try_schedules(pipeline(stages, f"{{{last}: {{x: {width}, y: {height}}}}}", IMAGE), 3, seed)
 
 
 @settings(max_examples=25, deadline=None)
