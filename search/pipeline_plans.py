@@ -3,18 +3,20 @@
 In: the instance of a pipeline, the work of its steps, a generator. Out: a plan. Of the stages that compute
 little, some are inlined. All others are parted into groups of about as many as is drawn, often of one: what
 is in a group is computed for each tile of the one that is read from outside. By itself, a stage is computed
-in rows as long as images are on a CPU, in small tiles of a point for each thread on a GPU. That is never far
-from good, where a random schedule of many stages mostly is; what is better is for a walk to find.
+in rows as long as images are on a CPU, or in parts of what few points sum up, in small tiles of a point for
+each thread on a GPU. That is never far from good, where a random schedule of many stages mostly is; what is
+better is for a walk to find.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.pipeline.backbone import FULL, Box, Kernel, Step
+from spacedsl.kernels.pipeline.backbone import FULL, MOST_PARTIAL_BYTES, Box, Kernel, Step
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_work import CALL, Work
 
@@ -90,17 +92,27 @@ def _plan(
             is_inlined, is_alone = float(rng.random()) >= copied, False
         sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else "TASK"
     groups = {_owner(step, sites) for step, site in sites.items() if site == "TASK"}
-    found: list[tuple[Box | Step, str | int]] = [*sites.items()]
+    found: list[tuple[str, Box | Step, str | int]] = [("site", step, site) for step, site in sites.items()]
     for step in kernel.inner:
         own_tiles = tiles(step, step in groups) if sites[step] != "TASK" else {}
-        found += [(box, own_tiles.get(box, FULL)) for box in step.loops]
-    variables = [instance.variable("site" if isinstance(item, Step) else "tile", item) for item, _ in found]
-    return [(v, 1 << v.universe.index(value)) for v, (_, value) in zip(variables, found, strict=True)]
+        if step.parted is not None and "reduce" in instance.space.choices:
+            found.append(("reduce", step, "PARTIAL" if step.parted in own_tiles else "SERIAL"))
+        found += [("tile", box, own_tiles.get(box, FULL)) for box in step.loops]
+    variables = [instance.variable(choice, item) for choice, item, _ in found]
+    return [(v, 1 << v.universe.index(value)) for v, (_, _, value) in zip(variables, found, strict=True)]
 
 
 def _rows(step: Step, tasks: int) -> Mapping[Box, int]:
-    """The tiles of the outermost dimension that has as many points, or else of the longest: about so many."""
+    """The tiles of the outermost dimension that has as many points, or else of the longest: about so many.
+
+    Where a reduction has not as many points, tasks have parts of its range.
+    """
     points = {dim: step.points(dim) for dim in step.variables}
+    if step.parted is not None and math.prod(points.values()) < tasks:
+        length = step.points(step.parted.dim)
+        parts = min(tasks, length, max(1, MOST_PARTIAL_BYTES // step.part_bytes))
+        box, size = _tile(step.parted, -(-length // parts))
+        return {} if size == FULL else {box: size}
     if not points:
         return {}
     longest = max(points, key=points.__getitem__)

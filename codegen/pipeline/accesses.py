@@ -6,7 +6,6 @@ positions those are is for `values.py`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -180,10 +179,10 @@ class Accesses(Positions):
     ) -> Value | None:
         """Elements that lie anywhere; None where they cannot be read together."""
         assert self.lanes is not None
-        kind, extent = Type(node.dtype, self.lanes.count), math.prod(array.extents)
+        kind, extent = Type(node.dtype, self.lanes.count), array.span
         if not is_gathered(kind, extent):
             return None
-        base, taken = Linear(0), list[Taken]()
+        base, taken = array.begin, list[Taken]()
         for dimension, (lead, stride) in enumerate(zip(leads, array.strides, strict=True)):
             first, last = array.origin[dimension], array.extents[dimension] - 1
             if last == 0:

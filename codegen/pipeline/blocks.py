@@ -6,6 +6,7 @@ In: where boxes lie, and which loops there are. Out: places of elements. What is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -32,10 +33,19 @@ class Array:
     """The point of the first element, the innermost dimension first."""
     extents: tuple[int, ...]
     strides: tuple[int, ...]
+    begin: Linear = field(default=Linear(0))
+    """Where the first element lies in each of its tensors."""
+    room: int = 0
+    """Elements of each of its tensors, where these are more than its own."""
+
+    @property
+    def span(self) -> int:
+        """Elements of each of its tensors."""
+        return self.room or math.prod(self.extents)
 
     def index(self, positions: Sequence[Linear]) -> Linear:
         """Of the element at a point. Along a dimension with one point there is no other."""
-        total = Linear(0)
+        total = self.begin
         for position, first, extent, stride in zip(
             positions, self.origin, self.extents, self.strides, strict=True
         ):

@@ -37,7 +37,7 @@ class Nests(ABC):
     sites: Sites
     names: UniqueNames
     arrays: Mapping[str, Sequence[str]]
-    """By stage: the names of arrays with its values."""
+    """By stage, the names of arrays with its values; by reduction, of those with partial results."""
     vector_bytes: int
     """Of the vectors that a thread computes with; 1 for none."""
     scratch: list[Tensor] = field(default_factory=list, init=False)
@@ -144,6 +144,7 @@ def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: Make
     tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
     own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
+    own |= {s.name: [names.fresh(f"{n}_parts") for n in value_names(s.stage)] for s in kernel.reductions}
     lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes)
     scheduled_nests = schedule(kernel.steps, decisions)
     placement = place(scheduled_nests, kernel.steps, decisions, names.fresh)
