@@ -45,6 +45,12 @@ FEW = 8
 TILES = ((32, 4), (32, 8), (64, 4), (128, 1), (128, 2))
 """Of blocks of a GPU: points along rows, and rows. There is a thread for each of them."""
 
+SUMMED = (1, 4, 16)
+"""Points of a range that a thread of a GPU sums up by itself; how many is drawn."""
+
+BUSY = 1 << 14
+"""Threads of a GPU: where a sum has fewer points, threads have parts of its ranges."""
+
 
 def cpu_plan(instance: Instance, work: Mapping[Step, Work], threads: int, rng: np.random.Generator) -> Plan:
     tasks = threads * int(rng.integers(1, MOST_TASKS + 1))
@@ -61,7 +67,8 @@ def cpu_plan(instance: Instance, work: Mapping[Step, Work], threads: int, rng: n
 
 def gpu_plan(instance: Instance, work: Mapping[Step, Work], rng: np.random.Generator) -> Plan:
     tile = TILES[int(rng.integers(len(TILES)))]
-    return _plan(instance, work, lambda step, _: dict(_threads(step, tile)), 1, COPIED, rng)
+    own = int(rng.choice(SUMMED))
+    return _plan(instance, work, lambda step, _: dict(_threads(step, tile, own)), 1, COPIED, rng)
 
 
 def _plan(
@@ -96,7 +103,10 @@ def _plan(
     for step in kernel.inner:
         own_tiles = tiles(step, step in groups) if sites[step] != "TASK" else {}
         if step.parted is not None and "reduce" in instance.space.choices:
-            found.append(("reduce", step, "PARTIAL" if step.parted in own_tiles else "SERIAL"))
+            is_shared = any(box.is_range and size != FULL for box, size in own_tiles.items())
+            # What there is beside it.
+            ways = instance.variable("reduce", step).universe
+            found.append(("reduce", step, ways[-1] if is_shared else "SERIAL"))
         found += [("tile", box, own_tiles.get(box, FULL)) for box in step.loops]
     variables = [instance.variable(choice, item) for choice, item, _ in found]
     return [(v, 1 << v.universe.index(value)) for v, (_, _, value) in zip(variables, found, strict=True)]
@@ -143,8 +153,18 @@ def _tiles(step: Step, tile: tuple[int, int], tasks: int) -> Mapping[Box, int]:
     return found
 
 
-def _threads(step: Step, tile: tuple[int, int]) -> Iterator[tuple[Box, int]]:
-    """Blocks of so many threads; along further dimensions, a block for each point."""
+def _threads(step: Step, tile: tuple[int, int], own: int) -> Iterator[tuple[Box, int]]:
+    """Blocks of so many threads; along further dimensions, a block for each point.
+
+    Of a sum with few points they are along its ranges, `own` points of the innermost one for each thread.
+    """
+    if step.is_sum and math.prod(step.points(dim) for dim in step.variables) < BUSY:
+        ranges = [dim for dim in step.dims if dim not in step.variables]
+        for place, dim in enumerate(ranges):
+            each = own if place == 0 else 1
+            yield _tile(step.box(dim, "TASK"), each * tile[place] if place < len(tile) else 1)
+            yield _tile(step.box(dim, "LANE"), each)
+        return
     for place, dim in enumerate(step.variables):
         yield _tile(step.box(dim, "TASK"), tile[place] if place < len(tile) else 1)
         yield _tile(step.box(dim, "LANE"), 1)

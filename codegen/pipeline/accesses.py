@@ -15,6 +15,7 @@ from spacedsl.codegen.pipeline.arithmetic import Value
 from spacedsl.codegen.pipeline.blocks import Array, Block, index
 from spacedsl.codegen.pipeline.positions import Positions
 from spacedsl.codegen.program import (
+    AtomicAdd,
     Broadcast,
     Counted,
     Gather,
@@ -83,6 +84,12 @@ class Accesses(Positions):
             for number, place in enumerate(places):
                 lane = value if type_of(value).lanes == 1 else Lane(self.kept(value, block), number)
                 block.statements.append(Store(tensor, place, lane))
+
+    def add(self, array: Array, positions: Sequence[Linear], values: Sequence[Value], block: Block) -> None:
+        """Adds to elements, of one lane."""
+        place = self.together(array, self.leads(array, positions, block), block)
+        assert place is not None
+        block.statements += [AtomicAdd(t, place, v) for t, v in zip(array.tensors, values, strict=True)]
 
     def weave(
         self,

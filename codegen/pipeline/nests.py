@@ -40,6 +40,8 @@ class Nests(ABC):
     """By stage, the names of arrays with its values; by reduction, of those with partial results."""
     vector_bytes: int
     """Of the vectors that a thread computes with; 1 for none."""
+    added: Step | None = field(default=None, init=False)
+    """The step of which what it adds up is added to memory, where others add as well."""
     scratch: list[Tensor] = field(default_factory=list, init=False)
     """Memory of the program's own."""
 
@@ -131,7 +133,8 @@ class Nests(ABC):
 
     def body(self, nest: PlacedNest, arrays: Arrays, ranges: Ranges) -> tuple[Statement, ...]:
         """What is inside of all loops of a nest."""
-        setting = Setting(arrays, self.inlined, self.names.fresh, self.vector_bytes)
+        is_added = nest.step is self.added
+        setting = Setting(arrays, self.inlined, self.names.fresh, self.vector_bytes, is_added)
         return body(nest.step, nest.body, ranges, setting)
 
 

@@ -22,8 +22,12 @@ VOCABULARY = frozenset({"site", "extent", "trips"})
 """What a space has to decide, or compute, of steps and of boxes."""
 
 
-WAYS: Mapping[Kind, Sequence[str]] = {"cpu": ("SERIAL", "PARTIAL"), "gpu": ("SERIAL",)}
+WAYS: Mapping[Kind, Sequence[str]] = {"cpu": ("SERIAL", "PARTIAL"), "gpu": ("SERIAL", "ATOMIC")}
 """How lowering for a kind of machine may share out points of ranges: where nothing decides, not at all."""
+
+
+SHARED: Mapping[str, Sequence[SlotName]] = {"PARTIAL": ("TASK",), "ATOMIC": ("TASK", "LANE")}
+"""Slots of ranges whose iterations are shared out, by how they are."""
 
 
 def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
@@ -196,7 +200,8 @@ def _lines(nest: Nest, margin: str) -> Iterator[str]:
     for level in nest.levels:
         for loop in level.loops:
             margin += "  "
-            how = f", {nest.reduce}" if loop is nest.parted else ""
+            is_shared = loop.dim not in nest.step.variables and level.slot in SHARED.get(nest.reduce, ())
+            how = f", {nest.reduce}" if is_shared else ""
             yield f"{margin}for {loop.dim} in {loop.trips} of {loop.size} ({level.slot}{how})"
         for guest in level.guests:
             yield from _lines(guest, f"{margin}  ")

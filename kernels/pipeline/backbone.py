@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from spacedsl.kernels.pipeline.algorithm import Algorithm, Constant, Stage, Update
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.algorithm import Algorithm, Binary, Constant, Stage, Update
 from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.language.host import exposed
@@ -35,6 +36,9 @@ MOST_UNROLLED = 32
 MOST_WRITTEN_OUT = 4
 """Points along a dimension that are written out where which of them it is decides something."""
 
+ADDED = (DType.I32, DType.F32, DType.F64)
+"""Types of numbers that memory of a GPU adds up."""
+
 PART_BYTES = 64
 """What partial results of one task begin at multiples of: a cache line is of one task."""
 
@@ -45,7 +49,7 @@ MOST_PARTIAL_BYTES = 2**24
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
-    *("spread", "host_turns", "parted", "part_bytes"),
+    *("spread", "host_turns", "parted", "part_bytes", "is_sum"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -113,6 +117,14 @@ class Step:
             return None
         assert isinstance(self.definition, Update)
         return self.box(self.definition.ranges[-1].name, "TASK")
+
+    @property
+    def is_sum(self) -> bool:
+        """Of a reduction: whether it adds up what memory of a GPU can add up by itself."""
+        return self.neutral is not None and all(
+            isinstance(value, Binary) and value.operator == "+" and value.dtype in ADDED
+            for value in self.definition.values
+        )
 
     @property
     def part_bytes(self) -> int:
