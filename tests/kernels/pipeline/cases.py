@@ -131,8 +131,9 @@ PIPELINES = {
     ),
     "reductions of every kind": (
         "a(x, y) = u8(image(x, y)); s(i) = (i, u8(250), f32(0.5)); "
-        "s(a(r, q) % 5) = (s(a(r, q) % 5).0 * (r + q + 1), min(s(a(r, q) % 5).1, a(q, r)), "
-        "s(a(r, q) % 5).2 + f32(a(q, r))) for r in 0:6, q in 0:7 where a(r, q) != 3; "
+        "s(clamp(i32(a(r, q)) - 9, 0, 4)) = (s(clamp(i32(a(r, q)) - 9, 0, 4)).0 * (r + q + 1), "
+        "min(s(clamp(i32(a(r, q)) - 9, 0, 4)).1, a(q, r)), "
+        "s(clamp(i32(a(r, q)) - 9, 0, 4)).2 + f32(a(q, r))) for r in 0:6, q in 0:7 where a(r, q) != 3; "
         "b(x) = (u8(x), u8(255), x > 3); "
         "b(x) = (b(x).0 | a(x, r), b(x).1 & a(r, x), b(x).2 ^ (a(x, r) > 9)) for r in 0:9; m(x) = f32(x); "
         "m(x) max= f32(a(r, x)) for r in 2:8; m(x) min= f32(20 - a(x, r)) for r in 0:5; "
