@@ -305,12 +305,18 @@ class _Checker:
         self.block(part.body, scope.by_itself(part))
 
     def sums(self, grid: Grid) -> None:
-        """What a grid adds to, grids before have made 0; it does nothing else with it."""
+        """What a grid adds to, grids before have made 0; it does nothing else with it.
+
+        Where stores are not counted, they may have left anything there.
+        """
         added = added_to(grid.body)
         others = loaded(grid.body) | overwritten(grid.body) if added else set[str]()
         for name in sorted(added):
             tensor = self.tensors.get(name)
-            if tensor is None or not self.writes[name] == self.zeros[name] >= tensor.elements:
+            is_begun = name in self.uncounted or (
+                tensor is not None and self.writes[name] == self.zeros[name] >= tensor.elements
+            )
+            if not is_begun:
                 raise VerificationError(f"grid {grid.name} adds to {name}, not all of which is 0 before")
             if name in others:
                 raise VerificationError(
@@ -405,11 +411,17 @@ class _Checker:
         return scope.is_counted and not index.atoms and all(v in scope.loops for v, _ in index.terms)
 
     def addition(self, name: str, index: Index, kind: Type, scope: Scope) -> None:
-        """Threads of a block, which may have the same sum, do not add to the same element."""
+        """Threads of a block, which may have the same sum, do not add to the same element.
+
+        Those that are by themselves have numbers of their own, and may: none of them is lost.
+        """
         tensor = self.access(name, index, kind, range(1), scope)
         _refuse(addition_fault(kind))
         if scope.grid is None or name in scope.private:
             raise VerificationError(f"{name} is added to, which is no memory of a GPU")
+        if scope.part is not None:
+            self.uncounted.add(name)
+            return
         moved = tuple((scope.threads[v], stride) for v, stride in index.terms if v in scope.threads)
         if not are_apart(scope.grid.threads, scope.spans, moved):
             raise VerificationError(f"threads of a block add to the same {name}")

@@ -17,7 +17,9 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import gpu_plan
@@ -47,6 +49,8 @@ class _Work:
     issued: float = 0.0
     l1_bytes: float = 0.0
     l2_bytes: float = 0.0
+    added: float = 0.0
+    """Additions to an element of memory, on average."""
     path: float = 0.0
 
 
@@ -96,6 +100,8 @@ class _GpuEstimate(Estimate):
             waves * work.path / max(1, blocks),
         ]
         terms = [each / device.clock_ghz for each in cycles]
+        # One after the other, at best one in a cycle.
+        terms.append(work.added / device.clock_ghz / RATE)
         terms.append(work.l2_bytes / device.l2_bytes_per_ns / RATE)
         terms.append(self.dram_bytes(steps) / device.dram_bytes_per_ns)
         return device.launch_ns + max(terms) + 0.1 * (sum(terms) - max(terms))
@@ -135,10 +141,23 @@ class _GpuEstimate(Estimate):
             if self.is_global(access.source):
                 touched = self.iterations(step, "CHUNK") * self.footprint(access, self.extents(step, "CHUNK"))
                 work.l2_bytes += min(touched, points * access.nbytes)
+        if self.is_added(step):
+            # A thread sums up its part of the ranges, where all of it goes to one element.
+            turns = math.prod(n for d, n in self.extents(step, "REG").items() if d not in step.variables)
+            definition = step.definition
+            is_kept = isinstance(definition, Update) and is_accumulation(step.stage, definition)
+            sums = points / turns if is_kept else points
+            work.l2_bytes += 2 * sums * SECTOR_BYTES
+            work.added += sums / math.prod(self.extents(step.first, "ROOT").values())
         innermost = self.extents(step, "REG")
         together = math.prod(innermost[d] for d in step.variables)
         together = together if together <= MOST_UNROLLED else 1
         work.path += points / lanes * (instructions + WAITING * waits / together)
+
+    def is_added(self, step: Step) -> bool:
+        """Whether others add to the same elements of memory."""
+        shared = (*self.boxes(step, "TASK").values(), *self.boxes(step, "LANE").values())
+        return step.is_sum and any(b.is_range and self.highs[self.steps.trips[b]] > 1 for b in shared)
 
     def is_global(self, source: str) -> bool:
         step = self.steps.final.get(source)
@@ -151,7 +170,7 @@ class _GpuEstimate(Estimate):
         if access.pattern in ("woven", "apart"):
             return lanes
         trips = [*self.trips(owner, "LANE")]
-        along = min(lanes, trips[0]) if trips and owner.dims[0] in owner.variables else 1
+        along = min(lanes, trips[0]) if trips else 1
         rows = max(1.0, lanes / along)
         if access.pattern == "same":
             return rows

@@ -47,6 +47,9 @@ HELD = 0.6
 HELD_TOGETHER = 0.2
 """The same of one that cores share, also with what else runs on the machine."""
 
+COMBINED = 1 << 15
+"""Elements of partial results that a task combines, about."""
+
 BESIDE = 0.45
 """The share of what is done while something else takes longer that still adds to it."""
 
@@ -153,8 +156,30 @@ class _CpuEstimate(Estimate):
     def phase_ns(self, root: Step, steps: Sequence[Step]) -> float:
         threads = self.costs.device.threads
         tasks = math.prod(self.trips(root, "TASK"))
-        speed = tasks / math.ceil(tasks / threads)
-        return sum(map(self.step_ns, steps)) / min(speed, threads) + (START_NS if tasks > 1 else 0.0)
+        speed = min(tasks / math.ceil(tasks / threads), threads)
+        begun_ns, combined_ns = self.partial_ns(root)
+        own_ns = sum(map(self.step_ns, steps)) + begun_ns
+        return own_ns / speed + combined_ns + (START_NS if tasks > 1 else 0.0)
+
+    def partial_ns(self, root: Step) -> tuple[float, float]:
+        """To begin the partial results of all tasks, by one thread; to combine them, by all that share it."""
+        parts = self.parts(root)
+        if parts == 1:
+            return 0.0, 0.0
+        costs, device, dtypes = self.costs, self.costs.device, root.stage.dtypes
+        nbytes = parts * root.part_bytes
+        vectors = [max(1, device.vector_bytes // dtype.nbytes) for dtype in dtypes]
+        instructions = sum(parts * root.part_points / lanes for lanes in vectors)
+        issued_ns = costs.issued_ns(device.vector_bytes, instructions, 0)
+        held = 0.0
+        for level in device.memory:
+            held += (level.capacity_bytes or math.inf) * HELD
+            if nbytes <= held:
+                break
+        moved_ns = nbytes / level.bytes_per_ns
+        shared = min(device.threads, max(1.0, parts * root.part_points / COMBINED))
+        # What is stored is loaded first; what is combined, once for each part, was left in caches of others.
+        return max(issued_ns, 2 * moved_ns), START_NS + (issued_ns + 2 * moved_ns) / shared
 
     # ---- Steps -------------------------------------------------------------------------------------------
 

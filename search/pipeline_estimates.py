@@ -35,6 +35,8 @@ class Steps:
         self.final = {step.stage.name: step for step in self.all}
         self.work = {step: work_of(step) for step in self.all}
         self.points = Points(self.all, self.work)
+        is_shared = "reduce" in instance.space.choices
+        self.reduce = {s: instance.variable("reduce", s) for s in self.all if s.parted and is_shared}
         self.boxes = {step: [{b.dim: b for b in slot.boxes} for slot in step.slots] for step in self.all}
         self.sites = {step: instance.variable("site", step) for step in self.all}
         boxes = [box for step in self.all for slot in step.slots for box in slot.boxes]
@@ -84,6 +86,7 @@ class Estimate(ABC):
         mask = self.candidate.mask
         inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
         variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
+        variables += [self.steps.reduce[step] for step in steps if step in self.steps.reduce]
         variables += [variable for step in steps for variable in self.steps.tiles[step]]
         variables += [self.steps.windows[step] for step in steps if step in self.steps.windows]
         return tuple((variable.index, mask(variable)) for variable in variables)
@@ -93,6 +96,10 @@ class Estimate(ABC):
         owner = step if self.sites.of[step] == "ROOT" else self.sites.owner(step, "TASK")
         assert owner is not None
         return owner
+
+    def parts(self, step: Step) -> int:
+        """Of a range, that tasks have partial results of; 1 where they have none."""
+        return 1 if step.parted is None else self.highs[self.steps.trips[step.parted]]
 
     # ---- Loops -------------------------------------------------------------------------------------------
 

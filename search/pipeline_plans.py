@@ -3,12 +3,14 @@
 In: the instance of a pipeline, the work of its steps, a generator. Out: a plan. Of the stages that compute
 little, some are inlined. All others are parted into groups of about as many as is drawn, often of one: what
 is in a group is computed for each tile of the one that is read from outside. By itself, a stage is computed
-in rows as long as images are on a CPU, in small tiles of a point for each thread on a GPU. That is never far
-from good, where a random schedule of many stages mostly is; what is better is for a walk to find.
+in rows as long as images are on a CPU, or in parts of what few points sum up, in small tiles of a point for
+each thread on a GPU. That is never far from good, where a random schedule of many stages mostly is; what is
+better is for a walk to find.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
@@ -16,7 +18,7 @@ import numpy as np
 
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.pipeline.backbone import FULL, Box, Kernel, SlotName, Step
+from spacedsl.kernels.pipeline.backbone import FULL, MOST_PARTIAL_BYTES, Box, Kernel, SlotName, Step
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_work import CALL, Work
 
@@ -54,6 +56,12 @@ FEW = 8
 TILES = ((32, 4), (32, 8), (64, 4), (128, 1), (128, 2))
 """Of blocks of a GPU: points along rows, and rows. There is a thread for each of them."""
 
+SUMMED = (1, 4, 16)
+"""Points of a range that a thread of a GPU sums up by itself; how many is drawn."""
+
+BUSY = 1 << 14
+"""Threads of a GPU: where a sum has fewer points, threads have parts of its ranges."""
+
 
 Role = Literal["alone", "group", "member"]
 """Of a step: by itself; with the loops of a group; computed in these."""
@@ -82,9 +90,10 @@ def cpu_plan(
 
 def gpu_plan(instance: Instance, work: Mapping[Step, Work], rng: np.random.Generator) -> Plan:
     tile = TILES[int(rng.integers(len(TILES)))]
+    own = int(rng.choice(SUMMED))
 
     def tiles(step: Step, role: Role) -> Mapping[Box, int]:
-        return {} if role == "member" else dict(_threads(step, tile))
+        return {} if role == "member" else dict(_threads(step, tile, own))
 
     return _plan(instance, work, tiles, 1, "TASK", COPIED, rng)
 
@@ -118,22 +127,33 @@ def _plan(
             is_inlined, is_alone = float(rng.random()) >= copied, False
         sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else within
     groups = {_owner(step, sites) for step, site in sites.items() if site == within}
-    found: list[tuple[Box | Step, str | int]] = [*sites.items()]
+    found: list[tuple[str, Box | Step, str | int]] = [("site", step, site) for step, site in sites.items()]
     for step in kernel.inner:
         role: Role = "group" if step in groups else "member" if sites[step] == within else "alone"
         own_tiles = tiles(step, role) if sites[step] != "INLINE" else {}
-        found += [(box, own_tiles.get(box, FULL)) for box in step.loops]
-    variables = [instance.variable("site" if isinstance(item, Step) else "tile", item) for item, _ in found]
-    plan = [(v, 1 << v.universe.index(value)) for v, (_, value) in zip(variables, found, strict=True)]
-    if within == "CHUNK":
-        windows = [instance.variable("window", step) for step in kernel.slidable]
-        plan += [(v, 1 << v.universe.index("SLIDING")) for v in windows]
-    return plan
+        if step.parted is not None and "reduce" in instance.space.choices:
+            is_shared = any(box.is_range and size != FULL for box, size in own_tiles.items())
+            # What there is beside it.
+            ways = instance.variable("reduce", step).universe
+            found.append(("reduce", step, ways[-1] if is_shared else "SERIAL"))
+        found += [("tile", box, own_tiles.get(box, FULL)) for box in step.loops]
+    if within == "CHUNK" and "window" in instance.space.choices:
+        found += [("window", step, "SLIDING") for step in kernel.slidable]
+    variables = [instance.variable(choice, item) for choice, item, _ in found]
+    return [(v, 1 << v.universe.index(value)) for v, (_, _, value) in zip(variables, found, strict=True)]
 
 
 def _rows(step: Step, tasks: int) -> Mapping[Box, int]:
-    """The tiles of the outermost dimension that has as many points, or else of the longest: about so many."""
+    """The tiles of the outermost dimension that has as many points, or else of the longest: about so many.
+
+    Where a reduction has not as many points, tasks have parts of its range.
+    """
     points = {dim: step.points(dim) for dim in step.variables}
+    if step.parted is not None and math.prod(points.values()) < tasks:
+        length = step.points(step.parted.dim)
+        parts = min(tasks, length, max(1, MOST_PARTIAL_BYTES // step.part_bytes))
+        box, size = _tile(step.parted, -(-length // parts))
+        return {} if size == FULL else {box: size}
     if not points:
         return {}
     longest = max(points, key=points.__getitem__)
@@ -178,8 +198,18 @@ def _block(step: Step, width: int, rows: int, across: float) -> Mapping[Box, int
     return dict([_tile(step.box(along, "REG"), width), _tile(step.box(other, "REG"), rows)])
 
 
-def _threads(step: Step, tile: tuple[int, int]) -> Iterator[tuple[Box, int]]:
-    """Blocks of so many threads; along further dimensions, a block for each point."""
+def _threads(step: Step, tile: tuple[int, int], own: int) -> Iterator[tuple[Box, int]]:
+    """Blocks of so many threads; along further dimensions, a block for each point.
+
+    Of a sum with few points they are along its ranges, `own` points of the innermost one for each thread.
+    """
+    if step.is_sum and math.prod(step.points(dim) for dim in step.variables) < BUSY:
+        ranges = [dim for dim in step.dims if dim not in step.variables]
+        for place, dim in enumerate(ranges):
+            each = own if place == 0 else 1
+            yield _tile(step.box(dim, "TASK"), each * tile[place] if place < len(tile) else 1)
+            yield _tile(step.box(dim, "LANE"), each)
+        return
     for place, dim in enumerate(step.variables):
         yield _tile(step.box(dim, "TASK"), tile[place] if place < len(tile) else 1)
         yield _tile(step.box(dim, "LANE"), 1)

@@ -76,6 +76,8 @@ class Work:
     waiting: float = 0.0
     chained: float = 0.0
     """Of values that follow from themselves, one after the other."""
+    added: float = 0.0
+    """Additions to an element of memory, on average."""
 
     def add(self, other: Work, times: float) -> None:
         for field in fields(self):
@@ -89,6 +91,7 @@ class Follower:
         self.grid, self.device = grid, device
         tensors = (*program.tensors, *(s.tensor for s in program.scratch), *grid.shared)
         self.nbytes = {t.name: t.dtype.nbytes for t in tensors}
+        self.elements = {t.name: t.elements for t in tensors}
         self.shared = {t.name for t in grid.shared}
         lanes = range(min(device.warp, grid.threads))
         self.lanes: Mapping[str, list[int]] = {

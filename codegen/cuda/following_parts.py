@@ -137,6 +137,13 @@ class PartFollower(Follower):
                 return 0.0
         return loads_wait
 
+    def addition(self, tensor: str, index: Index, work: Work) -> None:
+        sectors = work.sectors
+        super().addition(tensor, index, work)
+        # What one warp has added to is not there for the next one before the L2 cache.
+        work.missed += work.sectors - sectors
+        work.added += self.device.warp / self.elements[tensor]
+
     def sweep(self, sweep: Sweep, work: Work) -> None:
         for end in (sweep.first, sweep.last):
             self.computed(end, work)

@@ -98,7 +98,7 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
     terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
     through_l2 = work.missed * SECTOR_BYTES * warps * grid.blocks
     terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
-    if additions := _additions(grid):
+    if additions := work.added * warps * grid.blocks or _additions(grid):
         # One after the other, at best one in a cycle.
         terms.append(Term("additions", additions / device.clock_ghz / USUAL_RATE))
     memory = (*program.tensors, *(s.tensor for s in program.scratch))

@@ -80,6 +80,8 @@ class Names:
     edges: dict[Edge, str] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     """Of each output, the Func that holds it."""
+    combined: set[tuple[str, int]] = field(default_factory=set)
+    """Updates, by stage and number, that Halide sees to combine an old value with a new one."""
 
 
 def named(algorithm: Algorithm) -> Names:
@@ -207,6 +209,8 @@ class _Writer:
             holds = Compare(">=", Variable(first.name), Constant(first.low, DType.I32))
             made = [Select(holds, value, old) for value, old in zip(made, own, strict=True)]
         target = wanted.at(Atom(self.names.sources[stage.name]), point)
+        if condition is None and len(made) == 1 and isinstance(made[0], Binary) and made[0].left == own[0]:
+            self.names.combined.add((stage.name, count))
         match made:
             case [Binary("+" | "-" | "*" as operator, left, right)] if left == own[0]:
                 yield Assign(target, wanted.alone(right), operator)

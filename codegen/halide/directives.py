@@ -68,7 +68,7 @@ def directives(
 
 
 def _fresh(nest: Nest) -> Nest:
-    """The same with nothing that slides: what is left of a box then is for Halide to find out."""
+    """The same with nothing that slides."""
     levels = [replace(level, guests=tuple(map(_fresh, level.guests))) for level in nest.levels]
     return replace(nest, levels=tuple(levels), is_sliding=False)
 
@@ -91,8 +91,6 @@ class Place:
 
     func: str
     loop: str
-    outside: Place | None = None
-    """The loop around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +109,10 @@ class Part:
     lanes: int
     """Of a vector, at most."""
     is_at_root: bool
+    is_cut: bool
+    """Whether ranges have tiles: several, only where Halide knows that points may come in any order."""
+    parted: Mapping[str, str] = field(default_factory=dict)
+    """By range: the loop of which each iteration has partial results of its own."""
 
     @property
     def handle(self) -> str:
@@ -210,7 +212,7 @@ class _Scheduler:
             self.put(stage.name, part.func, here, nest)
             # What only an earlier update would hold is computed around all of them.
             outside = -1 if at is None else at
-            self.finish(part, step, levels, around, here, outside)
+            self.finish(self.factored(nest, part), step, levels, around, here, outside)
             return
         outer, inner = levels[: at + 1], levels[at + 1 :]
         guests: list[Guest] = []
@@ -269,6 +271,7 @@ class _Scheduler:
             first[0] if first and first[0] in step.variables else None,
             max(1, self.vector_bytes // widest),
             here is None,
+            len(ranges) < 2 or (stage.name, step.update) in self.names.combined,
         )
 
     def copy(self, step: Step, part: Part) -> Part:
@@ -289,7 +292,24 @@ class _Scheduler:
             next(iter(stage.variables), None),
             max(1, self.vector_bytes // widest),
             part.is_at_root,
+            True,
         )
+
+    def factored(self, nest: Nest, part: Part) -> Part:
+        """The Func with the partial results of an update, where it has any that Halide knows how to combine.
+
+        Of others, the parts of a range are computed one after the other.
+        """
+        loop = nest.parted
+        if loop is None or (nest.step.stage.name, nest.step.update) not in self.names.combined:
+            return part
+        tasks, name = self.loop(part, loop.dim, "task"), self.names.unique.fresh(f"{part.func}_parts")
+        variable = self.loops[name, "part"] = self.names.unique.fresh(f"{part.name(loop.dim)}_part")
+        cut = (part.name(loop.dim), tasks, part.name(loop.dim), str(loop.size), "hl.TailStrategy.GuardWithIf")
+        self.do(Call(f"{part.handle}.split", tuple(map(Atom, cut))))
+        self.statements.append(Assign(name, Call(f"{part.handle}.rfactor", (Atom(tasks), Atom(variable)))))
+        self.do(Call(f"{name}.compute_root", ()))
+        return replace(part, func=name, update=1, parted={loop.dim: variable})
 
     # ---- Places ----------------------------------------------------------------------------------------
 
@@ -301,11 +321,10 @@ class _Scheduler:
             self.statements.append(Blank())
             where = "" if here is None else f" in each {here.loop} of {here.func}"
             note = " (there, since last tiles further in are shorter)" if nest.step in self.moved else ""
+            note += ", all of it anew" if nest.is_sliding else ""
             self.comment(f"{nest.step}{where}{note}: {size or 'one value'}")
             if self.names.results.get(stage) != func:
                 self.compute(func, here)
-                if nest.is_sliding and here is not None:
-                    self.keep(func, here.outside)
         else:
             self.comment(f"{nest.step}: {size or 'one value'}")
 
@@ -315,13 +334,6 @@ class _Scheduler:
         directive = Call(f"{func}.compute_root", ())
         if here is not None:
             directive = Call(f"{func}.compute_at", (Atom(here.func), Atom(here.loop)))
-        self.do(directive)
-
-    def keep(self, func: str, here: Place | None) -> None:
-        """From one iteration of a loop in there to the next, as far as Halide sees that it can be."""
-        directive = Call(f"{func}.store_root", ())
-        if here is not None:
-            directive = Call(f"{func}.store_at", (Atom(here.func), Atom(here.loop)))
         self.do(directive)
 
     def do(self, directive: Node) -> None:
@@ -351,25 +363,25 @@ class _Scheduler:
         guests: list[Guest] = []
         around_all, is_ragged = here, False
         for count, (level, placed) in enumerate(levels):
-            for loop in level.loops:
-                name = self.loop(part, loop.dim, level.slot.lower())
+            cut = [loop for loop in level.loops if part.is_cut or loop.dim not in part.ranges]
+            for loop in cut:
+                is_parted = level.slot == "TASK" and loop.dim in part.parted
+                name = part.parted[loop.dim] if is_parted else self.loop(part, loop.dim, level.slot.lower())
                 outer = loops.spans[loop.dim]
                 is_shifted = outer.is_full and not part.update
                 is_ragged |= not (is_shifted or (outer.is_full and outer.most % loop.size == 0))
-                self.split(part, loop.dim, (name, part.name(loop.dim)), loop.size, loops)
+                if not is_parted:
+                    self.split(part, loop.dim, (name, part.name(loop.dim)), loop.size, loops)
                 loops.outer.append(name)
                 loops.spans[loop.dim] = placed.needed[step][loop.dim]
-            if level.loops:
+            if cut:
                 name = loops.outer[-1]
                 if level.slot == "TASK":
-                    loops.tasks = [*loops.outer]
+                    loops.tasks = [name for name in loops.outer if name not in self.ranges]
                 if is_ragged:
                     self.moved |= {guest.step for guest in level.guests}
                 else:
-                    is_first = len(loops.outer) == 1
-                    here = Place(
-                        part.func, name, around_all if is_first else Place(part.func, loops.outer[-2])
-                    )
+                    here = Place(part.func, name)
             guests += _guests(level, placed, around_all if count <= outside else here)
         return here, guests
 

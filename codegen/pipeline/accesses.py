@@ -6,7 +6,6 @@ positions those are is for `values.py`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from spacedsl.codegen.pipeline.arithmetic import Value
 from spacedsl.codegen.pipeline.blocks import Array, Block, index
 from spacedsl.codegen.pipeline.positions import Positions
 from spacedsl.codegen.program import (
+    AtomicAdd,
     Broadcast,
     Counted,
     Gather,
@@ -87,6 +87,12 @@ class Accesses(Positions):
             for number, place in enumerate(places):
                 lane = value if type_of(value).lanes == 1 else Lane(self.kept(value, block), number)
                 block.statements.append(Store(tensor, place, lane))
+
+    def add(self, array: Array, positions: Sequence[Linear], values: Sequence[Value], block: Block) -> None:
+        """Adds to elements, of one lane."""
+        place = self.together(array, self.leads(array, positions, block), block)
+        assert place is not None
+        block.statements += [AtomicAdd(t, place, v) for t, v in zip(array.tensors, values, strict=True)]
 
     def weave(
         self,
@@ -183,10 +189,10 @@ class Accesses(Positions):
     ) -> Value | None:
         """Elements that lie anywhere; None where they cannot be read together."""
         assert self.lanes is not None
-        kind, extent = Type(node.dtype, self.lanes.count), math.prod(array.extents)
+        kind, extent = Type(node.dtype, self.lanes.count), array.span
         if not is_gathered(kind, extent):
             return None
-        base, taken = Linear(0), list[Taken]()
+        base, taken = array.begin, list[Taken]()
         for dimension, (lead, stride) in enumerate(zip(leads, array.strides, strict=True)):
             first, last = array.origin[dimension], array.extents[dimension] - 1
             if last == 0:

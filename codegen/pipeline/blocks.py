@@ -6,6 +6,7 @@ In: where boxes lie, and which loops there are. Out: places of elements. What is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,11 +35,20 @@ class Array:
     strides: tuple[int, ...]
     folded: int | None = None
     """The dimension of which a point lies where the one so many before it lay as there are."""
+    begin: Linear = field(default=Linear(0))
+    """Where the first element lies in each of its tensors."""
+    room: int = 0
+    """Elements of each of its tensors, where these are more than its own."""
+
+    @property
+    def span(self) -> int:
+        """Elements of each of its tensors."""
+        return self.room or math.prod(self.extents)
 
     def index(self, positions: Sequence[Linear]) -> Linear:
         """Of the element at a point."""
         offsets = (self.offset(dimension, position) for dimension, position in enumerate(positions))
-        return sum(offsets, start=Linear(0))
+        return sum(offsets, start=self.begin)
 
     def offset(self, dimension: int, position: Linear) -> Linear:
         """What a dimension adds to that. Along one with one point there is no other."""

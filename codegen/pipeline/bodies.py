@@ -47,6 +47,7 @@ from spacedsl.kernels.pipeline.affine import (
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import (
+    Binary,
     Read,
     Stage,
     Update,
@@ -69,6 +70,8 @@ class Setting:
     inlined: Mapping[str, Stage]
     fresh: Callable[[str], str]
     vector_bytes: int
+    is_added: bool = False
+    """Whether what an update adds up is added to memory, where others add as well."""
 
 
 def body(step: Step, spans: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
@@ -438,11 +441,13 @@ class _Body:
         """Points whose values are in registers while the ranges are gone through."""
         values = self.values(lanes, frozenset({self.stage.name}))
         own: list[tuple[Register, ...]] = []
+        starts = self.step.neutral if self.setting.is_added else None
         names = [Variable(v) for v in self.stage.variables]
         for point in points:
             registers = []
             for element, dtype in enumerate(self.stage.dtypes):
-                given = values.value(Read(self.stage.name, tuple(names), dtype, element), point, block)
+                read = Read(self.stage.name, tuple(names), dtype, element)
+                given = values.value(read if starts is None else starts[element], point, block)
                 register = Register(self.setting.fresh("sum"), type_of(given))
                 block.statements.append(Assign(register, given))
                 registers.append(register)
@@ -463,11 +468,15 @@ class _Body:
         self.ranges(update, points, block, turn)
         values.own = {}
         for point, sums in zip(points, own, strict=True):
-            values.store(self.array, [point[v] for v in self.stage.variables], sums, block)
+            put = values.store if starts is None else values.add
+            put(self.array, [point[v] for v in self.stage.variables], sums, block)
 
     def turn(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
         """One point of the ranges."""
         values = self.values(lanes, frozenset({self.stage.name}))
+        if self.setting.is_added:
+            self.added(update, points, values, block)
+            return
         for point in points:
             made: list[Value] = [values.kept(values.value(v, point, block), block) for v in update.values]
             where = [values.position(at, point, block) for at in update.point]
@@ -479,6 +488,20 @@ class _Body:
                 ]
                 made = [Select(*alike(holds, *pair)) for pair in zip(made, before, strict=True)]
             values.store(self.array, where, made, block)
+
+    def added(self, update: Update, points: Sequence[Point], values: Values, block: Block) -> None:
+        """The same of what is added to memory: where a condition does not hold, what changes nothing."""
+        starts = self.step.neutral
+        assert starts is not None
+        for point in points:
+            terms = [value.right for value in update.values if isinstance(value, Binary)]
+            made = [values.kept(values.value(term, point, block), block) for term in terms]
+            where = [values.position(at, point, block) for at in update.point]
+            if update.condition is not None:
+                holds = values.value(update.condition, point, block)
+                none = [values.value(start, point, block) for start in starts]
+                made = [Select(*alike(holds, *pair)) for pair in zip(made, none, strict=True)]
+            values.add(self.array, where, made, block)
 
 
 def _as(value: Value, kind: Type) -> Value:

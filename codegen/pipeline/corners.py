@@ -47,6 +47,9 @@ class CornerDecisions:
     def site(self, step: Step) -> str:
         return self.made.site(self._of[step])
 
+    def reduce(self, step: Step) -> str:
+        return self.made.reduce(self._of[step])
+
     def extent(self, box: Box) -> int:
         low, high = self.ends(box)
         return max(1, high - low + 1)

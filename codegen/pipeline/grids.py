@@ -4,7 +4,8 @@ In: the steps of a pipeline, the decisions of a complete candidate. Out: a `Prog
 nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs in as many threads as it has
 lanes, neighbours along the innermost dimension being neighbours. What is computed in a task or a chunk lies
 in shared memory, what is in a lane or inside of one in memory of its thread. Threads wait for each other
-between nests (`cuda/barriers.py`). What is the same on other machines is in `nests.py`.
+between nests (`cuda/barriers.py`). Of a reduction, blocks and threads may have parts of its ranges: they add
+to its values in memory. What is the same on other machines is in `nests.py`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class _Grids(Nests):
 
     def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
         self.shared, self.private, self.blocks = [], [], []
+        self.added = nest.step if scheduled.reduce == "ATOMIC" else None
         made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.shared = None
         return Phase(nest.step.name, (made,))

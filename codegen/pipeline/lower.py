@@ -1,8 +1,9 @@
 """Lowering of pipelines for CPUs: a schedule, and where its boxes lie, become a program tree.
 
 In: the steps of a pipeline, the decisions of a complete candidate. Out: a `Program`, not yet verified. Loops
-of the outermost slot are parallel; arrays are memory of the program, or of each thread. What is the same on
-other machines is in `nests.py`.
+of the outermost slot are parallel; arrays are memory of the program, or of each thread. Where tasks have
+parts of a range, what they make is combined behind them (`partials.py`). What is the same on other machines
+is in `nests.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import partial
 
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
+from spacedsl.codegen.pipeline.partials import Partials
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedNest
 from spacedsl.codegen.pipeline.schedule import Decisions, Nest
 from spacedsl.codegen.program import Let, Load, ParallelLoop, Phase, Program, Statement, Store, Sweep, Type
@@ -43,6 +45,8 @@ class _Loops(Nests):
     made: Made = field(default_factory=dict)
     private: list[Tensor] | None = field(default=None, init=False)
     """Memory of each thread, within a parallel loop."""
+    partials: tuple[Partials, int] | None = field(default=None, init=False)
+    """Of the parallel loop that is made, and which of its loops shares them out."""
     taken: frozenset[str] = field(init=False)
     """Names of arguments and of arrays."""
 
@@ -52,6 +56,7 @@ class _Loops(Nests):
     def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
         if not _is_parallel(nest):
             return Phase(nest.step.name, self.levels(nest, nest.levels, arrays, Ranges()))
+        self.partials = self.parts_of(scheduled, arrays)
         inlined = frozenset[Step]().union(*map(self.sites.inlined_in, scheduled.steps))
         known = self.made.get((scheduled, inlined))
         if known is None:
@@ -59,10 +64,24 @@ class _Loops(Nests):
                 self.made.clear()
             # It is a function of its own in C: names that it alone has do not depend on other nests.
             names, self.names = self.names, UniqueNames({*self.taken, *nest.variables})
-            known = Phase(nest.step.name, self.levels(nest, nest.levels, arrays, Ranges()))
-            self.made[scheduled, inlined] = known
+            statements = self.levels(nest, nest.levels, arrays, Ranges())
+            if self.partials is not None:
+                statements = (*statements, self.partials[0].combined(self.names.fresh))
+            known = self.made[scheduled, inlined] = Phase(nest.step.name, statements)
             self.names = names
         return known
+
+    def parts_of(self, nest: Nest, arrays: Arrays) -> tuple[Partials, int] | None:
+        """Where tasks of a nest have parts of a range: their partial results, which have room then, and which
+        of its loops that is.
+        """
+        loop, step = nest.parted, nest.step
+        if loop is None:
+            return None
+        result, names = arrays[step.stage.name], tuple(self.arrays[step.name])
+        partials = Partials(step, result, loop.trips, names, self.vector_bytes)
+        self.scratch += partials.memory
+        return partials, nest.levels[0].loops.index(loop)
 
     def memory(self) -> list[Tensor]:
         return self.scratch if self.private is None else self.private
@@ -96,12 +115,34 @@ class _Loops(Nests):
             ranges = ranges.with_loop(counter, Linear(0), Linear(loop.trips - 1))
             ranges = ranges.with_position(loop.variable, place)
         self.private = []
-        body = (*places, *self.iteration(nest, level, inner, arrays, ranges))
+        numbers = [variable(counter) for counter, _ in counters]
+        body = (*places, *self.task(nest, level, inner, arrays, ranges, numbers))
         (outermost, trips), *others = counters
         for counter, count in reversed(others):
             body = (ParallelLoop(counter, count, body),)
         private, self.private = tuple(self.private), None
         return ParallelLoop(outermost, trips, body, private=private)
+
+    def task(
+        self,
+        nest: PlacedNest,
+        level: PlacedLevel,
+        inner: Sequence[PlacedLevel],
+        arrays: Arrays,
+        ranges: Ranges,
+        numbers: Sequence[Linear],
+    ) -> tuple[Statement, ...]:
+        """What a task does, into partial results of its own where it has a part of a range.
+
+        `numbers`: of the iterations of each loop.
+        """
+        if self.partials is None:
+            return self.iteration(nest, level, inner, arrays, ranges)
+        partials, number = self.partials
+        part, name, named = numbers[number], nest.step.stage.name, len(level.lets)
+        found = self.iteration(nest, level, inner, {**arrays, name: partials.array(part)}, ranges)
+        begun = partials.begun(part, level.needed[nest.step], self.names.fresh)
+        return (*found[:named], *begun, *found[named:])
 
     def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
         variables = [self.names.fresh(f"{stage.name}_{v}") for v in stage.variables]

@@ -46,9 +46,11 @@ class Nests(ABC):
     sites: Sites
     names: UniqueNames
     arrays: Mapping[str, Sequence[str]]
-    """By stage: the names of arrays with its values."""
+    """By stage, the names of arrays with its values; by reduction, of those with partial results."""
     vector_bytes: int
     """Of the vectors that a thread computes with; 1 for none."""
+    added: Step | None = field(default=None, init=False)
+    """The step of which what it adds up is added to memory, where others add as well."""
     scratch: list[Tensor] = field(default_factory=list, init=False)
     """Memory of the program's own."""
 
@@ -169,7 +171,8 @@ class Nests(ABC):
 
     def body(self, nest: PlacedNest, arrays: Arrays, ranges: Ranges) -> tuple[Statement, ...]:
         """What is inside of all loops of a nest."""
-        setting = Setting(arrays, self.inlined, self.names.fresh, self.vector_bytes)
+        is_added = nest.step is self.added
+        setting = Setting(arrays, self.inlined, self.names.fresh, self.vector_bytes, is_added)
         return body(nest.step, nest.body, ranges, setting)
 
 
@@ -182,6 +185,7 @@ def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: Make
     tensors, scalars = arguments(algorithm, boxes), parameters(algorithm)
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
     own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
+    own |= {s.name: [names.fresh(f"{n}_parts") for n in value_names(s.stage)] for s in kernel.reductions}
     lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes)
     scheduled_nests = schedule(kernel.steps, decisions)
     placement = place(scheduled_nests, kernel.steps, decisions, names.fresh)

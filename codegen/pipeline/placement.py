@@ -245,8 +245,9 @@ class _Placer:
         spot = _Spot(step, level, level.loops[-1].dim, loops[-1]) if loops else None
         done = {} if spot is None else self.done(spot, inner, names)
         needed = self.needed(step, level.slot, inner, names, done)
-        # What does not move with the loop is there before it.
-        here = [g for g in level.guests if g.step not in done or not done[g.step].is_all]
+        # What does not move with the loop is there before it, and so is what it alone needs.
+        moving = (g for g in level.guests if g.step not in done or not done[g.step].is_all)
+        here = [guest for guest in moving if guest.step in needed]
         guests = tuple(self.nest(guest, needed, names.ranges) for guest in here)
         windows = {each: self.window(each, of.dim, level.slot) for each, of in done.items()}
         start = self.start(spot, within, windows, _Names(outside)) if spot is not None and windows else None

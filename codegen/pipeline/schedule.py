@@ -7,7 +7,7 @@ are part of what reads them. Where a box begins, and what becomes of the last ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,6 +22,14 @@ VOCABULARY = frozenset({"site", "extent", "trips"})
 """What a space has to decide, or compute, of steps and of boxes."""
 
 
+WAYS: Mapping[Kind, Sequence[str]] = {"cpu": ("SERIAL", "PARTIAL"), "gpu": ("SERIAL", "ATOMIC")}
+"""How lowering for a kind of machine may share out points of ranges: where nothing decides, not at all."""
+
+
+SHARED: Mapping[str, Sequence[SlotName]] = {"PARTIAL": ("TASK",), "ATOMIC": ("TASK", "LANE")}
+"""Slots of ranges whose iterations are shared out, by how they are."""
+
+
 def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
     """Raises `DiagnosticError` (SP420) unless a space decides what lowering reads, in words that it knows.
 
@@ -33,17 +41,24 @@ def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
     if not isinstance(site, EnumChoice) or len(site.params) != 1:
         report.append(_missing("an enum choice `site`", site, source))
     else:
-        hint = f"values with code are {', '.join(known)}"
-        for value in site.values:
-            if value not in known:
-                message = f"there is no code for the value `{value}` of `site`"
-                report.append(Diagnostic("SP420", message, site.span, hint))
+        report += _unknown(site, known)
+    reduce = space.choices.get("reduce")
+    if isinstance(reduce, EnumChoice):
+        report += _unknown(reduce, WAYS[kind])
     for name in ("extent", "trips"):
         quantity = space.quantities.get(name)
         if quantity is None or len(quantity.params) != 1 or quantity.values is not None:
             report.append(_missing(f"a quantity `{name}`", quantity, source))
     if report:
         raise DiagnosticError(report)
+
+
+def _unknown(choice: EnumChoice, known: Sequence[str]) -> Iterator[Diagnostic]:
+    hint = f"values with code are {', '.join(known)}"
+    for value in choice.values:
+        if value not in known:
+            message = f"there is no code for the value `{value}` of `{choice.name}`"
+            yield Diagnostic("SP420", message, choice.span, hint)
 
 
 def _missing(wanted: str, found: Choice | Quantity | None, source: Source) -> Diagnostic:
@@ -55,6 +70,9 @@ class Decisions(Protocol):
     """Of a complete candidate."""
 
     def site(self, step: Step) -> str: ...
+
+    def reduce(self, step: Step) -> str:
+        """How the points of the ranges of an update are shared out: `SERIAL` is not at all."""
 
     def extent(self, box: Box) -> int:
         """Points of a box."""
@@ -74,6 +92,10 @@ class CandidateDecisions:
 
     def site(self, step: Step) -> str:
         return str(self.candidate.value("site", step))
+
+    def reduce(self, step: Step) -> str:
+        is_decided = step.parted is not None and "reduce" in self.candidate.instance.space.choices
+        return str(self.candidate.value("reduce", step)) if is_decided else "SERIAL"
 
     def extent(self, box: Box) -> int:
         return self._quantity("extent", box)
@@ -127,6 +149,15 @@ class Nest:
     """Those of its slots that have loops or guests, outermost first."""
     is_sliding: bool = False
     """Whether it goes on with what the iterations before have computed, of the innermost loop around it."""
+    reduce: str = "SERIAL"
+    """How the points of its ranges are shared out."""
+
+    @property
+    def parted(self) -> Loop | None:
+        """The loop of tasks that have parts of its outermost range."""
+        box = self.step.parted
+        loops = self.levels[0].loops if self.levels and self.levels[0].slot == "TASK" else ()
+        return next((loop for loop in loops if box is not None and loop.dim == box.dim), None)
 
     @property
     def steps(self) -> Iterator[Step]:
@@ -158,7 +189,7 @@ def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nes
         if loops or guests:
             levels.append(Level(slot.slot, loops, guests))
     size = tuple(decisions.extent(box) for box in step.slots[at].boxes)
-    return Nest(step, size, tuple(levels), decisions.is_sliding(step))
+    return Nest(step, size, tuple(levels), decisions.is_sliding(step), decisions.reduce(step))
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
@@ -179,6 +210,8 @@ def _lines(nest: Nest, margin: str) -> Iterator[str]:
     for level in nest.levels:
         for loop in level.loops:
             margin += "  "
-            yield f"{margin}for {loop.dim} in {loop.trips} of {loop.size} ({level.slot})"
+            is_shared = loop.dim not in nest.step.variables and level.slot in SHARED.get(nest.reduce, ())
+            how = f", {nest.reduce}" if is_shared else ""
+            yield f"{margin}for {loop.dim} in {loop.trips} of {loop.size} ({level.slot}{how})"
         for guest in level.guests:
             yield from _lines(guest, f"{margin}  ")

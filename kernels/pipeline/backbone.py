@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from spacedsl.kernels.pipeline.algorithm import Algorithm, Stage, Update
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.algorithm import Algorithm, Binary, Constant, Stage, Update
 from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.language.host import exposed
@@ -35,11 +36,20 @@ MOST_UNROLLED = 32
 MOST_WRITTEN_OUT = 4
 """Points along a dimension that are written out where which of them it is decides something."""
 
+ADDED = (DType.I32, DType.F32, DType.F64)
+"""Types of numbers that memory of a GPU adds up."""
+
+PART_BYTES = 64
+"""What partial results of one task begin at multiples of: a cache line is of one task."""
+
+MOST_PARTIAL_BYTES = 2**24
+"""Of all partial results of a step together."""
+
 
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
-    *("spread", "host_turns"),
+    *("spread", "host_turns", "parted", "part_bytes", "is_sum"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -75,6 +85,10 @@ class Step:
     """The steps on paths from it to its host."""
     before: Step | None = None
     """Of an update: the step that gives its stage the values that it updates."""
+    neutral: tuple[Constant, ...] | None = None
+    """Of a reduction: what partial results of it begin with."""
+    part_points: int = 0
+    """Of a reduction: room for the partial results of one task, in points of its stage."""
     guests: tuple[Step, ...] = ()
     """The steps whose host it is."""
     slots: tuple[Slot, ...] = ()
@@ -98,6 +112,27 @@ class Step:
     @property
     def host_turns(self) -> int:
         return 1 if self.host is None else self.host.turns
+
+    @property
+    def parted(self) -> Box | None:
+        """Of a reduction: the tasks of its outermost range, which have parts of it."""
+        if self.neutral is None:
+            return None
+        assert isinstance(self.definition, Update)
+        return self.box(self.definition.ranges[-1].name, "TASK")
+
+    @property
+    def is_sum(self) -> bool:
+        """Of a reduction: whether it adds up what memory of a GPU can add up by itself."""
+        return self.neutral is not None and all(
+            isinstance(value, Binary) and value.operator == "+" and value.dtype in ADDED
+            for value in self.definition.values
+        )
+
+    @property
+    def part_bytes(self) -> int:
+        """Of all values."""
+        return self.part_points * sum(dtype.nbytes for dtype in self.stage.dtypes)
 
     @property
     def first(self) -> Step:
@@ -183,7 +218,7 @@ class Slot:
         return self.name
 
 
-@exposed("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_ordered")
+@exposed("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_parted", "is_ordered")
 @dataclass(slots=True, eq=False, repr=False)
 class Box:
     """Of one dimension, at a slot. What is inherited from the host covers what the step is read for."""
@@ -199,6 +234,8 @@ class Box:
     """That of the next slot outwards; None at ROOT."""
     is_range: bool
     """Whether the dimension is a range of an update, all of which is done wherever the update is."""
+    is_parted: bool = False
+    """Of the outermost range of a reduction: whether tasks may have parts of it."""
     is_ordered: bool = False
     """Of a range: whether tiles of it and of others would change the order of points that depend on it."""
     reads: tuple[Read, ...] = ()
@@ -240,7 +277,10 @@ class Term:
         return self.name
 
 
-@exposed("name", "steps", "inner", "updates", "boxes", "loops", "full", "most_copies", "slidable", "windows")
+@exposed(
+    *("name", "steps", "inner", "updates", "reductions", "boxes", "loops", "full"),
+    *("most_copies", "most_partial_bytes", "slidable", "windows"),
+)
 @dataclass(slots=True, eq=False)
 class Kernel:
     """An algorithm as a space sees it."""
@@ -265,6 +305,10 @@ class Kernel:
         return MOST_COPIES
 
     @property
+    def most_partial_bytes(self) -> int:
+        return MOST_PARTIAL_BYTES
+
+    @property
     def inner(self) -> tuple[Step, ...]:
         """All but the exit."""
         return tuple(step for step in self.steps if not step.is_exit)
@@ -282,6 +326,11 @@ class Kernel:
         """Slots of these in which iterations follow each other."""
         within = ("CHUNK", "LANE")
         return tuple(slot for step in self.slidable for slot in step.slots if slot.slot in within)
+
+    @property
+    def reductions(self) -> tuple[Step, ...]:
+        """The updates whose points may be computed in parts that are combined afterwards."""
+        return tuple(step for step in self.steps if step.neutral is not None)
 
     @property
     def boxes(self) -> tuple[Box, ...]:

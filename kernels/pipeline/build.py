@@ -7,6 +7,7 @@ space says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.backbone import (
     FULL,
     MOST_COPIES,
+    PART_BYTES,
     SLOTS,
     Box,
     Kernel,
@@ -34,7 +36,7 @@ from spacedsl.kernels.pipeline.backbone import (
 )
 from spacedsl.kernels.pipeline.copies import with_copies
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
-from spacedsl.kernels.pipeline.reductions import is_accumulation, is_associative, turn_count
+from spacedsl.kernels.pipeline.reductions import is_accumulation, is_associative, neutral, turn_count
 from spacedsl.kernels.pipeline.spread import spreads
 
 
@@ -81,6 +83,12 @@ class _Builder:
         step.is_inlinable = stage.name not in self.algorithm.outputs and _is_inlinable(stage)
         step.copied = self.copies.get(name)
         step.before = None if update is None else self.last[stage.name]
+        parted = None
+        if update is not None and (start := neutral(stage, update)) is not None:
+            step.neutral, parted = start, update.ranges[-1].name
+            points = math.prod(extent.size for extent in self.regions[stage.name])
+            of_a_line = PART_BYTES // min(dtype.nbytes for dtype in stage.dtypes)
+            step.part_points = -(-points // of_a_line) * of_a_line
         is_cut_in_order = update is None or len(update.ranges) < 2 or is_associative(stage, update)
         outer = dict.fromkeys(dims)
         for slot in SLOTS:
@@ -94,6 +102,7 @@ class _Builder:
                     (FULL,) if slot == "ROOT" else _sizes(self.extent(step, dim).size),
                     outer[dim],
                     dim not in kept,
+                    slot == "TASK" and dim == parted and dim not in kept,
                     not is_cut_in_order and dim not in kept,
                 )
                 for dim in dims

@@ -1,8 +1,8 @@
 """Reductions as stages: the value that each begins with, and the update that takes in one more.
 
 In: an operator, the type of what is reduced, its ranges. Out: expressions of the stage and of its update. Of
-any update, too: whether it reduces, so that its points may come in any order, whether it is an accumulation,
-and its turns.
+any update, too: whether it reduces, so that its points may come in any order, what partial results of it
+begin with, whether it is an accumulation, and its turns.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     Compare,
     Constant,
     Expression,
+    Operator,
     Range,
     Read,
     Select,
@@ -41,6 +42,41 @@ def is_associative(stage: Stage, update: Update) -> bool:
             return False
         own.remove(old)
     return not own
+
+
+def neutral(stage: Stage, update: Update) -> tuple[Constant, ...] | None:
+    """What parts of its points may begin with, so that their results can be combined; None where they cannot.
+
+    A value that is combined with it stays what it is: also a zero with its sign. Of floats, what is no number
+    would not where the extremes are looked for, unless each element meets a point.
+    """
+    if not update.ranges or not is_associative(stage, update):
+        return None
+    found = []
+    meets_all = update.condition is None and is_accumulation(stage, update)
+    for value in update.values:
+        assert isinstance(value, Binary)
+        operator, dtype = value.operator, value.dtype
+        if operator in ("min", "max") and dtype.is_float and not meets_all:
+            return None
+        found.append(_constant(_neutral(operator, dtype), dtype))
+    return tuple(found)
+
+
+def _neutral(operator: Operator, dtype: DType) -> float:
+    match operator:
+        case "+":
+            return -0.0 if dtype.is_float else 0
+        case "*":
+            return 1
+        case "max":
+            return -math.inf if dtype.is_float else dtype.least
+        case "min":
+            return math.inf if dtype.is_float else dtype.greatest
+        case "&":
+            return -1 if dtype.least < 0 else dtype.greatest
+        case _:
+            return 0
 
 
 def is_accumulation(stage: Stage, update: Update) -> bool:
@@ -80,9 +116,9 @@ def identity(operator: Reducer, dtype: DType, ranges: tuple[Range, ...]) -> tupl
         case "prod":
             return (_constant(1, dtype),)
         case "max" | "argmax":
-            value = _constant(-math.inf if dtype.is_float else dtype.least, dtype)
+            value = _constant(_neutral("max", dtype), dtype)
         case "min" | "argmin":
-            value = _constant(math.inf if dtype.is_float else dtype.greatest, dtype)
+            value = _constant(_neutral("min", dtype), dtype)
     if operator in ("max", "min"):
         return (value,)
     return (Constant(ranges[0].low, DType.I32), value)

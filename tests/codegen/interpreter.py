@@ -194,6 +194,12 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
+def _joined(operator: str, x: Any, y: Any) -> Any:
+    """Bits of both; what is no number, since nobody has stored it, stays that."""
+    is_stored = not isinstance(x, float) and not isinstance(y, float)
+    return _BITS[operator](x, y) if is_stored else math.nan
+
+
 def _whole(function: str, x: float) -> float:
     """A float without what is behind its point, with the sign that it had."""
     if not math.isfinite(x):
@@ -359,7 +365,7 @@ class Interpreter:
                 pairs = zip(value(a), value(b), strict=True)
                 return held(*(_shifted(operator, x, y, dtype) for x, y in pairs))
             case Bitwise(operator, a, b):
-                return held(*(_BITS[operator](x, y) for x, y in zip(value(a), value(b), strict=True)))
+                return held(*(_joined(operator, x, y) for x, y in zip(value(a), value(b), strict=True)))
             case Not(a):
                 is_truth = type_of(a).dtype is DType.BOOL
                 return held(*(not x if is_truth else ~x for x in value(a)))

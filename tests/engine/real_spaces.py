@@ -21,6 +21,9 @@ from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
 from spacedsl.engine.meaning import Meaning
 from spacedsl.engine.native.propagation import native_or_reason
 from spacedsl.kernels.backbones import load_any
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.kernel_file import Kind
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.language import load_space
 from spacedsl.language.space import Space
 from spacedsl.oracle.cp_sat import CpSatModel, Narrowed, NotTranslatedError
@@ -33,7 +36,7 @@ LINALG = Path("kernels/spaces/linalg.space")
 ORIGINAL = Path("tests/language/corpus/original.space")
 LISTED = ("shop", "registers", "colouring", "tours", "three stages")
 """By brute force."""
-COUNTED = (*LISTED, "outer", "axpy", "dot", "filed", "a stencil", "a sum")
+COUNTED = (*LISTED, "outer", "axpy", "dot", "filed", "a stencil", "a sum", "a sum on a GPU")
 """By CP-SAT."""
 ONLY_JUDGED = ("matmul of two", "matmul", "two deeper nests")
 """With hundreds of thousands of requirements, which CP-SAT reads faster."""
@@ -73,12 +76,14 @@ def piped(graph: pipelines.Graph, extent: int, tiles: Sequence[int]) -> Posed:
     return Posed(compiled(pipelines.SPACE).space, kernel, pipelines.Gpu(shared_bytes=400))
 
 
-def staged(text: str, folder: Path) -> Posed:
-    """A pipeline under its rules, of which none asks a device."""
+def staged(text: str, folder: Path, kind: Kind = "cpu") -> Posed:
+    """A pipeline under its rules, of which none asks a CPU."""
     path = folder / "kernel.yaml"
     path.write_text(text)
     kernel = load_any(path)
-    return Posed(compiled(kernel.space).space, kernel.backbone, SmallCpu())
+    assert isinstance(kernel, PipelineFile)
+    device = SmallCpu() if kind == "cpu" else load_gpu(DEVICES / "h100.yaml")
+    return Posed(compiled(kernel.space_for(kind)).space, kernel.backbone, device)
 
 
 def first(depth: int) -> Posed:
@@ -148,6 +153,7 @@ POSED: dict[str, Callable[[Path], Posed]] = {
     "blur": lambda _: piped(pipelines.BLUR, 64, (4, 16)),
     "a stencil": partial(staged, STENCIL),
     "a sum": partial(staged, SUM),
+    "a sum on a GPU": partial(staged, SUM, kind="gpu"),
     "two nests": lambda _: first(1),
     "two deeper nests": lambda _: first(2),
 }

@@ -47,6 +47,30 @@ def test_what_runs_in_parallel_takes_less() -> None:
     assert cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64}) < cost(blur(), {"b": "INLINE"}, {}) / 3
 
 
+def histogram(height: int = 2048) -> PipelineFile:
+    stages = f"h(i) = 0\nh(levels(x, y)) += 1 for x in 0:1024, y in 0:{height}"
+    return pipeline(stages, "{h: {i: 256}}", "{levels: {dtype: u8, rank: 2}}")
+
+
+def test_parts_of_a_range_take_less_but_not_too_many_of_them() -> None:
+    whole, parts, rows = (
+        cost(histogram(), {}, tiles) for tiles in ({}, *({"h.1.y.TASK": n} for n in (128, 1)))
+    )
+    assert parts < whole / 3
+    assert parts < rows
+    assert cost(histogram(2), {}, {"h.1.y.TASK": 1}) > cost(histogram(2), {}, {})
+
+
+def test_plans_give_tasks_parts_of_what_few_points_sum_up() -> None:
+    here = instance(histogram().backbone)
+    costs = PipelineCosts(here, DEVICE)
+    names = set()
+    for seed in range(4):
+        plan = costs.plan(np.random.default_rng(seed))
+        names |= {str(v.values(mask)[0]) for v, mask in plan if v.choice == "reduce"}
+    assert names == {"PARTIAL"}
+
+
 def test_rows_of_vectors_take_less_than_columns() -> None:
     narrow = cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64, "c.x.CHUNK": 1})
     wide = cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64, "c.x.CHUNK": 64})

@@ -92,6 +92,22 @@ def test_the_page_shows_what_is_printed() -> None:
     assert all(line in printed for line in shown if line)
 
 
+def test_tasks_with_parts_of_a_range_are_factored(tmp_path: Path) -> None:
+    """Where Halide knows how to combine them; others are computed one after the other."""
+    made = {}
+    for name, tiles, is_factored in (
+        ("a histogram", {"h.1.r.TASK": 2, "h.1.i.TASK": 8, "rows.1.r.TASK": 3, "rows.1.y.TASK": 2}, True),
+        ("a histogram of each column", {"h.1.r.TASK": 2, "h.1.x.TASK": 4}, True),
+        ("reductions of every kind", {"s.1.q.TASK": 2, "m.1.r.TASK": 2, "m.2.r.TASK": 1}, True),
+        ("one value", {"t.1.q.TASK": 2}, False),
+    ):
+        file = named(name)
+        text = scheduled(file, schedule(instance(file.backbone), {}, tiles), 16)
+        assert ("h.update(0).rfactor" in text or "m.update(1).rfactor" in text) is is_factored
+        made[name] = [Job(file, text, jobs(file, 1)[0].case)]
+    check(made, tmp_path)
+
+
 def test_accumulators_in_loops_of_their_update_have_a_copy_with_these_loops(tmp_path: Path) -> None:
     file = named("a product")
     sites = {"f_sum": "CHUNK", "f": "INLINE"}

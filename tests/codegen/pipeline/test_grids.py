@@ -75,6 +75,7 @@ def test_schedules_of_applications_compute_what_they_say(name: str, tmp_path: Pa
 KINDS = (
     "a host that may be inlined", "upsampling", "transposed", "a product", "a scan", "updates of an output",
     "a histogram of each column", "a scan over two ranges", "values that change places",
+    "reductions of every kind", "one value",
 )  # fmt: skip
 """Of pipelines: what lies in arrays of all kinds, and is updated in each way."""
 

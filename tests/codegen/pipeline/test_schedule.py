@@ -38,6 +38,17 @@ def test_a_schedule_is_shown_as_loops() -> None:
     ]
 
 
+def test_tasks_with_partial_results_are_shown() -> None:
+    file = named("a histogram")
+    candidate = scheduled(instance(file.backbone), {"a": "INLINE"}, {"h.1.r.TASK": 2, "h.1.i.TASK": 12})
+    shown = text(schedule(file.backbone.steps, CandidateDecisions(candidate)))
+    assert shown.splitlines()[-4:-1] == [
+        "h.1: 5 r, 23 i",
+        "  for i in 2 of 12 (TASK)",
+        "    for r in 3 of 2 (TASK, PARTIAL)",
+    ]
+
+
 def refused(space: str) -> list[str]:
     """What is said of a space that code is wanted of."""
     source = Source("own.space", space)
@@ -58,6 +69,9 @@ def test_a_space_has_to_decide_what_lowering_reads() -> None:
         "SP420 there is no code for the value `WARP` of `site`",
         "SP420 no code can be made: a quantity `extent` of 1 object is needed",
         "SP420 no code can be made: a quantity `trips` of 1 object is needed",
+    ]
+    assert refused(rules_of(PIPELINE_SPACE).replace("value PARTIAL:", "value SHUFFLE:")) == [
+        "SP420 there is no code for the value `SHUFFLE` of `reduce`",
     ]
     other = (
         "choice ordered enum place($s in Steps): ROOT < TASK end\nquantity extent($s in Steps) = place($s)"

@@ -138,6 +138,22 @@ PIPELINES = {
         "h(x, y) = f(x).0 - g(x + 1, y).1 + g(x, y).0",
         "{h: {x: 7, y: 4}}",
     ),
+    "reductions of every kind": (
+        "a(x, y) = u8(image(x, y)); s(i) = (i, u8(250), f32(0.5)); "
+        "s(clamp(i32(a(r, q)) - 9, 0, 4)) = (s(clamp(i32(a(r, q)) - 9, 0, 4)).0 * (r + q + 1), "
+        "min(s(clamp(i32(a(r, q)) - 9, 0, 4)).1, a(q, r)), "
+        "s(clamp(i32(a(r, q)) - 9, 0, 4)).2 + f32(a(q, r))) for r in 0:6, q in 0:7 where a(r, q) != 3; "
+        "b(x) = (u8(x), u8(255), x > 3); "
+        "b(x) = (b(x).0 | a(x, r), b(x).1 & a(r, x), b(x).2 ^ (a(x, r) > 9)) for r in 0:9; m(x) = f32(x); "
+        "m(x) max= f32(a(r, x)) for r in 2:8; m(x) min= f32(20 - a(x, r)) for r in 0:5; "
+        "g(x) = s(x % 5).0 - i32(s(x % 5).1) + i32(s(x % 5).2) + i32(b(x).0) * i32(b(x).1) "
+        "+ select(b(x).2, 5, 7) + i32(m(x))",
+        "{g: {x: 12}}",
+    ),
+    "one value": (
+        "t() = 5; t() += image(r, q) * r for r in 0:9, q in 0:5; g(x) = image(x, 0) - t()",
+        "{g: {x: 5}}",
+    ),
     "updates of an output": ("f(x) = image(x, 0); f(x) += image(x, r) for r in 1:4", "{f: {x: 9}}"),
 }  # fmt: skip
 
@@ -162,6 +178,8 @@ def scheduled(here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int]
     usual = {s.name: "INLINE" if s.is_copy else "ROOT" for s in kernel.inner}
     decisions = [Decision("site", (name,), (sites.get(name, site),)) for name, site in usual.items()]
     decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in kernel.loops]
+    if "window" in root.instance.space.choices:
+        decisions += [Decision("window", (s.name,), ("FRESH",)) for s in kernel.slidable]
     return decided(here, root, decisions)
 
 

@@ -61,7 +61,7 @@ def value(node: Expression, at: Mapping[str, int], scalars: Mapping[str, Any], r
             }  # fmt: skip
             return held(signs[operator](of(operand)), node.dtype)
         case Binary(operator, left, right):
-            return held(_combined(operator, of(left), of(right)), node.dtype)
+            return held(combined(operator, of(left), of(right)), node.dtype)
         case Compare(operator, left, right):
             return _compared(operator, of(left), of(right))
         case Select(condition, yes, no):
@@ -147,7 +147,8 @@ def held(value: Any, dtype: DType) -> Any:
     return (int(value) - dtype.least) % 2 ** (8 * dtype.nbytes) + dtype.least
 
 
-def _combined(operator: str, a: Any, b: Any) -> Any:
+def combined(operator: str, a: Any, b: Any) -> Any:
+    """Two values by an operator, before the result is held in its type."""
     match operator:
         case "+":
             return a + b

@@ -2,18 +2,21 @@
 
 In: a pipeline, a complete candidate of its space, inputs. Out: the elements of its outputs. On the way it is
 found out whether everything is computed before it is read, and whether no box is larger than the space says.
-Regions come from interval analysis at the positions where a box really lies, and not from the backbone.
+Regions come from interval analysis at the positions where a box really lies, and not from the backbone. Parts
+of a range see nothing but partial results of their own, and are computed from the last to the first.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -27,7 +30,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 from spacedsl.kernels.pipeline.backbone import FULL, SLOTS, Box, Kernel, Step
 from spacedsl.kernels.pipeline.bounds import range_values, values_known
 from spacedsl.kernels.pipeline.intervals import Interval, interval
-from tests.kernels.pipeline.pointwise import Elements, Point, compute, inlined
+from tests.kernels.pipeline.pointwise import Elements, Point, combined, compute, held, inlined
 
 Ranges = dict[str, tuple[int, int]]
 """By dimension, the least and the greatest point."""
@@ -50,6 +53,7 @@ class Scheduled:
         self.inputs = inputs
         self.scalars = {p.name: p.value for p in kernel.algorithm.parameters}
         self.known = values_known(kernel.algorithm.stages, kernel.algorithm.inputs)
+        self.reduce = {step: str(candidate.value("reduce", step)) for step in kernel.reductions}
         self.sites = {step: str(candidate.value("site", step)) for step in kernel.steps}
         self.steps = [step for step in kernel.steps if not step.is_exit]
         self.final = {step.stage.name: step for step in self.steps}
@@ -123,11 +127,30 @@ class Scheduled:
             )
             return
         inner = SLOTS[SLOTS.index(slot) + 1]
-        before: Ranges = {}
-        for part in self.tiles(step, inner, region):
-            self.emit(step, inner, part, self.is_first(step, inner, before, part))
-            self.nest(step, inner, part)
-            before = part
+        tiles = list(self.tiles(step, inner, region))
+        ranges = [d for d in step.dims if d not in step.variables]
+        parts = sorted({tuple(tile[d] for d in ranges) for tile in tiles})
+        way = self.reduce.get(step, "SERIAL")
+        if inner == "TASK" and way != ("SERIAL" if len(parts) == 1 else "PARTIAL"):
+            raise WrongScheduleError(f"{step} is {way}, and tasks have {len(parts)} parts of its ranges")
+        if inner != "TASK" or way == "SERIAL":
+            before: Ranges = {}
+            for tile in tiles:
+                self.emit(step, inner, tile, self.is_first(step, inner, before, tile))
+                self.nest(step, inner, tile)
+                before = tile
+            return
+        result, name = self.stored[step.stage.name], step.stage.name
+        partials = {}
+        for part in reversed(parts):
+            self.stored[name] = partials[part] = Partials(step)
+            for tile in (tile for tile in tiles if tuple(tile[d] for d in ranges) == part):
+                self.emit(step, inner, tile)
+                self.nest(step, inner, tile)
+        self.stored[name] = result
+        for part in parts:
+            for point, values in partials[part].items():
+                result[point] = partials[part].combined(result[point], values)
 
     def tiles(self, step: Step, slot: str, region: Ranges) -> Iterator[Ranges]:
         parts = []
@@ -269,6 +292,34 @@ def _evened(node: Expression) -> Expression:
         return Variable(f"below {node.right.value}")
     given = tuple(map(_evened, operands(node)))
     return with_operands(node, given) if given else node
+
+
+class Partials(dict[Point, tuple[Any, ...]]):
+    """Of a part of a step's range."""
+
+    NEUTRAL: ClassVar[Mapping[str, Callable[[DType], Any]]] = {
+        "+": lambda dtype: 0,
+        "*": lambda dtype: 1,
+        "&": lambda dtype: ~0,
+        "|": lambda dtype: 0,
+        "^": lambda dtype: 0,
+        "min": lambda dtype: math.inf if dtype.is_float else dtype.greatest,
+        "max": lambda dtype: -math.inf if dtype.is_float else dtype.least,
+    }
+
+    def __init__(self, step: Step) -> None:
+        values = [v for v in step.definition.values if isinstance(v, Binary)]
+        self.operators = [(value.operator, value.dtype) for value in values]
+
+    def __missing__(self, point: Point) -> tuple[Any, ...]:
+        return tuple(held(self.NEUTRAL[operator](dtype), dtype) for operator, dtype in self.operators)
+
+    def __contains__(self, point: object) -> bool:
+        return True
+
+    def combined(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        pairs = zip(self.operators, left, right, strict=True)
+        return tuple(held(combined(operator, a, b), dtype) for (operator, dtype), a, b in pairs)
 
 
 def outputs_of(algorithm: Algorithm, found: Mapping[str, Elements]) -> dict[str, Elements]:

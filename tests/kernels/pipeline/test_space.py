@@ -37,7 +37,7 @@ def test_schedules_compute_what_the_algorithm_says(case: str) -> None:
     assert counts.complete >= 36
 
 
-@pytest.mark.parametrize("name", ["a stencil", "a sum"])
+@pytest.mark.parametrize("name", ["a stencil", "a sum", "a sum on a GPU"])
 def test_the_engine_finds_the_schedules_that_cp_sat_counts(name: str, tmp_path: Path) -> None:
     """All of them, and on the way to some of them nothing that has a solution is removed."""
     space, tally = real_space(name, tmp_path), Tally()

@@ -1,0 +1,225 @@
+"""Partial results of tasks: what they begin with, where they lie, and how they become one."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.names import entry_name
+from spacedsl.codegen.parts import with_blocks
+from spacedsl.codegen.program import (
+    Broadcast,
+    Convert,
+    Expression,
+    Index,
+    Number,
+    ParallelLoop,
+    Program,
+    Statement,
+    Store,
+    Sweep,
+)
+from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import Linear
+from spacedsl.kernels.pipeline.algorithm import Stage, Update
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.kernels.pipeline.reductions import neutral
+from tests.codegen.pipeline.test_lower import found, lowered
+from tests.kernels.pipeline.cases import IMAGE, inputs_of, instance, named, scheduled
+from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.pointwise import combined, elements, held
+from tests.kernels.pipeline.scheduled import outputs_of
+
+PARTS: Mapping[str, Mapping[str, int]] = {
+    "a histogram": {"h.1.r.TASK": 2, "rows.1.r.TASK": 4, "rows.1.y.CHUNK": 2},
+    "a histogram of each column": {"h.1.r.TASK": 1, "h.1.x.CHUNK": 4},
+    "a product": {"f_sum.1.k.TASK": 2, "f_sum.1.y.CHUNK": 3, "f_sum.1.x.CHUNK": 2},
+    "two updates": {"f.1.r.TASK": 2, "f.2.r.TASK": 1},
+    "reductions of every kind": {"s.1.q.TASK": 3, "b.1.r.TASK": 4, "m.1.r.TASK": 2, "m.2.r.TASK": 3},
+    "one value": {"t.1.q.TASK": 2},
+    "updates of an output": {"f.1.r.TASK": 1},
+}  # fmt: skip
+
+
+def in_parts(case: str, vector_bytes: int = 16) -> tuple[PipelineFile, Program]:
+    file = named(case)
+    candidate = scheduled(instance(file.backbone), {}, PARTS[case])
+    return file, lowered(file, candidate, vector_bytes)
+
+
+def is_right(file: PipelineFile, program: Program) -> bool:
+    try:
+        return found(file, program) == outputs_of(
+            file.algorithm, elements(file.algorithm, file.boxes, inputs_of(file))
+        )
+    except TypeError:
+        # An element that nobody has stored is None.
+        return False
+
+
+@pytest.mark.parametrize("vector_bytes", [4, 16, 64])
+@pytest.mark.parametrize("case", PARTS)
+def test_what_tasks_have_is_combined(case: str, vector_bytes: int) -> None:
+    file, program = in_parts(case, vector_bytes)
+    loops = [s.variable for s in program.body if isinstance(s, ParallelLoop)]
+    assert sum("combined" in name for name in loops) == len(file.backbone.reductions)
+    assert is_right(file, program)
+
+
+def test_large_results_are_combined_by_many() -> None:
+    stages = "f(x, y) = x - y\nf(x, y) += image(x, r) * (r + y) for r in 0:9"
+    file = pipeline(stages, "{f: {x: 67, y: 301}}", IMAGE)
+    candidate = scheduled(instance(file.backbone), {}, {"f.1.r.TASK": 2})
+    program = lowered(file, candidate, 32)
+    (loop,) = [s for s in program.body if isinstance(s, ParallelLoop) and "combined" in s.variable]
+    assert loop.extent > 2
+    assert is_right(file, program)
+
+
+# ---- Mistakes ---------------------------------------------------------------------------------------------
+
+Edit = Callable[[Statement], Sequence[Statement]]
+
+
+def edited(body: Sequence[Statement], edit: Edit) -> tuple[Statement, ...]:
+    return tuple(e for s in body for e in edit(with_blocks(s, lambda inner: edited(inner, edit))))
+
+
+def in_one_part(index: Index, is_part: Callable[[str], bool]) -> Index:
+    return replace(index, terms=tuple(term for term in index.terms if not is_part(term[0])))
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_tasks_that_share_partial_results_are_refused(case: str) -> None:
+    _, program = in_parts(case)
+    names = {s.tensor.name for s in program.scratch if s.tensor.name.endswith("_parts")}
+
+    def edit(statement: Statement) -> Sequence[Statement]:
+        if isinstance(statement, Store) and statement.tensor in names:
+            at = in_one_part(statement.index, lambda name: name.endswith("_task"))
+            return (replace(statement, index=at),)
+        return (statement,)
+
+    with pytest.raises(VerificationError, match="may store to the same"):
+        verify(replace(program, body=edited(program.body, edit)))
+
+
+def is_start(statement: Statement) -> bool:
+    """Whether it stores a number that does not depend on anything."""
+    if not isinstance(statement, Store):
+        return False
+    value = statement.value
+    while isinstance(value, Broadcast | Convert):
+        value = value.value
+    return isinstance(value, Number)
+
+
+def other(value: Expression) -> Expression:
+    """A number that is not neutral, in its place."""
+    if isinstance(value, Broadcast | Convert):
+        return replace(value, value=other(value.value))
+    assert isinstance(value, Number)
+    return replace(value, value=2 if value.type.dtype is not DType.BOOL else 1)
+
+
+DIFFERENCES = ("a histogram of each column", "two updates")
+"""What is the same for all points has no effect there."""
+
+
+@pytest.mark.parametrize(
+    ("case", "mistake"),
+    [
+        (case, mistake)
+        for case in PARTS
+        for mistake in ("a part too few", "each part twice", "not begun", "begun with something else")
+        if mistake != "begun with something else" or case not in DIFFERENCES
+    ],
+)
+def test_mistakes_are_seen(case: str, mistake: str) -> None:
+    file, program = in_parts(case)
+    names = {s.tensor.name for s in program.scratch if s.tensor.name.endswith("_parts")}
+
+    def edit(statement: Statement) -> Sequence[Statement]:
+        match statement:
+            case Sweep(variable, _, last, _, body) if variable.startswith("part"):
+                if mistake == "a part too few":
+                    return (replace(statement, last=last + Linear(-1)),)
+                if mistake == "each part twice":
+                    return (replace(statement, body=(*body, *body)),)
+            case Store(tensor, _, value) if tensor in names and is_start(statement):
+                if mistake == "not begun":
+                    return ()
+                if mistake == "begun with something else":
+                    return (replace(statement, value=other(value)),)
+        return (statement,)
+
+    assert not is_right(file, replace(program, body=edited(program.body, edit)))
+
+
+# ---- Numbers ----------------------------------------------------------------------------------------------
+
+OPERATORS = {
+    "+": (DType.I8, DType.U32, DType.F16, DType.F32, DType.F64), "*": (DType.I32, DType.F32),
+    "min": (DType.I16, DType.U8, DType.I64), "max": (DType.I32, DType.U64), "&": (DType.I8, DType.U16),
+    "|": (DType.I64, DType.U8), "^": (DType.I32,),
+}  # fmt: skip
+
+
+def update_of(operator: str, dtype: DType, *, is_scattered: bool) -> tuple[Stage, Update]:
+    at, value = ("f(i32(a(r, 0)) % 3)", "a(0, r)") if is_scattered else ("f(x)", "a(r, x)")
+    joined = f"{operator}({at}, {value})" if operator in ("min", "max") else f"{at} {operator} {value}"
+    text = f"f(x) = {dtype.label}(1)\n{at} = {joined} for r in 0:4"
+    file = pipeline(text, "{f: {x: 3}}", f"{{a: {{dtype: {dtype.label}, rank: 2}}}}")
+    (stage,) = [s for s in file.algorithm.stages if s.name == "f"]
+    return stage, stage.updates[0]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_what_is_neutral_changes_nothing(operator: str) -> None:
+    """Not even the sign of a zero."""
+    for dtype in OPERATORS[operator]:
+        start = neutral(*update_of(operator, dtype, is_scattered=True))
+        assert start is not None
+        (constant,) = start
+        numbers = (
+            [0.0, -0.0, 1.5, -math.inf, math.inf] if dtype.is_float else [dtype.least, 0, dtype.greatest, 5]
+        )
+        for number in numbers:
+            value = held(number, dtype)
+            after = held(combined(operator, value, held(constant.value, dtype)), dtype)
+            assert (after, math.copysign(1, after)) == (value, math.copysign(1, value))
+
+
+def test_extremes_of_floats_have_parts_only_where_each_element_meets_a_point() -> None:
+    """What is no number would become one elsewhere."""
+    assert neutral(*update_of("max", DType.F32, is_scattered=False)) is not None
+    assert neutral(*update_of("max", DType.F32, is_scattered=True)) is None
+    assert neutral(*update_of("-", DType.F32, is_scattered=False)) is None
+
+
+def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+    """Of floats neither, to the last bit."""
+    photo = "{photo: {dtype: f32, extents: [640]}}"
+    file = pipeline("f(i) = 0.5\nf(r % 37) += photo(r) for r in 0:640", "{f: {i: 37}}", photo)
+    candidate = scheduled(instance(file.backbone), {}, {"f.1.r.TASK": 24})
+    program = lowered(file, candidate, 32)
+    given = np.random.default_rng(4).random(640, np.float32)
+    results = []
+    for threads in (1, 2, 5):
+        library = ctypes.CDLL(str(build_library(print_c(program, threads), tmp_path / f"{threads}.so")))
+        result = np.zeros(37, np.float32)
+        run = getattr(library, entry_name(program.name))
+        run(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(result.ctypes.data))
+        results.append(result)
+    expected = 0.5 + np.bincount(np.arange(640) % 37, given)
+    assert np.allclose(results[0], expected)
+    assert all((result == results[0]).all() for result in results)
