@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-# Programs and instances are many objects that live long and make no cycles: to look for those among them again
-# and again takes a tenth of the time of all tests.
+# Programs and instances are many objects that live long and make no cycles: to look for those among them as
+# often as usual takes a tenth of the time of all tests.
 gc.set_threshold(50_000)
 
 
