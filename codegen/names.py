@@ -8,6 +8,7 @@ what has that prefix already.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from spacedsl.codegen.c_library import C_LIBRARY
 from spacedsl.kernels.dtypes import DType
@@ -62,6 +63,7 @@ _MACRO = re.compile("[A-Z][A-Z0-9]*_")
 """As macros of headers begin: `CPU_ZERO`, `SYS_write`. The others are words of the list."""
 
 
+@lru_cache(maxsize=1 << 14)
 def c_name(name: str) -> str:
     """The identifier of a tensor, parameter, loop or register: a local name, or one of an argument."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)

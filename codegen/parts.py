@@ -6,8 +6,10 @@ What a part means is for whoever asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from spacedsl.codegen.program import (
@@ -16,6 +18,7 @@ from spacedsl.codegen.program import (
     Apply,
     Assign,
     AtomicAdd,
+    Barrier,
     Bits,
     Bitwise,
     Blend,
@@ -48,7 +51,6 @@ from spacedsl.codegen.program import (
     Multiply,
     Neg,
     Not,
-    Number,
     Pack,
     ParallelLoop,
     ParameterValue,
@@ -127,60 +129,64 @@ def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
             return ()
 
 
-_PLAIN = (Assign, Store, PartialStore)
+_PLAIN = frozenset({Assign, Store, PartialStore, AtomicAdd, Let, Take, TakeEach, Prefetch, Barrier})
 """Most statements: they have no blocks."""
 
 
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
     """These and all inside them, in order of the text."""
-    for statement in body:
-        yield statement
-        if not isinstance(statement, _PLAIN):
-            for block in blocks(statement):
-                yield from statements(block)
+    pending = [iter(body)]
+    while pending:
+        for statement in pending[-1]:
+            yield statement
+            if type(statement) not in _PLAIN:
+                pending += map(iter, reversed(blocks(statement)))
+                break
+        else:
+            pending.pop()
 
 
-_SINGLE = (Register, Load, PartialLoad, Number, ParameterValue)
-"""Most expressions without parts."""
+_OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
+    **dict.fromkeys(
+        (Broadcast, FirstLane, LaneReduction, Convert, Lane, Shuffle, Bits), lambda node: (node.value,)
+    ),
+    **dict.fromkeys((Neg, Apply, Not), lambda node: (node.operand,)),
+    **dict.fromkeys(
+        (Add, Sub, Mul, Div, Max, Min, FloorDiv, FloorMod, Bitwise, Compare), attrgetter("left", "right")
+    ),
+    Pack: attrgetter("values"),
+    Call: attrgetter("operands"),
+    Gather: lambda node: tuple(part.value for part in node.taken),
+    Fma: attrgetter("a", "b", "c"),
+    Blend: attrgetter("value", "other"),
+    Interleave: attrgetter("even", "odd"),
+    EveryOther: attrgetter("first", "second"),
+    Select: attrgetter("condition", "yes", "no"),
+}
+"""Of expressions that have parts."""
 
 
 def operands(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an expression, left to right."""
-    if isinstance(expression, _SINGLE):
-        return ()
-    match expression:
-        case Broadcast(value) | FirstLane(value) | LaneReduction(value) | Convert(value) | Lane(value):
-            return (value,)
-        case Shuffle(value) | Bits(value):
-            return (value,)
-        case Pack(values) | Call(_, values):
-            return values
-        case Gather(taken=taken):
-            return tuple(part.value for part in taken)
-        case Neg(value) | Apply(_, value) | Not(value):
-            return (value,)
-        case Fma(a, b, c):
-            return (a, b, c)
-        case Blend(value, other) | Interleave(value, other) | EveryOther(value, other):
-            return (value, other)
-        case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
-            return (a, b)
-        case FloorDiv(a, b) | FloorMod(a, b) | Bitwise(_, a, b) | Compare(_, a, b):
-            return (a, b)
-        case Select(condition, yes, no):
-            return (condition, yes, no)
-        case _:
-            return ()
+    found = _OPERANDS.get(type(expression))
+    return () if found is None else found(expression)
 
 
 def subexpressions(expression: Expression) -> Iterator[Expression]:
     """All that it consists of, parts before wholes; itself last."""
-    for part in operands(expression):
-        if isinstance(part, _SINGLE):
-            yield part
-        else:
-            yield from subexpressions(part)
-    yield expression
+    if type(expression) not in _OPERANDS:
+        return iter((expression,))
+    found: list[Expression] = []
+    _add_subexpressions(expression, found)
+    return iter(found)
+
+
+def _add_subexpressions(expression: Expression, found: list[Expression]) -> None:
+    parts = _OPERANDS.get(type(expression))
+    if parts is not None:
+        for part in parts(expression):
+            _add_subexpressions(part, found)
+    found.append(expression)
 
 
 def loaded(body: Sequence[Statement]) -> set[str]:
@@ -222,20 +228,20 @@ def values(body: Sequence[Statement]) -> Iterator[Expression]:
 
 def expressions(body: Sequence[Statement]) -> Iterator[Expression]:
     """All expressions in these statements and inside them, parts before wholes."""
-    for statement in statements(body):
-        yield from own_expressions(statement)
+    return chain.from_iterable(map(own_expressions, statements(body)))
 
 
 def own_expressions(statement: Statement) -> Iterator[Expression]:
     """Those of a statement itself."""
     if isinstance(statement, _Valued):
-        yield from subexpressions(statement.value)
-    elif isinstance(statement, TakeEach):
-        yield from subexpressions(statement.held)
-    elif isinstance(statement, CopyAhead):
-        yield statement.source
-    elif isinstance(statement, Multiply):
-        yield from (*statement.a, *statement.b, *statement.result)
+        return subexpressions(statement.value)
+    if isinstance(statement, TakeEach):
+        return subexpressions(statement.held)
+    if isinstance(statement, CopyAhead):
+        return iter((statement.source,))
+    if isinstance(statement, Multiply):
+        return iter((*statement.a, *statement.b, *statement.result))
+    return iter(())
 
 
 def positions(body: Sequence[Statement]) -> Iterator[Position]:

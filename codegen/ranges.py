@@ -233,21 +233,28 @@ class _Search:
     def without(self, terms: _Sum, name: str) -> _Way | None:
         """With an end of a loop in place of its variable, where the sum only rises with it, or only falls."""
         signs: set[int] = set()
+        moved: set[Atom] = set()
         for part, number in terms.items():
             sign = _sign(part, name)
             if sign is None:
                 return None
-            signs.add(sign if number > 0 else -sign)
-        if len(signs - {0}) != 1:
+            if sign:
+                signs.add(sign if number > 0 else -sign)
+                moved.add(part)
+        if len(signs) != 1:
             return None
         loop, rises = self.ranges.loops[name], 1 in signs
         end = {name: loop.last if rises else loop.first}
-        total: _Sum = {}
+        total: dict[Atom, _Number] = {}
         constant: _Number = 0
         for part, number in terms.items():
+            if part not in moved:
+                _add(total, part, number)
+                continue
             form = substituted(_of(part), end)
             constant += form.constant * number
-            total = _sum(total, dict(form.terms), number)
+            for atom, n in form.terms:
+                _add(total, atom, n * number)
         return [(total, constant)]
 
 
@@ -292,8 +299,16 @@ def _sign_of(form: Linear, name: str) -> int | None:
 def _sum(terms: _Sum, more: _Sum, number: _Number) -> _Sum:
     total = dict(terms)
     for atom, n in more.items():
-        total[atom] = total.get(atom, 0) + n * number
-    return {atom: n for atom, n in total.items() if n}
+        _add(total, atom, n * number)
+    return total
+
+
+def _add(total: dict[Atom, _Number], atom: Atom, number: _Number) -> None:
+    """Adds to a sum, in which no atom is times 0."""
+    if found := total.get(atom, 0) + number:
+        total[atom] = found
+    else:
+        total.pop(atom, None)
 
 
 def _least(one: _Number | None, other: _Number) -> _Number:

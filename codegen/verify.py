@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
-from spacedsl.codegen.accesses import counted_fault, is_apart, is_inside
 from spacedsl.codegen.parts import (
     added_to,
     index_bits,
@@ -78,6 +77,7 @@ from spacedsl.codegen.rules import (
 )
 from spacedsl.codegen.scopes import Scope
 from spacedsl.codegen.threads import are_apart
+from spacedsl.codegen.touched import counted_fault, is_apart, is_inside
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.pipeline.affine import (

@@ -9,6 +9,8 @@
  * results may be right nevertheless.
  */
 #if defined(__SANITIZE_THREAD__)
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 
 /* Accesses can meet in one `memory`: of the device, during a launch, or of one block. */
 struct twin_access {
@@ -88,7 +90,7 @@ TWIN_UNSEEN static void twin_join(twin_group &group, const twin_access &now) {
   group.last = now;
 }
 
-TWIN_UNSEEN static void twin_see(const void *place, size_t size, twin_kind kind) {
+TWIN_UNSEEN __attribute__((noinline)) static void twin_see(const void *place, size_t size, twin_kind kind) {
   uintptr_t address = (uintptr_t)place;
   bool is_shared = address - (uintptr_t)shared_memory < sizeof shared_memory;
   if (!twin_now.is_in_kernel || address - (uintptr_t)twin_stacks < TWIN_STACKS_BYTES) return;
@@ -139,4 +141,5 @@ TWIN_UNSEEN void __tsan_init(void) {}
 TWIN_UNSEEN void __tsan_func_entry(void *) {}
 TWIN_UNSEEN void __tsan_func_exit(void) {}
 }
+#pragma GCC pop_options
 #endif

@@ -91,24 +91,28 @@ def is_woven(definition: Stage, inlined: Mapping[str, Stage], point: Point, dim:
 
 def _met(
     definition: Stage | Update, inlined: Mapping[str, Stage], point: Point
-) -> Iterator[tuple[Expression, Point]]:
-    """All expressions of a definition, also in what is inlined, with the point that each is computed at."""
+) -> list[tuple[Read | Compare, Point]]:
+    """All reads and comparisons of a definition, also in what is inlined, with the point that each is at."""
     seen: set[tuple[str, tuple[Linear, ...]]] = set()
+    found: list[tuple[Read | Compare, Point]] = []
 
-    def within(node: Expression, at: Point) -> Iterator[tuple[Expression, Point]]:
-        yield node, at
+    def look(node: Expression, at: Point) -> None:
         if isinstance(node, Read):
-            positions = tuple(substituted(linear(p), at) for p in node.point)
-            stage = inlined.get(node.source)
-            if stage is not None and (node.source, positions) not in seen:
-                seen.add((node.source, positions))
-                there = dict(zip(stage.variables, positions, strict=True))
-                for inner, turn in unrolled(stage):
-                    at_turn = {**there, **fixed(turn)}
-                    for value in expressions(inner):
-                        yield from within(value, at_turn)
+            found.append((node, at))
+            if (stage := inlined.get(node.source)) is not None:
+                positions = tuple(substituted(linear(p), at) for p in node.point)
+                if (node.source, positions) not in seen:
+                    seen.add((node.source, positions))
+                    there = dict(zip(stage.variables, positions, strict=True))
+                    for inner, turn in unrolled(stage):
+                        at_turn = {**there, **fixed(turn)}
+                        for value in expressions(inner):
+                            look(value, at_turn)
+        elif isinstance(node, Compare):
+            found.append((node, at))
         for part in operands(node):
-            yield from within(part, at)
+            look(part, at)
 
     for node in expressions(definition):
-        yield from within(node, point)
+        look(node, point)
+    return found

@@ -7,9 +7,9 @@ What values they have is for `intervals.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 from spacedsl.kernels.dtypes import DType
@@ -22,11 +22,11 @@ class _Nested:
     __match_args__: ClassVar[tuple[str, ...]]
 
     def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(tuple(getattr(self, name) for name in self.__match_args__))
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash(tuple([getattr(self, name) for name in self.__match_args__]))
+            self.__dict__["_hash"] = known
+        return known
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is derived: hashes are others in another process."""
@@ -87,25 +87,55 @@ class Linear(_Nested):
             return Linear(0)
         return Linear(self.constant * number, tuple((atom, n * number) for atom, n in self.terms))
 
-    @cached_property
+    @property
     def names(self) -> frozenset[str]:
         """Of all variables in it, wherever they are."""
-        return frozenset().union(*(names_of(atom) for atom, _ in self.terms))
+        known: frozenset[str] | None = self.__dict__.get("_names")
+        if known is None:
+            known = self.__dict__["_names"] = _NOBODY.union(*[names_of(atom) for atom, _ in self.terms])
+        return known
+
+
+_NOBODY: frozenset[str] = frozenset()
 
 
 def names_of(atom: Atom) -> frozenset[str]:
     match atom:
         case Variable(name):
-            return frozenset((name,))
+            return _alone(name)
         case Quotient(dividend) | Remainder(dividend):
             return dividend.names
         case Extreme(_, left, right):
             return left.names | right.names
         case Opaque():
-            return frozenset()
+            return _NOBODY
+
+
+@lru_cache(maxsize=1 << 12)
+def _alone(name: str) -> frozenset[str]:
+    return frozenset((name,))
+
+
+_KNOWN: dict[int, tuple[Expression, Linear]] = {}
+"""Forms that were asked for, by the identity of what they are of: code generation asks for each of them many
+times, and expressions that compare equal need not be alike where there are floats in them.
+"""
+
+_MOST_KNOWN = 1 << 14
 
 
 def linear(node: Expression) -> Linear:
+    known = _KNOWN.get(id(node))
+    if known is not None:
+        return known[1]
+    form = _linear(node)
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[id(node)] = node, form
+    return form
+
+
+def _linear(node: Expression) -> Linear:
     match node:
         case Constant(value=int(value)):
             return Linear(value)
@@ -197,7 +227,11 @@ def _form(constant: int, terms: Iterable[tuple[Atom, int]]) -> Linear:
     numbers: dict[Atom, int] = {}
     for atom, number in terms:
         numbers[atom] = numbers.get(atom, 0) + number
-    return Linear(constant, tuple((atom, n) for atom, n in numbers.items() if n))
+    return _made(constant, numbers)
+
+
+def _made(constant: int, numbers: Mapping[Atom, int]) -> Linear:
+    return Linear(constant, tuple([each for each in numbers.items() if each[1]]))
 
 
 def fixed(numbers: Mapping[str, int]) -> dict[str, Linear]:
@@ -212,30 +246,50 @@ def is_parity(form: Linear) -> bool:
 
 def substituted(form: Linear, positions: Mapping[str, Linear]) -> Linear:
     """The form with positions in place of variables."""
-    names = form.names.intersection(positions)
-    return replaced(form, {Variable(name): positions[name] for name in names}) if names else form
+    if form.names.isdisjoint(positions):
+        return form
+    constant, numbers = form.constant, dict[Atom, int]()
+    for atom, number in form.terms:
+        part = _substituted(atom, positions)
+        if part is None:
+            numbers[atom] = numbers.get(atom, 0) + number
+            continue
+        constant += part.constant * number
+        for inner, n in part.terms:
+            numbers[inner] = numbers.get(inner, 0) + n * number
+    return _made(constant, numbers)
+
+
+def _substituted(atom: Atom, positions: Mapping[str, Linear]) -> Linear | None:
+    """What an atom becomes; None where it stays."""
+    if isinstance(atom, Variable):
+        return positions.get(atom.name)
+    if names_of(atom).isdisjoint(positions):
+        return None
+    return _rebuilt(atom, lambda inner: substituted(inner, positions))
 
 
 def replaced(form: Linear, positions: Mapping[Atom, Linear]) -> Linear:
     """The form with positions in place of atoms, wherever these are."""
     constant, terms = form.constant, []
     for atom, number in form.terms:
-        part = _replaced(atom, positions)
+        part = positions.get(atom)
+        if part is None:
+            part = _rebuilt(atom, lambda inner: replaced(inner, positions))
         constant += part.constant * number
         terms += [(inner, n * number) for inner, n in part.terms]
     return _form(constant, terms)
 
 
-def _replaced(atom: Atom, positions: Mapping[Atom, Linear]) -> Linear:
-    if atom in positions:
-        return positions[atom]
+def _rebuilt(atom: Atom, changed: Callable[[Linear], Linear]) -> Linear:
+    """An atom of what its parts become."""
     match atom:
         case Quotient(dividend, divisor):
-            return quotient(replaced(dividend, positions), divisor)
+            return quotient(changed(dividend), divisor)
         case Remainder(dividend, divisor):
-            return remainder(replaced(dividend, positions), divisor)
+            return remainder(changed(dividend), divisor)
         case Extreme(operator, left, right):
-            return extreme(operator, replaced(left, positions), replaced(right, positions))
+            return extreme(operator, changed(left), changed(right))
         case Variable() | Opaque():
             return _of(atom)
 

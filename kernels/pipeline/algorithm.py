@@ -8,9 +8,10 @@ stage is computed is for others to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from spacedsl.kernels.dtypes import DType
 
@@ -246,21 +247,20 @@ class Algorithm:
         return next(s for s in self.stages if s.name == name)
 
 
+_OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
+    **dict.fromkeys((Unary, Cast), lambda node: (node.operand,)),
+    **dict.fromkeys((Binary, Compare), attrgetter("left", "right")),
+    Read: attrgetter("point"),
+    Select: attrgetter("condition", "yes", "no"),
+    Apply: attrgetter("arguments"),
+}
+"""Of expressions that have others below them."""
+
+
 def operands(node: Expression) -> tuple[Expression, ...]:
     """The expressions right below it."""
-    match node:
-        case Read(point=point):
-            return point
-        case Unary(operand=operand) | Cast(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right) | Compare(left=left, right=right):
-            return (left, right)
-        case Select(condition, yes, no):
-            return (condition, yes, no)
-        case Apply(arguments=arguments):
-            return arguments
-        case Constant() | Undefined() | Variable() | Scalar():
-            return ()
+    found = _OPERANDS.get(type(node))
+    return () if found is None else found(node)
 
 
 def with_operands(node: Expression, given: tuple[Expression, ...]) -> Expression:

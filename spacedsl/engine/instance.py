@@ -150,9 +150,8 @@ class Instance:
         if not self.space.quantities:
             return
         names, declared = self.objects.names, list(self.space.quantities)
-        found = sorted(
-            self.propagation.quantities(vector), key=lambda each: (declared.index(each[0]), each[1])
-        )
+        propagation = self.native or self.propagation
+        found = sorted(propagation.quantities(vector), key=lambda each: (declared.index(each[0]), each[1]))
         for name, group in groupby(found, key=itemgetter(0)):
             quantity, rows = self.space.quantities[name], list(group)
             keys = np.array([key for _, key, _ in rows], np.int64)
@@ -163,7 +162,7 @@ class Instance:
 
     def quantity(self, vector: array[int], name: str, *objects: object) -> tuple[int, int]:
         """Least and greatest value of a quantity in a candidate with this vector."""
-        return self.propagation.quantity(vector, name, self._key(objects))
+        return (self.native or self.propagation).quantity(vector, name, self._key(objects))
 
     def quantity_node(self, name: str, *objects: object) -> int:
         """Of a quantity in what `highs` gives. For fast readers."""

@@ -53,7 +53,10 @@ class CpSatModel:
 
     def is_satisfiable(self, narrowed: Iterable[Narrowed] = (), timeout_s: float = 60) -> bool:
         """Whether a solution exists in which each of the named decisions has one of the given values."""
-        return self.core({n: n for n in narrowed}, self.groups, timeout_s) is None
+        # Propagation answers most of these questions, in a third of the time that simplifying a model takes.
+        solver = _solver(timeout_s)
+        solver.parameters.cp_model_presolve = False
+        return self._core({n: n for n in narrowed}, self.groups, solver) is None
 
     def core(
         self, narrowed: Mapping[Hashable, Narrowed], groups: Iterable[Hashable], timeout_s: float = 60
@@ -62,6 +65,11 @@ class CpSatModel:
 
         Raises `TimeoutError`.
         """
+        return self._core(narrowed, groups, _solver(timeout_s))
+
+    def _core(
+        self, narrowed: Mapping[Hashable, Narrowed], groups: Iterable[Hashable], solver: cp_model.CpSolver
+    ) -> frozenset[Hashable] | None:
         model = self._model.clone()
         named: dict[int, Hashable] = {}
         for group in groups:
@@ -77,7 +85,6 @@ class CpSatModel:
                 if value not in kept:
                     model.add_implication(holds, negated(literal))
         model.add_assumptions([model.get_bool_var_from_proto_index(index) for index in named])
-        solver = _solver(timeout_s)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.INFEASIBLE):
             raise TimeoutError(f"CP-SAT gave no answer: {solver.status_name(status)}")

@@ -77,11 +77,22 @@ class Both:
     def descend(self, rng: random.Random) -> None:
         candidate = self.root()
         while candidate is not None and not candidate.is_complete:
+            self.compare_quantities(candidate)
             variable, mask = random_step(candidate, rng)
             child = self.restrict(candidate, variable, mask)
             if child is None:
                 child = self.restrict(candidate, variable, candidate.mask(variable) & ~mask)
             candidate = child
+        if candidate is not None:
+            self.compare_quantities(candidate)
+
+    def compare_quantities(self, candidate: Candidate) -> None:
+        """All intervals in a candidate."""
+        if self.instance.space.quantities:
+            expected = list(self.instance.propagation.quantities(candidate.vector))
+            assert sorted(self.native.quantities(candidate.vector)) == sorted(expected)
+            name, key, interval = expected[-1]
+            assert self.native.quantity(candidate.vector, name, key) == interval
 
 
 def check_descents(here: Both, seed: int, count: int) -> None:

@@ -33,6 +33,7 @@ def matmul(tmp_path_factory: pytest.TempPathFactory) -> Both:
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_generated_spaces_have_the_same_vector_after_every_decision() -> None:
     compared = triggered = 0
     for seed in range(3, 13):
@@ -51,6 +52,7 @@ def test_generated_spaces_have_the_same_vector_after_every_decision() -> None:
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_as_many_values_as_are_allowed_are_the_same() -> None:
     """Together as one by one: what is refused is left out, wherever it stands."""
     decided = refused = 0
@@ -231,6 +233,7 @@ def test_an_instance_that_names_the_native_engine_runs_on_it(tmp_path: Path) -> 
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize(
     "counter",
     [

@@ -69,6 +69,7 @@ def test_each_pair_has_a_place_of_its_own_where_c_looks_for_it(size: int) -> Non
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_generated_spaces_have_the_same_vectors_with_sparse_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DENSE_WORDS", 0)
     monkeypatch.setattr(tables, "DENSE_WORDS", 0)

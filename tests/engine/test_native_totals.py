@@ -77,6 +77,7 @@ def thing_world(text: str, count: int = COUNT) -> Both:
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("name", SPACES)
 def test_descents_by_totals_take_the_decisions_of_the_reference(name: str) -> None:
     here = thing_world(SPACES[name])
@@ -85,6 +86,7 @@ def test_descents_by_totals_take_the_decisions_of_the_reference(name: str) -> No
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_descents_in_generated_spaces_take_the_decisions_of_the_reference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -117,6 +119,7 @@ def contributions_per_decision(text: str, count: int) -> float:
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize(
     "counter",
     [

@@ -314,10 +314,12 @@ EXPORT int32_t restrict_allowed(State *s, Word *vector, int32_t count, const int
 }
 
 /* Of the quantities of a vector, by node. */
-EXPORT void greatest_values(State *s, const Word *vector, int64_t *found)
+EXPORT void least_and_greatest_values(State *s, const Word *vector, int64_t *least, int64_t *greatest)
 {
     s->fault = 0;
     load(s, vector);
-    for (int32_t node = 0; node < s->of->node_count; node++)
-        found[node] = s->ends[node].high;
+    for (int32_t node = 0; node < s->of->node_count; node++) {
+        least[node] = s->ends[node].low;
+        greatest[node] = s->ends[node].high;
+    }
 }

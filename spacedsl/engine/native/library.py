@@ -97,7 +97,7 @@ def load(path: Path) -> Library:
         "restrict_domain": (c_int32, [state, words, c_int32, words]),
         "restrict_domains": (c_int32, [state, words, c_int32, words, words]),
         "restrict_allowed": (c_int32, [state, words, c_int32, words, words]),
-        "greatest_values": (None, [state, words, words]),
+        "least_and_greatest_values": (None, [state, words, words, words]),
         "contributions_read": (c_uint64, [state]),
         "next_place": (c_int32, [state, words, POINTER(OrderingTables)]),
         "random_descents": (

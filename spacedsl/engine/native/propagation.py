@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacedsl.compiler import CompiledSpace
@@ -135,16 +135,37 @@ class NativePropagation:
 
     def node(self, name: str, key: Key) -> int:
         """Of a quantity on objects, of their ids; raises `ValueError` where the space is empty."""
-        if not self._nodes and self.root() is None:
-            raise ValueError("the space is empty")
-        return self._nodes[name, key]
+        return self._grounded()[name, key]
+
+    def quantities(self, vector: array[int]) -> Iterator[tuple[str, Key, tuple[int, int]]]:
+        """All that exist here: name, ids of objects, the interval in a vector."""
+        nodes = self._grounded()
+        lows, highs = self._ends(vector)
+        for (name, key), node in nodes.items():
+            yield name, key, (lows[node], highs[node])
+
+    def quantity(self, vector: array[int], name: str, key: Key) -> tuple[int, int]:
+        """The interval of a quantity on objects, of their ids, in a vector."""
+        node = self.node(name, key)
+        lows, highs = self._ends(vector)
+        return lows[node], highs[node]
 
     def highs(self, vector: array[int]) -> array[int]:
         """The greatest values of all nodes in a vector."""
-        found = array("q", bytes(8 * self.instance.tables.node_count))
-        addresses = vector.buffer_info()[0], found.buffer_info()[0]
-        self.instance.library.functions.greatest_values(self.state().address, *addresses)
-        return found
+        return self._ends(vector)[1]
+
+    def _grounded(self) -> Mapping[Quantity, int]:
+        if not self._nodes and self.root() is None:
+            raise ValueError("the space is empty")
+        return self._nodes
+
+    def _ends(self, vector: array[int]) -> tuple[array[int], array[int]]:
+        """The least and the greatest values."""
+        room = bytes(8 * self.instance.tables.node_count)
+        ends = array("q", room), array("q", room)
+        addresses = (each.buffer_info()[0] for each in (vector, *ends))
+        self.instance.library.functions.least_and_greatest_values(self.state().address, *addresses)
+        return ends
 
     def state(self) -> State:
         """This thread's."""

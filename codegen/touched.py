@@ -1,6 +1,6 @@
-"""Where an access of a program lies in its array, in all iterations of the loops around it.
+"""Which elements of its array an access touches, in all iterations of the loops around it.
 
-In: an array, an index, how many neighbours are touched, the scope of the access. Out: whether it is inside,
+In: an array, an index, how many neighbours there are, the scope of the access. Out: whether all are inside,
 or what is wrong with it. Who else touches the same elements is for `races.py`.
 """
 
