@@ -47,6 +47,18 @@ def test_what_runs_in_parallel_takes_less() -> None:
     assert cost(blur(), {"b": "INLINE"}, {"c.y.TASK": 64}) < cost(blur(), {"b": "INLINE"}, {}) / 3
 
 
+def test_rows_that_slide_are_computed_once() -> None:
+    """One row of `b` for each of `c`, and not three."""
+    file, tiles = blur(), {"c.y.TASK": 64, "c.y.CHUNK": 1}
+    here = instance(file.backbone)
+    costs, step = PipelineCosts(here, DEVICE), next(s for s in file.backbone.steps if s.name == "b")
+    fresh, sliding = (
+        costs.estimate(scheduled(here, {"b": "CHUNK"}, tiles, slides)).iterations(step, "REG")
+        for slides in ((), ("b",))
+    )
+    assert sliding == pytest.approx(fresh * 66 / (3 * 64))
+
+
 def histogram(height: int = 2048) -> PipelineFile:
     stages = f"h(i) = 0\nh(levels(x, y)) += 1 for x in 0:1024, y in 0:{height}"
     return pipeline(stages, "{h: {i: 256}}", "{levels: {dtype: u8, rank: 2}}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.pipeline.placement import PlacedNest, Spans, Start, Window, place
+from spacedsl.codegen.pipeline import placement
+from spacedsl.codegen.pipeline.placement import PlacedNest, Span, Spans, Start, Window, place
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule
 from spacedsl.codegen.program import Let
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.located_yaml import parse_document
+from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from spacedsl.kernels.pipeline.sites import Sites
@@ -153,6 +156,29 @@ def test_boxes_lie_where_they_are_needed(case: str) -> None:
 def test_boxes_of_generated_pipelines_lie_where_they_are_needed(stages: str, extent: int, seed: int) -> None:
     last = stages.splitlines()[-1].split("(")[0]
     try_placements(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
+
+
+def _smaller(window: Window) -> Window:
+    return replace(window, size=max(1, window.size - 1))
+
+
+def _further(span: Span) -> Span:
+    return replace(span, first=span.first + Linear(1))
+
+
+@pytest.mark.parametrize("mistake", ["a row too few is kept", "a row is left out", "nothing before"])
+def test_mistakes_of_what_slides_are_seen(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, behind, begun = placement._Placer.window, placement._behind, placement._Placer.start
+    if mistake == "a row too few is kept":
+        monkeypatch.setattr(placement._Placer, "window", lambda *given: _smaller(made(*given)))
+    elif mistake == "a row is left out":
+        monkeypatch.setattr(placement, "_behind", lambda *given: _further(behind(*given)))
+    else:
+        monkeypatch.setattr(
+            placement._Placer, "start", lambda *given: replace(begun(*given), lets=(), guests=())
+        )
+    with pytest.raises(AssertionError):
+        try_placements(named("rows"), 40, 0)
 
 
 @settings(max_examples=25, deadline=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -167,10 +167,12 @@ def instance(kernel: Kernel) -> Instance:
     return instantiate(rules(), kernel, None, Engine.NATIVE)
 
 
-def scheduled(here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
+def scheduled(
+    here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int], sliding: Collection[str] = ()
+) -> Candidate:
     """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops.
 
-    Inputs are not copied unless they are named.
+    Inputs are not copied unless they are named, and nothing slides.
     """
     root, kernel = here.root(), here.kernel
     assert root is not None
@@ -179,7 +181,8 @@ def scheduled(here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int]
     decisions = [Decision("site", (name,), (sites.get(name, site),)) for name, site in usual.items()]
     decisions += [Decision("tile", (b.name,), (tiles.get(b.name, FULL),)) for b in kernel.loops]
     if "window" in root.instance.space.choices:
-        decisions += [Decision("window", (s.name,), ("FRESH",)) for s in kernel.slidable]
+        windows = {s.name: "SLIDING" if s.name in sliding else "FRESH" for s in kernel.slidable}
+        decisions += [Decision("window", (name,), (window,)) for name, window in windows.items()]
     return decided(here, root, decisions)
 
 
