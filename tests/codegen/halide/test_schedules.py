@@ -96,8 +96,8 @@ def test_tasks_with_parts_of_a_range_are_factored(tmp_path: Path) -> None:
     """Where Halide knows how to combine them; others are computed one after the other."""
     made = {}
     for name, tiles, is_factored in (
-        ("a histogram", {"h.1.r.TASK": 2, "h.1.i.TASK": 8, "rows.1.r.TASK": 3, "rows.1.y.TASK": 2}, True),
-        ("a histogram of each column", {"h.1.r.TASK": 2, "h.1.x.TASK": 4}, True),
+        ("a histogram", {"h.1.r.TASK": 2, "h.1.i.CHUNK": 8, "rows.1.r.TASK": 3, "rows.1.y.CHUNK": 2}, True),
+        ("a histogram of each column", {"h.1.r.TASK": 2, "h.1.x.CHUNK": 4}, True),
         ("reductions of every kind", {"s.1.q.TASK": 2, "m.1.r.TASK": 2, "m.2.r.TASK": 1}, True),
         ("one value", {"t.1.q.TASK": 2}, False),
     ):

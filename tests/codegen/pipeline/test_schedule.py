@@ -40,12 +40,12 @@ def test_a_schedule_is_shown_as_loops() -> None:
 
 def test_tasks_with_partial_results_are_shown() -> None:
     file = named("a histogram")
-    candidate = scheduled(instance(file.backbone), {"a": "INLINE"}, {"h.1.r.TASK": 2, "h.1.i.TASK": 12})
+    candidate = scheduled(instance(file.backbone), {"a": "INLINE"}, {"h.1.r.TASK": 2, "h.1.i.CHUNK": 12})
     shown = text(schedule(file.backbone.steps, CandidateDecisions(candidate)))
     assert shown.splitlines()[-4:-1] == [
         "h.1: 5 r, 23 i",
-        "  for i in 2 of 12 (TASK)",
-        "    for r in 3 of 2 (TASK, PARTIAL)",
+        "  for r in 3 of 2 (TASK, PARTIAL)",
+        "    for i in 2 of 12 (CHUNK)",
     ]
 
 
