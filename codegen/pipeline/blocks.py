@@ -7,11 +7,12 @@ In: where boxes lie, and which loops there are. Out: places of elements. What is
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from spacedsl.codegen.pipeline.arithmetic import Value
-from spacedsl.codegen.program import Index, Statement
+from spacedsl.codegen.program import Index, Let, Statement
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, remainder
 from spacedsl.kernels.pipeline.algorithm import Variable
@@ -89,6 +90,11 @@ class Block:
     def inner(self, ranges: Ranges) -> Block:
         """For statements inside of these."""
         return Block(ranges, [], dict(self.found), dict(self.taken))
+
+
+def with_lets(lets: Iterable[Let], ranges: Ranges) -> Ranges:
+    """What is known of variables, with these."""
+    return reduce(lambda found, let: found.with_position(let.variable, let.position), lets, ranges)
 
 
 def index(form: Linear) -> Index:

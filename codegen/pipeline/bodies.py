@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import product
 
 from spacedsl.codegen.pipeline.arithmetic import Value, alike
-from spacedsl.codegen.pipeline.blocks import Array, Block, Lanes, Point
+from spacedsl.codegen.pipeline.blocks import Array, Block, Lanes, Point, with_lets
 from spacedsl.codegen.pipeline.edges import by_parity, decides, is_woven, middle_conditions
 from spacedsl.codegen.pipeline.placement import Span, Spans
 from spacedsl.codegen.pipeline.values import Values
@@ -222,7 +222,7 @@ class _Body:
         if lanes == 1 and half < 2:
             return (self.single(dim, point, ranges, span.first, span.last),)
         middle = _Middle.of(span, dim, self.edges(dim, point, ranges), self.setting.fresh)
-        ranges = reduce(lambda r, let: r.with_position(let.variable, let.position), middle.lets, ranges)
+        ranges = with_lets(middle.lets, ranges)
         single = partial(self.single, dim, point, ranges)
         inner = self.woven(dim, half, point, middle, ranges) if half > 1 else ()
         found: list[Statement] = [*middle.lets]

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spacedsl.codegen.pipeline.blocks import Array
+from spacedsl.codegen.pipeline.blocks import Array, with_lets
 from spacedsl.codegen.pipeline.bodies import Setting, body
 from spacedsl.codegen.pipeline.placement import (
     Needed,
@@ -126,7 +126,8 @@ class Nests(ABC):
         if level.start is not None:
             for step, window in level.windows.items():
                 here[step.stage.name] = self.array(step.stage, level.needed[step], window)
-            before = self.guests(level.start, level.windows, dict(here), around)
+            start, inside = level.start, with_lets(level.start.lets, around)
+            before = (*start.lets, *self.guests(start, level.windows, dict(here), inside))
         statements = self.iteration(nest, level, inner, here, ranges)
         for loop in reversed(level.loops):
             statements = (*before, Sweep(loop.variable, loop.first, loop.last, loop.step, statements))
@@ -143,10 +144,9 @@ class Nests(ABC):
     ) -> tuple[Statement, ...]:
         """What one iteration of a level does: variables, guests, what is further in."""
         here = dict(arrays)
-        statements = self.guests(level, level.windows, here, ranges)
-        for let in level.lets:
-            ranges = ranges.with_position(let.variable, let.position)
-        return (*statements, *self.levels(nest, inner, here, ranges))
+        inside = with_lets(level.lets, ranges)
+        guests = self.guests(level, level.windows, here, inside)
+        return (*level.lets, *guests, *self.levels(nest, inner, here, inside))
 
     def guests(
         self,
@@ -155,10 +155,8 @@ class Nests(ABC):
         arrays: dict[str, Array],
         ranges: Ranges,
     ) -> tuple[Statement, ...]:
-        """Variables and guests; the arrays of these are added to others."""
-        statements: list[Statement] = [*part.lets]
-        for let in part.lets:
-            ranges = ranges.with_position(let.variable, let.position)
+        """The guests behind the variables of a part; their arrays are added to others."""
+        statements: list[Statement] = []
         for guest in part.guests:
             stage, window = guest.step.stage, windows.get(guest.step)
             if window is None:
