@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.search.climbs import DOUBT
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
@@ -145,7 +146,11 @@ class Drawing:
         """An implementation near the best ones that was not yet met, the node that it lies below, and the
         expansion of that; None: the policy shall choose.
         """
-        if state.climb.valid < FIRST_ROLLOUTS or float(rng.random()) >= self.policy.share_near:
+        climb, share = state.climb, self.policy.share_near
+        if not share or climb.valid < FIRST_ROLLOUTS:
+            return None
+        # A climb that gets on is not interrupted: what lies elsewhere is hardly ever better.
+        if climb.idle >= DOUBT and float(rng.random()) >= share:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))

@@ -49,7 +49,9 @@ class Policy(Protocol):
 
     @property
     def share_near(self) -> float:
-        """Share of the iterations that visit a neighbour of a good implementation (`neighbours.py`)."""
+        """Share of the iterations that visit a neighbour of a good implementation (`neighbours.py`), where no
+        evaluation has been better for a while; before, all of them do, unless it is 0.
+        """
         ...
 
     @property
@@ -141,7 +143,7 @@ def _draw_by_bound(tree: Tree, nodes: Sequence[Node], rng: np.random.Generator) 
 
 
 def near() -> ThresholdAscent:
-    """Three in four iterations improve on the best implementations, the others look elsewhere.
+    """Iterations improve on the best implementations; where that fails for long, one in four looks elsewhere.
 
     A node of the tree fixes the first decisions of its path, and a change of an early one is a new path whose
     later decisions are drawn anew. From one good implementation to the next it is mostly one decision.

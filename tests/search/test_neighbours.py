@@ -9,12 +9,14 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.search import neighbours
 from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.climbs import DOUBT
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
-from spacedsl.search.drawing import FIRST_ROLLOUTS
+from spacedsl.search.drawing import FIRST_ROLLOUTS, Drawing, Visit
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition, partitions
 from spacedsl.search.policies import near
 from spacedsl.search.run import Options, Search
+from spacedsl.search.state import State
 from spacedsl.search.tree import Step, replay
 from tests.search.linalg import DEVICE, MATMUL, instance_of, ordering_of, root
 from tests.search.toy import (
@@ -25,6 +27,7 @@ from tests.search.toy import (
     ToyEvaluator,
     ToyInstance,
     cost,
+    search,
     values_of,
 )
 
@@ -190,3 +193,19 @@ def test_neighbours_find_the_optimum_of_a_large_space_in_few_evaluations() -> No
         results.append(values_of(result.best.candidate))
     assert results[0] == (2,) * 6
     assert results[1] != (2,) * 6
+
+
+def test_a_climb_that_gets_on_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tree is walked down again when nothing has been better for a while."""
+    down, idle = Drawing._down, list[int]()
+
+    def counted(self: Drawing, state: State, rng: np.random.Generator) -> Visit:
+        if state.climb.valid >= FIRST_ROLLOUTS:
+            idle.append(state.climb.idle)
+        return down(self, state, rng)
+
+    monkeypatch.setattr(Drawing, "_down", counted)
+    options = Options(seed=5, evaluations=FIRST_ROLLOUTS + 200)
+    search(ToyInstance([8] * 6), ToyEvaluator(cost), NoBound(), "near", options)
+    assert len(idle) > 10
+    assert min(idle) >= DOUBT
