@@ -19,8 +19,8 @@ GAIN = 0.01
 """By which share a time has to be less to count as better: what is less than that may be the clock."""
 
 DOUBT = 50
-"""Evaluations without a better one, after which the fastest are measured again: beside a time that was luck,
-nothing counts as better.
+"""Evaluations without a better one, after which a climb gets on no more: the fastest are measured again,
+since beside a time that was luck nothing counts as better, and some iterations look elsewhere.
 """
 
 
@@ -39,6 +39,11 @@ class Climb:
     """The code that was the fastest when the fastest were measured side by side."""
     stale: int = 0
     """Evaluations since it seemed to be."""
+
+    @property
+    def gets_on(self) -> bool:
+        """Whether something was better not long ago."""
+        return self.idle < DOUBT
 
     def after(self, iteration: int, timing: Timing | None, iterations: int) -> Climb:
         """The climb after an iteration's evaluation, which failed where there is no timing.

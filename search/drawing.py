@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.climbs import DOUBT
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
@@ -150,7 +149,7 @@ class Drawing:
         if not share or climb.valid < FIRST_ROLLOUTS:
             return None
         # A climb that gets on is not interrupted: what lies elsewhere is hardly ever better.
-        if climb.idle >= DOUBT and float(rng.random()) >= share:
+        if not climb.gets_on and float(rng.random()) >= share:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))

@@ -49,8 +49,8 @@ class Policy(Protocol):
 
     @property
     def share_near(self) -> float:
-        """Share of the iterations that visit a neighbour of a good implementation (`neighbours.py`), where no
-        evaluation has been better for a while; before, all of them do, unless it is 0.
+        """Share of the iterations that visit a neighbour of a good implementation (`neighbours.py`). Without
+        a cost model all of them do while a climb gets on, unless it is 0.
         """
         ...
 

@@ -170,7 +170,7 @@ class State:
     @property
     def is_doubtful(self) -> bool:
         """Whether nothing was better for so long that what seems to be the fastest may have been lucky."""
-        return min(self.climb.idle, self.evaluations - self.compared) >= DOUBT
+        return not self.climb.gets_on and self.evaluations - self.compared >= DOUBT
 
     @property
     def cut(self) -> Cut:

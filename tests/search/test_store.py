@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
-from spacedsl.search import state
+from spacedsl.search import climbs, state
 from spacedsl.search.comparison import Comparison
 from spacedsl.search.results import Result, Stop
 from spacedsl.search.run import Options
@@ -117,7 +117,8 @@ def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, parts: tuple[int, ...]
 
 
 def test_a_run_goes_on_from_what_was_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "DOUBT", 5)
+    for module in (climbs, state):
+        monkeypatch.setattr(module, "DOUBT", 5)
     whole = run(tmp_path / "whole")
     with Store.open(tmp_path / "whole", read_only=True) as store:
         happened = list(store.history())
