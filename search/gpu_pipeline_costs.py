@@ -169,14 +169,18 @@ class _GpuEstimate(Estimate):
         lanes = min(self.device.warp, self.lanes(step))
         if access.pattern in ("woven", "apart"):
             return lanes
-        trips = [*self.trips(owner, "LANE")]
-        along = min(lanes, trips[0]) if trips else 1
+        loops = self.loops(owner, "LANE")
+        if not loops:
+            return 1.0
+        dim, trips = loops[0]
+        along = min(lanes, trips)
         rows = max(1.0, lanes / along)
         if access.pattern == "same":
             return rows
-        apart = access.nbytes
-        if owner.dims:
-            apart *= self.extents(owner, "LANE")[owner.dims[0]]
+        if dim != step.stage.variables[0]:
+            # What is beside each other in memory is not read by threads that are.
+            return lanes if dim in access.dims else rows
+        apart = access.nbytes * self.extents(owner, "LANE")[dim]
         return rows * min(along, max(1.0, along * apart / SECTOR_BYTES))
 
     def dram_bytes(self, steps: Sequence[Step]) -> float:

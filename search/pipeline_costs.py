@@ -251,25 +251,31 @@ class _CpuEstimate(Estimate):
 
     def held(
         self, step: Step, accesses: Sequence[Access], box: _Box, inner: float
-    ) -> tuple[SlotName, Sequence[tuple[str, int]], Mapping[str, int]]:
+    ) -> tuple[SlotName, Sequence[tuple[str, float]], Mapping[str, int]]:
         """The largest box of which a cache holds what it reads: of a slot, in so many iterations of loops.
 
-        Within the innermost box, a loop after the other is left outside.
+        Of its own loops, one after the other is left outside.
         """
 
         def is_held(boxes: Mapping[str, int]) -> bool:
             return sum(self.footprint(a, boxes) for a in accesses) <= inner
 
-        for slot in SLOTS:
-            if is_held(boxes := self.extents(step, slot)):
-                return slot, (), boxes
-        boxes, left = dict(box.extents), [*box.loops]
-        outside: list[tuple[str, int]] = []
-        while left and not is_held(boxes):
-            dim, size = left.pop(0)
-            outside.append((dim, -(-boxes[dim] // size)))
+        around: SlotName = "ROOT"
+        boxes = dict(self.extents(step, around))
+        loops: list[tuple[str, int]] = []
+        for slot in SLOTS[1:]:
+            if not self.sites.shares(step, slot):
+                within = self.extents(step, slot)
+                loops += [(dim, within[dim]) for dim, _ in reversed(self.loops(step, slot))]
+            elif not is_held(boxes):
+                around, boxes = slot, dict(self.extents(step, slot))
+        outside: list[tuple[str, float]] = []
+        for dim, size in (*loops, *box.loops):
+            if is_held(boxes):
+                break
+            outside.append((dim, boxes[dim] / size))
             boxes[dim] = size
-        return "REG", outside, boxes
+        return around, outside, boxes
 
     def begun_ns(self, step: Step, access: Access, box: _Box, inner: float) -> float:
         """For each byte from memory, to begin rows of it: none where few go on from one box to the next."""
@@ -284,7 +290,7 @@ class _CpuEstimate(Estimate):
         return STREAM_NS / max(ROW_BYTES, length * access.nbytes)
 
 
-def _turns(loops: Sequence[tuple[str, int]], access: Access) -> int:
+def _turns(loops: Sequence[tuple[str, float]], access: Access) -> float:
     """How often what is read in the innermost of these loops is loaded anew: while it stays the same, it is
     held.
     """

@@ -44,6 +44,8 @@ class Steps:
         self.trips = {box: instance.quantity_node("trips", box) for step in self.all for box in step.loops}
         self.place = {step: place for place, step in enumerate(self.all)}.__getitem__
         self.tiles = {step: [instance.variable("tile", box) for box in step.loops] for step in self.all}
+        is_ordered = "innermost" in instance.space.choices
+        self.orders = {slot: instance.variable("innermost", slot) for slot in kernel.orderable if is_ordered}
         self.windows = {}
         if "window" in instance.space.choices:
             self.windows = {step: instance.variable("window", step) for step in kernel.slidable}
@@ -88,6 +90,8 @@ class Estimate(ABC):
         variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
         variables += [self.steps.reduce[step] for step in steps if step in self.steps.reduce]
         variables += [variable for step in steps for variable in self.steps.tiles[step]]
+        orders = (slot for step in steps for slot in step.orderable if slot in self.steps.orders)
+        variables += [self.steps.orders[slot] for slot in orders]
         variables += [self.steps.windows[step] for step in steps if step in self.steps.windows]
         return tuple((variable.index, mask(variable)) for variable in variables)
 
@@ -109,6 +113,17 @@ class Estimate(ABC):
 
     def trips(self, step: Step, slot: SlotName) -> Iterator[int]:
         return (self.highs[self.steps.trips[box]] for box in self.boxes(step, slot).values())
+
+    def innermost(self, step: Step, slot: SlotName) -> int:
+        """Of the boxes of a slot that the step has, the one whose loop is inside of all others."""
+        variable = self.steps.orders.get(step.slots[SLOTS.index(slot)])
+        return 0 if variable is None else int(variable.values(self.candidate.mask(variable))[0])
+
+    def loops(self, step: Step, slot: SlotName) -> Sequence[tuple[str, int]]:
+        """Of a slot that the step has: dimensions with more than one iteration, the innermost loop first."""
+        found = [*zip(self.boxes(step, slot), self.trips(step, slot), strict=True)]
+        found.insert(0, found.pop(self.innermost(step, slot))) if found else None
+        return [(dim, trips) for dim, trips in found if trips > 1]
 
     def extents(self, step: Step, slot: SlotName) -> Mapping[str, int]:
         known = self.points.get((step, slot))
@@ -149,7 +164,12 @@ class Estimate(ABC):
         outer = self.extents(step, SLOTS[SLOTS.index(slot) - 1])
         boxes, of = self.boxes(step, slot), self.steps.turns
         turns = {dim: self.highs[of[box]] for dim, box in boxes.items()}
-        dim = next((d for d in step.dims if turns[d] > 1), step.dims[-1])
+        moved = [d for d in step.dims if turns[d] > 1] or [step.dims[-1]]
+        owner = self.sites.owner(step, slot)
+        if len(moved) > 1 and owner is not None and self.innermost(owner, slot):
+            # Along which of them it slides depends on what moves with that loop: maybe along none.
+            return 1.0
+        dim = moved[0]
         return min(1.0, outer[dim] / (turns[dim] * self.extents(step, slot)[dim]))
 
     # ---- Memory ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.pipeline.schedule import Decisions
 from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.algorithm import Extent
-from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, Step
+from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, Slot, Step
 from spacedsl.kernels.pipeline.corner import corner
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.pipeline.work import points
@@ -61,6 +61,9 @@ class CornerDecisions:
 
     def is_sliding(self, step: Step) -> bool:
         return self.made.is_sliding(self._of[step])
+
+    def innermost(self, slot: Slot) -> int:
+        return self.made.innermost(self._of[slot.step].slots[SLOTS.index(slot.slot)])
 
     def is_owned(self, box: Box) -> bool:
         """Whether the step has loops of its own there."""

@@ -2,7 +2,7 @@
 
 In: the steps of a pipeline, the decisions of a complete candidate. Out: a `Program`, not yet verified. Each
 nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs in as many threads as it has
-lanes, neighbours along the innermost dimension being neighbours. What is computed in a task or a chunk lies
+lanes, neighbours along the innermost loop being neighbours. What is computed in a task or a chunk lies
 in shared memory, what is in a lane or inside of one in memory of its thread. Threads wait for each other
 between nests (`cuda/barriers.py`). Of a reduction, blocks and threads may have parts of its ranges: they add
 to its values in memory. What is the same on other machines is in `nests.py`.

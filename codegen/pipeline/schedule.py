@@ -83,6 +83,9 @@ class Decisions(Protocol):
     def is_sliding(self, step: Step) -> bool:
         """Whether what the iterations before have computed is kept."""
 
+    def innermost(self, slot: Slot) -> int:
+        """Of the boxes of a slot, the one whose loop is inside of all others."""
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateDecisions:
@@ -107,6 +110,11 @@ class CandidateDecisions:
         if not step.is_slidable or "window" not in self.candidate.instance.space.choices:
             return False
         return self.candidate.value("window", step) == "SLIDING"
+
+    def innermost(self, slot: Slot) -> int:
+        if slot not in slot.step.orderable or "innermost" not in self.candidate.instance.space.choices:
+            return 0
+        return int(self.candidate.value("innermost", slot))
 
     def _quantity(self, name: str, box: Box) -> int:
         if not self._quantities:
@@ -193,7 +201,10 @@ def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nes
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
-    for box in reversed(slot.boxes):
+    boxes = [*slot.boxes]
+    if boxes:
+        boxes.insert(0, boxes.pop(decisions.innermost(slot)))
+    for box in reversed(boxes):
         if (trips := decisions.trips(box)) > 1:
             yield Loop(box.dim, decisions.extent(box), trips)
 

@@ -24,6 +24,9 @@ SlotName = Literal["ROOT", "TASK", "CHUNK", "LANE", "REG"]
 SLOTS: tuple[SlotName, ...] = ("ROOT", "TASK", "CHUNK", "LANE", "REG")
 """Outermost first. ROOT is all of a step, and has no loops."""
 
+FOLLOWING: tuple[SlotName, ...] = ("CHUNK", "LANE")
+"""Those whose iterations follow each other in a thread of a CPU."""
+
 FULL = 2**40
 """The size of a tile that is its whole box, so that there is no loop."""
 
@@ -49,7 +52,7 @@ MOST_PARTIAL_BYTES = 2**24
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
-    *("spread", "host_turns", "parted", "part_bytes", "is_sum"),
+    *("spread", "host_turns", "parted", "part_bytes", "is_sum", "orderable"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -164,6 +167,11 @@ class Step:
         """Its boxes at the slots that it may own."""
         return tuple(box for slot in self.slots[1:] for box in slot.boxes)
 
+    @property
+    def orderable(self) -> tuple[Slot, ...]:
+        """Slots in which its loops may be in another order."""
+        return tuple(slot for slot in self.slots if slot.slot in FOLLOWING and len(slot.boxes) > 1)
+
     def box(self, dim: str, slot: str) -> Box:
         return next(b for s in self.slots if s.slot == slot for b in s.boxes if b.dim == dim)
 
@@ -203,7 +211,7 @@ class Use:
         return self.name
 
 
-@exposed("name", "step", "slot", "boxes")
+@exposed("name", "step", "slot", "boxes", "places")
 @dataclass(slots=True, eq=False, repr=False)
 class Slot:
     """A part of the path of a step."""
@@ -213,12 +221,21 @@ class Slot:
     step: Step
     slot: SlotName
     boxes: tuple[Box, ...] = ()
+    """The innermost dimension first."""
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Of its boxes."""
+        return tuple(range(len(self.boxes)))
 
     def __repr__(self) -> str:
         return self.name
 
 
-@exposed("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_parted", "is_ordered")
+@exposed(
+    *("name", "step", "slot", "sizes", "outer", "reads", "is_range", "is_parted", "is_ordered"),
+    *("place", "inside"),
+)
 @dataclass(slots=True, eq=False, repr=False)
 class Box:
     """Of one dimension, at a slot. What is inherited from the host covers what the step is read for."""
@@ -239,6 +256,16 @@ class Box:
     is_ordered: bool = False
     """Of a range: whether tiles of it and of others would change the order of points that depend on it."""
     reads: tuple[Read, ...] = ()
+
+    @property
+    def place(self) -> int:
+        """Of its dimension among those of its step, the innermost of which is at 0."""
+        return self.step.dims.index(self.dim)
+
+    @property
+    def inside(self) -> tuple[Box, ...]:
+        """Those of the same slot whose dimensions are further in."""
+        return self.step.slots[SLOTS.index(self.slot)].boxes[: self.place]
 
     def __repr__(self) -> str:
         return self.name
@@ -279,7 +306,7 @@ class Term:
 
 @exposed(
     *("name", "steps", "inner", "updates", "reductions", "boxes", "loops", "full"),
-    *("most_copies", "most_partial_bytes", "slidable", "windows"),
+    *("most_copies", "most_partial_bytes", "slidable", "windows", "orderable"),
 )
 @dataclass(slots=True, eq=False)
 class Kernel:
@@ -324,8 +351,11 @@ class Kernel:
     @property
     def windows(self) -> tuple[Slot, ...]:
         """Slots of these in which iterations follow each other."""
-        within = ("CHUNK", "LANE")
-        return tuple(slot for step in self.slidable for slot in step.slots if slot.slot in within)
+        return tuple(slot for step in self.slidable for slot in step.slots if slot.slot in FOLLOWING)
+
+    @property
+    def orderable(self) -> tuple[Slot, ...]:
+        return tuple(slot for step in self.inner for slot in step.orderable)
 
     @property
     def reductions(self) -> tuple[Step, ...]:

@@ -49,6 +49,15 @@ def test_what_is_clearly_slower_costs_more(name: str) -> None:
     assert all(g < w for g, w in zip(good, worse, strict=True)), (good, worse)
 
 
+def test_neighbours_along_columns_cost_more() -> None:
+    file = load("blur", {"width": 6400, "height": 4800})
+    tiles = {"blur_y.x.TASK": 64, "blur_y.y.TASK": 8, "blur_y.x.LANE": 1, "blur_y.y.LANE": 1}
+    good, worse = (
+        times(schedule(file, {"blur_x": "INLINE"}, tiles, {"blur_y.LANE": place}), file) for place in (0, 1)
+    )
+    assert all(g < w for g, w in zip(good, worse, strict=True)), (good, worse)
+
+
 @pytest.mark.parametrize("name", ["blur", "unsharp"])
 def test_costs_rank_as_predictions_do(name: str) -> None:
     """Random schedules, most of which are far from good."""

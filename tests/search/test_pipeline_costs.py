@@ -111,6 +111,25 @@ def test_products_of_tiles_load_less() -> None:
     assert tiled < flat
 
 
+@pytest.mark.parametrize("better", [0, 1])
+def test_what_is_large_is_best_read_once(better: int) -> None:
+    """Of both operands of a product, that of which a tile needs more: the second cache has all of it."""
+    file = load("matmul", {"n": 1024})
+    update = next(s for s in file.backbone.steps if s.update is not None)
+    x, y = update.variables[:2]
+    sizes = {x: 128, y: 32} if better else {x: 32, y: 128}
+    tiles = {f"{update.name}.{dim}.CHUNK": size for dim, size in sizes.items()}
+    tiles |= {f"{update.name}.{y}.TASK": 512, f"{update.name}.{x}.REG": 16, f"{update.name}.{y}.REG": 4}
+    places = {0: 0, 1: update.dims.index(y)}
+    here = instance(file.backbone)
+    costs = PipelineCosts(here, DEVICE)
+    times = {
+        place: time_ns(costs, scheduled(here, {}, tiles, innermost={f"{update.name}.CHUNK": at}))
+        for place, at in places.items()
+    }
+    assert times[better] < times[1 - better]
+
+
 def test_vectors_that_are_unrolled_share_what_they_load() -> None:
     """And do not wait for each other, as one sum alone does for itself."""
     file = load("matmul", {"n": 1024})

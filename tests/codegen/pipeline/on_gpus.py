@@ -50,8 +50,13 @@ def drawn(file: PipelineFile, count: int, seed: int) -> Iterator[Candidate]:
             yield candidate
 
 
-def schedule(file: PipelineFile, sites: Mapping[str, str], tiles: Mapping[str, int]) -> Candidate:
-    return scheduled(instance(file), sites, tiles)
+def schedule(
+    file: PipelineFile,
+    sites: Mapping[str, str],
+    tiles: Mapping[str, int],
+    innermost: Mapping[str, int] | None = None,
+) -> Candidate:
+    return scheduled(instance(file), sites, tiles, innermost=innermost)
 
 
 def grids_of(file: PipelineFile, candidate: Candidate) -> Program:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
 
 import pytest
 
@@ -15,9 +18,11 @@ from spacedsl.codegen.pipeline.schedule import (
 )
 from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.descent import DescentCounts
-from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE
+from spacedsl.kernels.pipeline.backbone import FOLLOWING, SLOTS
+from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import check_source
 from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, instance, named, scheduled
+from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.scheduled import Scheduled
 from tests.rules import rules_of
 
@@ -47,6 +52,57 @@ def test_tasks_with_partial_results_are_shown() -> None:
         "  for r in 3 of 2 (TASK, PARTIAL)",
         "    for i in 2 of 12 (CHUNK)",
     ]
+
+
+def planes() -> PipelineFile:
+    return pipeline("a(x, y, z) = x * y + z", "{a: {x: 4, y: 2, z: 2}}")
+
+
+def test_the_innermost_loop_is_chosen_and_others_keep_their_order() -> None:
+    file = planes()
+    here = instance(file.backbone)
+    tiles = {"a.x.CHUNK": 2, "a.y.CHUNK": 1, "a.z.CHUNK": 1}
+    orders = [
+        "".join(loop.dim for loop in schedule(file.backbone.steps, CandidateDecisions(c))[0].levels[0].loops)
+        for c in (scheduled(here, {}, tiles, innermost={"a.CHUNK": place}) for place in range(3))
+    ]
+    assert orders == ["zyx", "zxy", "yxz"]
+
+
+def test_each_loop_nest_has_one_spelling() -> None:
+    """Of a stage alone: nothing but tiles and orders is decided."""
+    file = planes()
+    here = instance(file.backbone)
+    root = here.root()
+    assert root is not None
+    shown: Counter[str] = Counter()
+    waiting = [root]
+    while waiting:
+        candidate = waiting.pop()
+        variable = next((v for v in here.variables if candidate.is_open(v)), None)
+        if variable is None:
+            shown[text(schedule(file.backbone.steps, CandidateDecisions(candidate)))] += 1
+            continue
+        mask = candidate.mask(variable)
+        values = [1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+        found = (here.restrict(candidate, variable, value) for value in values)
+        waiting += [each for each in found if each is not None]
+    assert set(shown.values()) == {1}
+    (step,) = (each for each in file.backbone.steps if not each.is_exit)
+    nests = product(*(cuts(box.sizes[:-1], step.points(box.dim), SLOTS[1:]) for box in step.slots[1].boxes))
+    orders = (prod(max(1, sum(slot in dim for dim in nest)) for slot in FOLLOWING) for nest in nests)
+    assert len(shown) == sum(orders)
+
+
+def cuts(sizes: Sequence[int], points: int, slots: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The slots at which a dimension has loops, once for each choice of their tiles."""
+    if not slots:
+        yield ()
+        return
+    yield from cuts(sizes, points, slots[1:])
+    for size in sizes:
+        if size < points:
+            yield from ((slots[0], *more) for more in cuts(sizes, size, slots[1:]))
 
 
 def refused(space: str) -> list[str]:

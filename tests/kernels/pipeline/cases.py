@@ -168,11 +168,15 @@ def instance(kernel: Kernel) -> Instance:
 
 
 def scheduled(
-    here: Instance, sites: Mapping[str, str], tiles: Mapping[str, int], sliding: Collection[str] = ()
+    here: Instance,
+    sites: Mapping[str, str],
+    tiles: Mapping[str, int],
+    sliding: Collection[str] = (),
+    innermost: Mapping[str, int] | None = None,
 ) -> Candidate:
     """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops.
 
-    Inputs are not copied unless they are named, and nothing slides.
+    Inputs are not copied unless they are named, nothing slides, and loops are in their usual order.
     """
     root, kernel = here.root(), here.kernel
     assert root is not None
@@ -183,6 +187,8 @@ def scheduled(
     if "window" in root.instance.space.choices:
         windows = {s.name: "SLIDING" if s.name in sliding else "FRESH" for s in kernel.slidable}
         decisions += [Decision("window", (name,), (window,)) for name, window in windows.items()]
+    places = {slot.name: (innermost or {}).get(slot.name, 0) for slot in kernel.orderable}
+    decisions += [Decision("innermost", (name,), (place,)) for name, place in places.items()]
     return decided(here, root, decisions)
 
 

@@ -154,7 +154,7 @@ class Scheduled:
 
     def tiles(self, step: Step, slot: str, region: Ranges) -> Iterator[Ranges]:
         parts = []
-        for dim in reversed(step.dims):
+        for dim in reversed(self.dims(step, slot)):
             box = step.box(dim, slot)
             size = int(self.candidate.value("tile", box))
             low, high = region[dim]
@@ -164,13 +164,20 @@ class Scheduled:
         for part in itertools.product(*parts):
             yield dict(part)
 
+    def dims(self, step: Step, slot: str) -> list[str]:
+        """As their loops are at a slot, the innermost first."""
+        dims, orders = [*step.dims], {each.slot: each for each in step.orderable}
+        if slot in orders:
+            dims.insert(0, dims.pop(int(self.candidate.value("innermost", orders[slot]))))
+        return dims
+
     def is_moved(self, box: Box) -> bool:
         return any(read.terms for read in box.reads)
 
     def is_first(self, step: Step, slot: str, before: Ranges, part: Ranges) -> bool:
         """Whether an iteration is the first one of the innermost loop."""
-        trips = {dim: self.quantity("trips", step.box(dim, slot)) for dim in step.dims}
-        outer = [dim for dim in step.dims if trips[dim] > 1][1:]
+        dims = self.dims(step, slot)
+        outer = [dim for dim in dims if self.quantity("trips", step.box(dim, slot)) > 1][1:]
         return not before or any(before[dim] != part[dim] for dim in outer)
 
     def is_sliding(self, step: Step) -> bool:
