@@ -18,7 +18,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Update
-from spacedsl.kernels.pipeline.backbone import Step
+from spacedsl.kernels.pipeline.backbone import TOGETHER, Step
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
@@ -34,6 +34,9 @@ RATE = 0.55
 
 MOST_UNROLLED = 32
 """Points whose loads a thread waits for at the same time, at most."""
+
+UNROLLED = 4
+"""Iterations of a short loop that the compiler makes one of, about."""
 
 WAITING = 1.5
 """Of what a load takes at best, about."""
@@ -104,7 +107,20 @@ class _GpuEstimate(Estimate):
         terms.append(work.added / device.clock_ghz / RATE)
         terms.append(work.l2_bytes / device.l2_bytes_per_ns / RATE)
         terms.append(self.dram_bytes(steps) / device.dram_bytes_per_ns)
-        return device.launch_ns + max(terms) + 0.1 * (sum(terms) - max(terms))
+        return device.launch_ns + max(terms) + 0.1 * (sum(terms) - max(terms)) + self.partial_ns(root)
+
+    def partial_ns(self, root: Step) -> float:
+        """To begin the partial results of all threads, and to combine them, some at a time."""
+        if self.way(root) != "PARTIAL":
+            return 0.0
+        device = self.device
+        boxes = (*self.boxes(root, "TASK").values(), *self.boxes(root, "LANE").values())
+        parts = math.prod(self.highs[self.steps.trips[box]] for box in boxes if box.is_range)
+        grids = math.ceil(math.log(parts, TOGETHER))
+        # Each is stored, then loaded; loads of a thread wait for each other, but for those that are unrolled.
+        moved_ns = 2 * parts * root.part_bytes / device.l2_bytes_per_ns / RATE
+        waited_ns = min(parts, TOGETHER) * device.latency.l2 / UNROLLED / device.clock_ghz
+        return (1 + grids) * device.launch_ns + moved_ns + grids * waited_ns
 
     def is_shared(self, step: Step) -> bool:
         return self.sites.of[step] in ("TASK", "CHUNK")
@@ -141,7 +157,7 @@ class _GpuEstimate(Estimate):
             if self.is_global(access.source):
                 touched = self.iterations(step, "CHUNK") * self.footprint(access, self.extents(step, "CHUNK"))
                 work.l2_bytes += min(touched, points * access.nbytes)
-        if self.is_added(step):
+        if self.way(step) == "ATOMIC":
             # A thread sums up its part of the ranges, where all of it goes to one element.
             turns = math.prod(n for d, n in self.extents(step, "REG").items() if d not in step.variables)
             definition = step.definition
@@ -153,11 +169,6 @@ class _GpuEstimate(Estimate):
         together = math.prod(innermost[d] for d in step.variables)
         together = together if together <= MOST_UNROLLED else 1
         work.path += points / lanes * (instructions + WAITING * waits / together)
-
-    def is_added(self, step: Step) -> bool:
-        """Whether others add to the same elements of memory."""
-        shared = (*self.boxes(step, "TASK").values(), *self.boxes(step, "LANE").values())
-        return step.is_sum and any(b.is_range and self.highs[self.steps.trips[b]] > 1 for b in shared)
 
     def is_global(self, source: str) -> bool:
         step = self.steps.final.get(source)
@@ -177,7 +188,7 @@ class _GpuEstimate(Estimate):
         rows = max(1.0, lanes / along)
         if access.pattern == "same":
             return rows
-        if dim != step.stage.variables[0]:
+        if dim not in step.stage.variables[:1]:
             # What is beside each other in memory is not read by threads that are.
             return lanes if dim in access.dims else rows
         apart = access.nbytes * self.extents(owner, "LANE")[dim]

@@ -161,6 +161,10 @@ class _CpuEstimate(Estimate):
         own_ns = sum(map(self.step_ns, steps)) + begun_ns
         return own_ns / speed + combined_ns + (START_NS if tasks > 1 else 0.0)
 
+    def parts(self, step: Step) -> int:
+        """Of a range, that tasks have partial results of; 1 where they have none."""
+        return 1 if step.parted is None else self.highs[self.steps.trips[step.parted]]
+
     def partial_ns(self, root: Step) -> tuple[float, float]:
         """To begin the partial results of all tasks, by one thread; to combine them, by all that share it."""
         parts = self.parts(root)

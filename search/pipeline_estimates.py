@@ -101,9 +101,10 @@ class Estimate(ABC):
         assert owner is not None
         return owner
 
-    def parts(self, step: Step) -> int:
-        """Of a range, that tasks have partial results of; 1 where they have none."""
-        return 1 if step.parted is None else self.highs[self.steps.trips[step.parted]]
+    def way(self, step: Step) -> str:
+        """How the points of its ranges are shared out."""
+        variable = self.steps.reduce.get(step)
+        return "SERIAL" if variable is None else str(variable.values(self.candidate.mask(variable))[0])
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -122,8 +123,9 @@ class Estimate(ABC):
     def loops(self, step: Step, slot: SlotName) -> Sequence[tuple[str, int]]:
         """Of a slot that the step has: dimensions with more than one iteration, the innermost loop first."""
         found = [*zip(self.boxes(step, slot), self.trips(step, slot), strict=True)]
-        found.insert(0, found.pop(self.innermost(step, slot))) if found else None
-        return [(dim, trips) for dim, trips in found if trips > 1]
+        first = self.innermost(step, slot)
+        ordered = [*found[first : first + 1], *found[:first], *found[first + 1 :]]
+        return [(dim, trips) for dim, trips in ordered if trips > 1]
 
     def extents(self, step: Step, slot: SlotName) -> Mapping[str, int]:
         known = self.points.get((step, slot))

@@ -18,7 +18,7 @@ import numpy as np
 
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.pipeline.backbone import FULL, MOST_PARTIAL_BYTES, Box, Kernel, SlotName, Step
+from spacedsl.kernels.pipeline.backbone import FULL, MOST_PARTIAL_BYTES, Box, Kernel, Slot, SlotName, Step
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_work import CALL, Work
 
@@ -57,10 +57,10 @@ TILES = ((32, 4), (32, 8), (64, 4), (128, 1), (128, 2))
 """Of blocks of a GPU: points along rows, and rows. There is a thread for each of them."""
 
 SUMMED = (1, 4, 16)
-"""Points of a range that a thread of a GPU sums up by itself; how many is drawn."""
+"""Points of a range that a thread of a GPU goes through by itself; how many is drawn."""
 
 BUSY = 1 << 14
-"""Threads of a GPU: where a sum has fewer points, threads have parts of its ranges."""
+"""Threads of a GPU: where a reduction has fewer points, threads have parts of its ranges."""
 
 
 Role = Literal["alone", "group", "member"]
@@ -127,20 +127,29 @@ def _plan(
             is_inlined, is_alone = float(rng.random()) >= copied, False
         sites[step] = "INLINE" if is_inlined else "ROOT" if is_alone else within
     groups = {_owner(step, sites) for step, site in sites.items() if site == within}
-    found: list[tuple[str, Box | Step, str | int]] = [("site", step, site) for step, site in sites.items()]
+    found: list[tuple[str, Box | Slot | Step, str | int]] = [
+        ("site", step, site) for step, site in sites.items()
+    ]
     for step in kernel.inner:
         role: Role = "group" if step in groups else "member" if sites[step] == within else "alone"
         own_tiles = tiles(step, role) if sites[step] != "INLINE" else {}
         if step.parted is not None and "reduce" in instance.space.choices:
             is_shared = any(box.is_range and size != FULL for box, size in own_tiles.items())
-            # What there is beside it.
-            ways = instance.variable("reduce", step).universe
-            found.append(("reduce", step, ways[-1] if is_shared else "SERIAL"))
+            found.append(("reduce", step, _way(instance, step, rng) if is_shared else "SERIAL"))
         found += [("tile", box, own_tiles.get(box, FULL)) for box in step.loops]
+    if "innermost" in instance.space.choices:
+        found += [("innermost", slot, 0) for slot in kernel.orderable]
     if within == "CHUNK" and "window" in instance.space.choices:
         found += [("window", step, "SLIDING") for step in kernel.slidable]
     variables = [instance.variable(choice, item) for choice, item, _ in found]
     return [(v, 1 << v.universe.index(value)) for v, (_, _, value) in zip(variables, found, strict=True)]
+
+
+def _way(instance: Instance, step: Step, rng: np.random.Generator) -> str:
+    """How the points of its ranges are shared out."""
+    ways = [str(way) for way in instance.variable("reduce", step).universe if way != "SERIAL"]
+    possible = [way for way in ways if way != "ATOMIC" or step.is_sum]
+    return possible[int(rng.integers(len(possible)))]
 
 
 def _rows(step: Step, tasks: int) -> Mapping[Box, int]:
@@ -201,9 +210,9 @@ def _block(step: Step, width: int, rows: int, across: float) -> Mapping[Box, int
 def _threads(step: Step, tile: tuple[int, int], own: int) -> Iterator[tuple[Box, int]]:
     """Blocks of so many threads; along further dimensions, a block for each point.
 
-    Of a sum with few points they are along its ranges, `own` points of the innermost one for each thread.
+    Of a reduction with few points they are along its ranges, `own` points of the innermost one for each.
     """
-    if step.is_sum and math.prod(step.points(dim) for dim in step.variables) < BUSY:
+    if step.parted is not None and math.prod(step.points(dim) for dim in step.variables) < BUSY:
         ranges = [dim for dim in step.dims if dim not in step.variables]
         for place, dim in enumerate(ranges):
             each = own if place == 0 else 1

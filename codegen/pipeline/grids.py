@@ -5,7 +5,8 @@ nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs in a
 lanes, neighbours along the innermost loop being neighbours. What is computed in a task or a chunk lies
 in shared memory, what is in a lane or inside of one in memory of its thread. Threads wait for each other
 between nests (`cuda/barriers.py`). Of a reduction, blocks and threads may have parts of its ranges: they add
-to its values in memory. What is the same on other machines is in `nests.py`.
+to its values in memory, or have partial results of their own (`grid_partials.py`). What is the same on other
+machines is in `nests.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from itertools import accumulate
 from spacedsl.codegen.cuda.barriers import waiting
 from spacedsl.codegen.parts import loaded, statements, stored
 from spacedsl.codegen.pipeline.blocks import Array
+from spacedsl.codegen.pipeline.grid_partials import Along, PerPoint, begun, combined
 from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
+from spacedsl.codegen.pipeline.partials import Partials
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest
-from spacedsl.codegen.pipeline.schedule import Decisions, Nest
+from spacedsl.codegen.pipeline.schedule import SHARED, Decisions, Nest
 from spacedsl.codegen.program import Coordinate, Grid, Let, PerThread, Phase, Program, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
@@ -30,8 +33,8 @@ from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.tensors import Tensor
 
-COPYING_THREADS = 256
-"""Of a block that copies what is wanted of an output."""
+POINTS = 256
+"""Threads of a block that has one for each point."""
 
 
 def lower_grids(kernel: Kernel, decisions: Decisions) -> Program:
@@ -46,15 +49,43 @@ class _Grids(Nests):
     """Of each thread."""
     blocks: list[Coordinate] = field(default_factory=list, init=False)
     in_thread: bool = field(default=False, init=False)
+    partials: Partials | None = field(default=None, init=False)
+    """Of the nest of which a grid is made."""
+    parted: frozenset[str] = field(default=frozenset(), init=False)
+    """The variables of loops that have parts of its ranges."""
+    part: Linear = field(default=Linear(0), init=False)
+    """The number of that of a thread, as far as coordinates around say it."""
 
     # ---- Grids -------------------------------------------------------------------------------------------
 
     def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
         self.shared, self.private, self.blocks = [], [], []
         self.added = nest.step if scheduled.reduce == "ATOMIC" else None
+        self.partials = self.partials_of(scheduled, nest, arrays) if scheduled.reduce == "PARTIAL" else None
         made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.shared = None
-        return Phase(nest.step.name, (made,))
+        if self.partials is None:
+            return Phase(nest.step.name, (made,))
+        before, behind = (
+            tuple(self.spread(nest.step.stage.name, each) for each in of(self.partials, self.names.fresh))
+            for of in (begun, combined)
+        )
+        return Phase(nest.step.name, (*before, made, *behind))
+
+    def partials_of(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Partials:
+        """The partial results of all threads, which have room then."""
+        step, self.part = nest.step, Linear(0)
+        parted: dict[str, int] = {}
+        for level, placed in zip(scheduled.levels, nest.levels, strict=True):
+            if level.slot in SHARED["gpu"]:
+                for loop, at in zip(level.loops, placed.loops, strict=True):
+                    if loop.dim not in step.variables:
+                        parted[at.variable] = at.trips
+        self.parted = frozenset(parted)
+        names = tuple(self.arrays[step.name])
+        partials = Partials(step, arrays[step.stage.name], tuple(parted.values()), names, 1)
+        self.scratch += partials.memory
+        return partials
 
     def grid(self, name: str, body: tuple[Statement, ...]) -> Grid:
         """Of a body in which nobody waits yet."""
@@ -72,14 +103,21 @@ class _Grids(Nests):
         )
 
     def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
-        """A thread for each point: blocks go along the innermost dimension, and through all others."""
-        fresh = self.names.fresh
         points = [
-            PlacedLoop(fresh(f"{stage.name}_{v}"), Linear(e.low), Linear(e.high), 1, e.size)
+            Along(self.names.fresh(f"{stage.name}_{v}"), e.low, e.size)
             for v, e in zip(stage.variables, wanted, strict=True)
         ]
         statements = copy(stage, source, target, [variable(p.variable) for p in points])
-        threads = min(COPYING_THREADS, points[0].trips) if points else 1
+        return (self.spread(stage.name, PerPoint(points, statements)),)
+
+    def spread(self, name: str, work: PerPoint) -> Grid:
+        """A thread for each point: blocks go along the innermost dimension, and through all others."""
+        fresh = self.names.fresh
+        points = [
+            PlacedLoop(p.variable, Linear(p.first), Linear(p.first + p.count - 1), 1, p.count)
+            for p in work.dims
+        ]
+        threads = min(POINTS, points[0].trips) if points else 1
         tiles = [
             replace(p, variable=fresh(f"{p.variable}_tile"), step=threads, trips=-(-p.trips // threads))
             for p in points[:1]
@@ -90,8 +128,8 @@ class _Grids(Nests):
             replace(p, first=variable(t.variable), trips=threads)
             for p, t in zip(points[:1], tiles, strict=True)
         ]
-        coordinates, body = self.shared_out(along, ranges, lambda _: statements)
-        return (self.grid(stage.name, (*places, PerThread(coordinates, body))),)
+        coordinates, body = self.shared_out(along, ranges, lambda *_: work.statements)
+        return self.grid(name, (*places, PerThread(coordinates, body)))
 
     def memory(self) -> list[Tensor]:
         if self.in_thread:
@@ -106,12 +144,25 @@ class _Grids(Nests):
         if not self.in_thread and (not levels or levels[0].slot in ("LANE", "REG")):
             return (self.threads(nest, levels, arrays, ranges),)
         if not levels:
-            return self.body(nest, arrays, ranges)
+            return self.body(nest, self.written(nest, arrays), ranges)
         level, *inner = levels
         if level.slot != "TASK":
             return self.swept(nest, level, inner, arrays, ranges)
         self.blocks, places, ranges = self.counted(level.loops, ranges, is_block=True)
+        self.take_part(level.loops, self.blocks)
         return (*places, *self.iteration(nest, level, inner, arrays, ranges))
+
+    def take_part(self, loops: Sequence[PlacedLoop], coordinates: Sequence[Coordinate]) -> None:
+        """Which part of the ranges these coordinates lead to, of loops in whose place they are."""
+        for loop, coordinate in zip(loops, coordinates, strict=True):
+            if loop.variable in self.parted:
+                self.part = self.part * coordinate.extent + variable(coordinate.variable)
+
+    def written(self, nest: PlacedNest, arrays: Arrays) -> Arrays:
+        """With that of the thread's own part in place of the result."""
+        if self.partials is None or nest.step is not self.partials.step:
+            return arrays
+        return {**arrays, nest.step.stage.name: self.partials.array(self.part)}
 
     def threads(
         self, nest: PlacedNest, levels: Sequence[PlacedLevel], arrays: Arrays, ranges: Ranges
@@ -123,9 +174,15 @@ class _Grids(Nests):
             self.in_thread = False
             return PerThread((), body)
         level, *inner = levels
-        coordinates, body = self.shared_out(
-            level.loops, ranges, lambda within: self.iteration(nest, level, inner, arrays, within)
-        )
+
+        def one(within: Ranges, coordinates: Sequence[Coordinate]) -> tuple[Statement, ...]:
+            around = self.part
+            self.take_part(level.loops, coordinates)
+            statements = self.iteration(nest, level, inner, arrays, within)
+            self.part = around
+            return statements
+
+        coordinates, body = self.shared_out(level.loops, ranges, one)
         self.in_thread = False
         return PerThread(coordinates, body)
 
@@ -133,7 +190,7 @@ class _Grids(Nests):
         self,
         loops: Sequence[PlacedLoop],
         ranges: Ranges,
-        inner: Callable[[Ranges], tuple[Statement, ...]],
+        inner: Callable[[Ranges, Sequence[Coordinate]], tuple[Statement, ...]],
     ) -> tuple[tuple[Coordinate, ...], tuple[Statement, ...]]:
         """Loops of which each thread has an iteration. In the last tile there may be fewer than threads.
 
@@ -150,7 +207,7 @@ class _Grids(Nests):
                 ranges = ranges.with_position(loop.variable, place.position)
             else:
                 ranges = ranges.with_loop(loop.variable, place.position, end)
-        body = inner(ranges)
+        body = inner(ranges, coordinates)
         for place, end in reversed([*zip(places, ends, strict=True)]):
             swept = () if end is None else (Sweep(place.variable, place.position, end, 1, body),)
             body = swept or (place, *body)

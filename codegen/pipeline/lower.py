@@ -79,7 +79,7 @@ class _Loops(Nests):
         if loop is None:
             return None
         result, names = arrays[step.stage.name], tuple(self.arrays[step.name])
-        partials = Partials(step, result, loop.trips, names, self.vector_bytes)
+        partials = Partials(step, result, (loop.trips,), names, self.vector_bytes)
         self.scratch += partials.memory
         return partials, nest.levels[0].loops.index(loop)
 

@@ -8,6 +8,7 @@ part is for `bodies.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,7 +33,7 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, variable
 from spacedsl.kernels.pipeline.algorithm import Binary, Constant, Operator, Stage, Update
 from spacedsl.kernels.pipeline.backbone import Step
-from spacedsl.kernels.tensors import Tensor
+from spacedsl.kernels.tensors import Tensor, dense_strides
 
 COMBINED = 1 << 15
 """Elements of partial results that a task combines, at least: less is not worth another thread."""
@@ -50,7 +51,8 @@ class Partials:
     step: Step
     result: Array
     """What they are combined with."""
-    parts: int
+    counts: tuple[int, ...]
+    """Of the parts along each of the loops that share the range out, the outermost first."""
     names: tuple[str, ...]
     """Of arrays, one for each value."""
     vector_bytes: int
@@ -60,10 +62,15 @@ class Partials:
         return self.step.stage
 
     @property
+    def parts(self) -> int:
+        return math.prod(self.counts)
+
+    @property
     def memory(self) -> Iterator[Tensor]:
         """All arrays with one value, each with those of all parts."""
-        shape = (self.parts, *self.result.extents[::-1])
-        strides = (self.step.part_points, *self.result.strides[::-1])
+        shape = (*self.counts, *self.result.extents[::-1])
+        apart = (self.step.part_points * stride for stride in dense_strides(self.counts))
+        strides = (*apart, *self.result.strides[::-1])
         for name, dtype in zip(self.names, self.stage.dtypes, strict=True):
             yield Tensor(name, dtype, shape, strides, True)
 

@@ -22,12 +22,12 @@ VOCABULARY = frozenset({"site", "extent", "trips"})
 """What a space has to decide, or compute, of steps and of boxes."""
 
 
-WAYS: Mapping[Kind, Sequence[str]] = {"cpu": ("SERIAL", "PARTIAL"), "gpu": ("SERIAL", "ATOMIC")}
+WAYS: Mapping[Kind, Sequence[str]] = {"cpu": ("SERIAL", "PARTIAL"), "gpu": ("SERIAL", "ATOMIC", "PARTIAL")}
 """How lowering for a kind of machine may share out points of ranges: where nothing decides, not at all."""
 
 
-SHARED: Mapping[str, Sequence[SlotName]] = {"PARTIAL": ("TASK",), "ATOMIC": ("TASK", "LANE")}
-"""Slots of ranges whose iterations are shared out, by how they are."""
+SHARED: Mapping[Kind, Sequence[SlotName]] = {"cpu": ("TASK",), "gpu": ("TASK", "LANE")}
+"""Slots of ranges whose iterations are shared out where they are."""
 
 
 def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
@@ -201,28 +201,26 @@ def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nes
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
-    boxes = [*slot.boxes]
-    if boxes:
-        boxes.insert(0, boxes.pop(decisions.innermost(slot)))
-    for box in reversed(boxes):
+    first = decisions.innermost(slot)
+    for box in reversed((*slot.boxes[first : first + 1], *slot.boxes[:first], *slot.boxes[first + 1 :])):
         if (trips := decisions.trips(box)) > 1:
             yield Loop(box.dim, decisions.extent(box), trips)
 
 
-def text(nests: Sequence[Nest]) -> str:
+def text(nests: Sequence[Nest], kind: Kind = "cpu") -> str:
     """Loops as a person would sketch them, a line each."""
-    return "\n".join(line for nest in nests for line in _lines(nest, ""))
+    return "\n".join(line for nest in nests for line in _lines(nest, kind, ""))
 
 
-def _lines(nest: Nest, margin: str) -> Iterator[str]:
+def _lines(nest: Nest, kind: Kind, margin: str) -> Iterator[str]:
     step = nest.step
     size = ", ".join(f"{n} {dim}" for dim, n in zip(step.dims, nest.size, strict=True)) or "one value"
     yield f"{margin}{step}: {size}{', sliding' if nest.is_sliding else ''}"
     for level in nest.levels:
         for loop in level.loops:
             margin += "  "
-            is_shared = loop.dim not in nest.step.variables and level.slot in SHARED.get(nest.reduce, ())
-            how = f", {nest.reduce}" if is_shared else ""
+            is_shared = loop.dim not in step.variables and level.slot in SHARED[kind]
+            how = f", {nest.reduce}" if is_shared and nest.reduce != "SERIAL" else ""
             yield f"{margin}for {loop.dim} in {loop.trips} of {loop.size} ({level.slot}{how})"
         for guest in level.guests:
-            yield from _lines(guest, f"{margin}  ")
+            yield from _lines(guest, kind, f"{margin}  ")

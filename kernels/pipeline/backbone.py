@@ -45,6 +45,9 @@ ADDED = (DType.I32, DType.F32, DType.F64)
 PART_BYTES = 64
 """What partial results of one task begin at multiples of: a cache line is of one task."""
 
+TOGETHER = 32
+"""Partial results that a thread of a GPU makes one of."""
+
 MOST_PARTIAL_BYTES = 2**24
 """Of all partial results of a step together."""
 

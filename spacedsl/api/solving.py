@@ -20,6 +20,8 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.backbones import AnyKernel, load_any
 from spacedsl.kernels.device import DEVICES, Device, load_any_device
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.plain.kernel_file import PlainFile
 from spacedsl.language import load_space
@@ -156,4 +158,5 @@ def _loops(problem: Unmeasured, candidate: Candidate) -> str | None:
         >= VOCABULARY
     ):
         return None
-    return text(schedule(problem.kernel.backbone.steps, CandidateDecisions(candidate)))
+    kind: Kind = "gpu" if isinstance(problem.device, GpuDevice) else "cpu"
+    return text(schedule(problem.kernel.backbone.steps, CandidateDecisions(candidate)), kind)

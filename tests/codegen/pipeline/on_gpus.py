@@ -55,8 +55,9 @@ def schedule(
     sites: Mapping[str, str],
     tiles: Mapping[str, int],
     innermost: Mapping[str, int] | None = None,
+    reduce: str = "ATOMIC",
 ) -> Candidate:
-    return scheduled(instance(file), sites, tiles, innermost=innermost)
+    return scheduled(instance(file), sites, tiles, innermost=innermost, reduce=reduce)
 
 
 def grids_of(file: PipelineFile, candidate: Candidate) -> Program:

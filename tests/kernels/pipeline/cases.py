@@ -173,10 +173,12 @@ def scheduled(
     tiles: Mapping[str, int],
     sliding: Collection[str] = (),
     innermost: Mapping[str, int] | None = None,
+    reduce: str | None = None,
 ) -> Candidate:
     """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops.
 
     Inputs are not copied unless they are named, nothing slides, and loops are in their usual order.
+    `reduce` says of reductions that have parts how these are shared out.
     """
     root, kernel = here.root(), here.kernel
     assert root is not None
@@ -189,7 +191,11 @@ def scheduled(
         decisions += [Decision("window", (name,), (window,)) for name, window in windows.items()]
     places = {slot.name: (innermost or {}).get(slot.name, 0) for slot in kernel.orderable}
     decisions += [Decision("innermost", (name,), (place,)) for name, place in places.items()]
-    return decided(here, root, decisions)
+    chosen = decided(here, root, decisions)
+    if reduce is None:
+        return chosen
+    ways = [v for v in here.variables if v.choice == "reduce"]
+    return here.restrict_allowed(chosen, [(v, 1 << v.universe.index(reduce)) for v in ways])
 
 
 def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:

@@ -1,0 +1,93 @@
+"""Partial results of a reduction on a GPU: what they begin with, and how all of them are combined.
+
+In: the partial results of the threads of a grid. Out: what is done for each of their elements before it, and
+behind it: some are combined to one at a time, so that no thread goes through many, and those are combined
+then. The order follows from how many there are. What becomes of it is for `grids.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spacedsl.codegen.pipeline.arithmetic import constant
+from spacedsl.codegen.pipeline.blocks import index
+from spacedsl.codegen.pipeline.partials import Fresh, Partials, together
+from spacedsl.codegen.program import Assign, Load, Register, Statement, Store, Sweep, Type
+from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
+from spacedsl.kernels.pipeline.algorithm import Binary, Update
+from spacedsl.kernels.pipeline.backbone import TOGETHER
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """A dimension of `count` places, from `first` on."""
+
+    variable: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PerPoint:
+    """Statements for each point of some dimensions, the innermost first."""
+
+    dims: Sequence[Along]
+    statements: tuple[Statement, ...]
+
+
+def begun(partials: Partials, fresh: Fresh) -> Iterator[PerPoint]:
+    """What is neutral, in each element of all parts."""
+    assert partials.step.neutral is not None
+    element = Along(fresh("element"), 0, partials.result.span)
+    part = Along(fresh("part"), 0, partials.parts)
+    place = index(variable(element.variable) + variable(part.variable) * partials.step.part_points)
+    stores = [
+        Store(name, place, constant(start.value, start.dtype))
+        for name, start in zip(partials.names, partials.step.neutral, strict=True)
+    ]
+    yield PerPoint(_dims(element, part), tuple(stores))
+
+
+def combined(partials: Partials, fresh: Fresh) -> Iterator[PerPoint]:
+    """The result with all partial results."""
+    parts, apart = partials.parts, partials.step.part_points
+    while parts > TOGETHER:
+        groups, group = -(-parts // TOGETHER), fresh("group")
+        begin = variable(group) * TOGETHER
+        last = extreme("min", begin + Linear(TOGETHER - 1), Linear(parts - 1))
+        yield _combined(partials, apart, (begin + Linear(1), last), Along(group, 0, groups), fresh)
+        parts, apart = groups, apart * TOGETHER
+    yield _combined(partials, apart, (Linear(0), Linear(parts - 1)), None, fresh)
+
+
+def _combined(
+    partials: Partials,
+    apart: int,
+    parts: tuple[Linear, Linear],
+    group: Along | None,
+    fresh: Fresh,
+) -> PerPoint:
+    """Of each element: with what these parts have, which are so far apart, the first one of a group becomes
+    that of the whole group; without groups, the result itself does.
+    """
+    definition = partials.step.definition
+    assert isinstance(definition, Update)
+    element = Along(fresh("element"), 0, partials.result.span)
+    at, place = fresh("part"), variable(element.variable)
+    statements: list[Statement] = []
+    for number, value in enumerate(definition.values):
+        assert isinstance(value, Binary)
+        name = partials.names[number] if group is not None else partials.result.tensors[number]
+        to = index(place if group is None else place + variable(group.variable) * (TOGETHER * apart))
+        kind = Type(partials.stage.dtypes[number])
+        own = Register(fresh("sum"), kind)
+        other = Load(partials.names[number], index(place + variable(at) * apart), kind)
+        more = Assign(own, together(value.operator, own, other))
+        statements += [Assign(own, Load(name, to, kind)), Sweep(at, *parts, 1, (more,)), Store(name, to, own)]
+    return PerPoint([element] if group is None else _dims(element, group), tuple(statements))
+
+
+def _dims(element: Along, part: Along) -> Sequence[Along]:
+    """Threads of a block go along elements, or along parts where there are few of them."""
+    return [element, part] if element.count >= TOGETHER else [part, element]
