@@ -59,11 +59,12 @@ def neutral(stage: Stage, update: Update) -> tuple[Constant, ...] | None:
         operator, dtype = value.operator, value.dtype
         if operator in ("min", "max") and dtype.is_float and not meets_all:
             return None
-        found.append(_constant(_neutral(operator, dtype), dtype))
+        found.append(_constant(neutral_value(operator, dtype), dtype))
     return tuple(found)
 
 
-def _neutral(operator: Operator, dtype: DType) -> float:
+def neutral_value(operator: Operator, dtype: DType) -> float:
+    """What changes nothing that it is combined with, unless that is no number."""
     match operator:
         case "+":
             return -0.0 if dtype.is_float else 0
@@ -116,9 +117,9 @@ def identity(operator: Reducer, dtype: DType, ranges: tuple[Range, ...]) -> tupl
         case "prod":
             return (_constant(1, dtype),)
         case "max" | "argmax":
-            value = _constant(_neutral("max", dtype), dtype)
+            value = _constant(neutral_value("max", dtype), dtype)
         case "min" | "argmin":
-            value = _constant(_neutral("min", dtype), dtype)
+            value = _constant(neutral_value("min", dtype), dtype)
     if operator in ("max", "min"):
         return (value,)
     return (Constant(ranges[0].low, DType.I32), value)

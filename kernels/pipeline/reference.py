@@ -39,12 +39,16 @@ from spacedsl.kernels.pipeline.algorithm import (
     Variable,
     operands,
 )
-from spacedsl.kernels.pipeline.reductions import is_associative, turn_count
+from spacedsl.kernels.pipeline.contractions import contract
+from spacedsl.kernels.pipeline.reductions import is_associative, neutral_value, turn_count
 
 Array = NDArray[Any]
 
 MOST_TURNS = 4096
 """Of an update, in Python; one that has more of them, and only gathers, is done at once."""
+
+MOST_TOGETHER = 1 << 22
+"""Values that are gathered at once where each point has its own."""
 
 _GATHERING: Mapping[str, np.ufunc] = {
     "+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum
@@ -131,8 +135,10 @@ class Evaluator:
 
     def update(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
         gathered = gathering(stage, update)
+        if gathered is not None and self.contract(stage, update, gathered, box):
+            return
         if turn_count(update) > MOST_TURNS and gathered is not None:
-            self.gather(stage, update, gathered, Grid((*kept(stage, update, box), *ranges(update)), {}))
+            self.gather(stage, update, gathered, box)
             return
         for grid in each_turn(stage, update, box):
             self.turn(stage, update, grid)
@@ -165,8 +171,37 @@ class Evaluator:
         else:
             array[tuple(w[is_done] for w in where)] = value[is_done]
 
-    def gather(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
+    def contract(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> bool:
+        """Whether it is done as a sum of products: of many of them, all at once."""
+        axes, along = kept(stage, update, box), ranges(update)
+        terms = math.prod(extent.size for _, extent in (*axes, *along))
+        if gathered.operator != "+" or update.condition is not None or len(axes) < len(stage.variables):
+            return False
+        (array,) = self.arrays[stage.name]
+        return terms > MOST_TOGETHER and contract(gathered.right, self.arrays, self.boxes, axes, along, array)
+
+    def gather(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
         """All points at once, of which each only adds to what is there."""
+        if len(update.variables(stage)) == len(stage.variables):
+            for grid in each_block(stage, update, box):
+                self.reduce(stage, update, gathered, grid)
+        else:
+            self.scatter(stage, update, gathered, Grid((*kept(stage, update, box), *ranges(update)), {}))
+
+    def reduce(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
+        """To each element what there is along some of the ranges, which are the last axes."""
+        lengths = tuple(extent.size for _, extent in grid.axes)
+        (array,), operation = self.arrays[stage.name], _GATHERING[gathered.operator]
+        value = np.broadcast_to(self.value(gathered.right, grid), lengths)
+        if update.condition is not None:
+            nothing = array.dtype.type(neutral_value(gathered.operator, gathered.dtype))
+            value = np.where(self.value(update.condition, grid), value, nothing)
+        along = tuple(range(array.ndim, len(lengths)))
+        # In the type of the elements, in which sums wrap around.
+        operation(array, operation.reduce(value, axis=along, dtype=array.dtype), out=array)
+
+    def scatter(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
+        """To elements that positions lead to."""
         lengths = tuple(extent.size for _, extent in grid.axes)
         where = tuple(np.broadcast_to(w, lengths) for w in self.index(stage.name, update.point, grid))
         value = np.broadcast_to(self.value(gathered.right, grid), lengths)
@@ -258,6 +293,35 @@ def each_turn(stage: Stage, update: Update, box: Mapping[str, Extent]) -> Iterat
     axes = kept(stage, update, box)
     for point in itertools.product(*(range(e.low, e.high + 1) for _, e in ranges(update))):
         yield Grid(axes, dict(zip(names, point, strict=True)))
+
+
+def turn_at(number: int, stage: Stage, update: Update, box: Mapping[str, Extent]) -> Grid:
+    """One of these, by its number."""
+    point: dict[str, int] = {}
+    for name, extent in reversed(ranges(update)):
+        number, place = divmod(number, extent.size)
+        point[name] = extent.low + place
+    return Grid(kept(stage, update, box), point)
+
+
+def each_block(stage: Stage, update: Update, box: Mapping[str, Extent]) -> Iterator[Grid]:
+    """Parts of its ranges in order, as axes behind those of the variables: not too many points together."""
+    axes = kept(stage, update, box)
+    room = max(1, MOST_TOGETHER // max(1, math.prod(extent.size for _, extent in axes)))
+    whole: tuple[tuple[str, Extent], ...] = ()
+    outer = [*ranges(update)]
+    while outer and outer[-1][1].size <= room:
+        whole = (outer.pop(), *whole)
+        room //= max(1, whole[0][1].size)
+    if not outer:
+        yield Grid((*axes, *whole), {})
+        return
+    name, cut = outer.pop()
+    names = [each for each, _ in outer]
+    for point in itertools.product(*(range(e.low, e.high + 1) for _, e in outer)):
+        for low in range(cut.low, cut.high + 1, room):
+            part = Extent(low, min(room, cut.high + 1 - low))
+            yield Grid((*axes, (name, part), *whole), dict(zip(names, point, strict=True)))
 
 
 def _with_values(form: Linear, fixed: Mapping[str, int]) -> Linear:

@@ -45,14 +45,19 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.reductions import turn_count
 from spacedsl.kernels.pipeline.reference import (
+    MOST_TOGETHER,
+    MOST_TURNS,
     Evaluator,
     Grid,
     computed,
+    each_block,
     each_turn,
     gathering,
     kept,
+    ranges,
     scalars_of,
     shape,
+    turn_at,
 )
 
 Array = NDArray[Any]
@@ -66,9 +71,9 @@ _FUNCTION = 8
 """The same of functions, which libraries round to a few units."""
 
 _EXACT_FUNCTIONS = frozenset({"floor", "ceil", "round", "trunc", "abs"})
-_MOST_TERMS = 1 << 22
-"""Of all sums of an update, looked at one by one; of more of them, `_SAMPLES` of each sum are."""
-_SAMPLES = 8
+_SAMPLES, _MOST_SAMPLED = 8, 1 << 12
+"""Terms of each sum of an update that are looked at where all of them are too many; more of each where there
+are few sums: so many of all together."""
 _FARTHEST = 4
 """Points that a position may be off by, so that what lies between says what is read."""
 _TRIED = 4
@@ -131,25 +136,32 @@ class _Evaluator(Evaluator):
     # ---- Updates ---------------------------------------------------------------------------------------
 
     def update(self, stage: Stage, update: Update, box: Mapping[str, Extent]) -> None:
-        summed = gathering(stage, update)
+        summed, count = gathering(stage, update), turn_count(update)
+        sums = math.prod(e.size for _, e in kept(stage, update, box))
         if (
             summed is None
             or summed.operator == "*"
-            or turn_count(update) * math.prod(e.size for _, e in kept(stage, update, box)) <= _MOST_TERMS
+            or count * sums <= MOST_TOGETHER
             or len(update.variables(stage)) < len(stage.variables)
         ):
             super().update(stage, update, box)
             return
         # Each element is the sum of as many terms as there are turns.
-        grids = list(each_turn(stage, update, box))
-        for grid in grids:
-            super().turn(stage, update, grid)
-        pairs = [self.pair(summed.right, grids[n]) for n in _spread(len(grids))]
+        is_done = self.contract(stage, update, summed, box)
+        if not is_done and count > MOST_TURNS:
+            for grid in each_block(stage, update, box):
+                self.reduce(stage, update, summed, grid)
+        elif not is_done:
+            for grid in each_turn(stage, update, box):
+                super().turn(stage, update, grid)
+        samples = min(count, max(_SAMPLES, _MOST_SAMPLED // max(1, sums)))
+        grids = (turn_at(n, stage, update, box) for n in _spread(count, samples))
+        pairs = [self.pair(summed.right, grid) for grid in grids]
         found = [e for _, e in pairs if e is not None]
         error = functools.reduce(np.maximum, found) if found else None
         if summed.operator == "+":
             term = max(_greatest(t) for t, _ in pairs)
-            error = self.sum_error(self.arrays[stage.name][0], turn_count(update), term, error)
+            error = self.sum_error(self.arrays[stage.name][0], count, term, error)
         before = self.errors[stage.name][0]
         self.errors[stage.name] = [_stored(_sum(before, error), self.arrays[stage.name][0].shape)]
 
@@ -192,9 +204,17 @@ class _Evaluator(Evaluator):
                     np.add.at(held, tuple(i[some] for i in index), jump[some])
                 _spread_out(held, off, index, jump)
 
-    def gather(self, stage: Stage, update: Update, gathered: Binary, grid: Grid) -> None:
-        """All points at once, of which each only adds to what is there."""
-        super().gather(stage, update, gathered, grid)
+    def gather(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
+        if gathered.operator == "*":
+            # How far a product moves by one of its terms, all others say.
+            for grid in each_turn(stage, update, box):
+                self.turn(stage, update, grid)
+            return
+        super().gather(stage, update, gathered, box)
+        if len(update.variables(stage)) == len(stage.variables):
+            self.reduced(stage, update, gathered, box)
+            return
+        grid = Grid((*kept(stage, update, box), *ranges(update)), {})
         lengths = tuple(extent.size for _, extent in grid.axes)
         where, off = self.positions(stage.name, update.point, grid)
         where = where or self.index(stage.name, update.point, grid)
@@ -212,6 +232,26 @@ class _Evaluator(Evaluator):
                 np.add.at(total, index, np.broadcast_to(error, lengths))
             _spread_out(total, off, index, np.broadcast_to(np.abs(term), lengths))
         self.errors[stage.name] = [total]
+
+    def reduced(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
+        """The errors of what each element finds along the ranges: of a sum, all of them; of an extreme, the
+        greatest.
+        """
+        array, before = self.arrays[stage.name][0], self.errors[stage.name][0]
+        is_sum = gathered.operator == "+"
+        joined = np.add if is_sum else np.maximum
+        greatest, total = 0.0, None
+        for grid in each_block(stage, update, box):
+            lengths = tuple(extent.size for _, extent in grid.axes)
+            term, error = self.pair(gathered.right, grid)
+            greatest = max(greatest, _greatest(term))
+            if error is not None:
+                along = tuple(range(array.ndim, len(lengths)))
+                found = joined.reduce(np.broadcast_to(error, lengths), axis=along)
+                total = found if total is None else joined(total, found)
+        if is_sum:
+            total = _sum(total, self.sum_error(array, turn_count(update), greatest, None))
+        self.errors[stage.name] = [_stored(_sum(before, total), array.shape)]
 
     # ---- Expressions -----------------------------------------------------------------------------------
 
@@ -452,9 +492,9 @@ def _greatest(value: Any) -> float:
     return max(float(found.max()), -float(found.min())) if found.size else 0.0
 
 
-def _spread(count: int) -> list[int]:
+def _spread(count: int, samples: int) -> list[int]:
     """Some of so many, the first and the last among them."""
-    return sorted({round(n * (count - 1) / (_SAMPLES - 1)) for n in range(_SAMPLES)})
+    return sorted({round(n * (count - 1) / max(1, samples - 1)) for n in range(samples)})
 
 
 _LABELS = {kind: dtype.label for dtype, kind in NUMPY_TYPE.items() if dtype is not DType.BF16}

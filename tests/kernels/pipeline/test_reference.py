@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE
-from spacedsl.kernels.pipeline import reference
+from spacedsl.kernels.pipeline import contractions, reference
 from spacedsl.kernels.pipeline.algorithm import (
     ELEMENT_TYPES,
     Algorithm,
@@ -125,6 +125,94 @@ def test_a_histogram_of_many_points_is_that_of_numpy(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(reference, "MOST_TURNS", most)
         (found,) = evaluate(file.algorithm, file.boxes, {"a": given})["f"]
         assert np.array_equal(found, np.bincount(given, minlength=256))
+
+
+GATHERED = {
+    "the greatest of all": ("m() = 0; m() max= a(x, y) - 50 for x in 0:80, y in 0:70", "{m: {}}"),
+    "least ones under a condition": (
+        "m(y) = 9; m(y) min= a(r, y + s) - 60 for r in 0:80, s in 0:60 where r != s", "{m: {y: 9}}"
+    ),
+    "sums that wrap around": (
+        "b(x, y) = u8(a(x, y)); m(y) = u8(0); m(y) += b(r, y + s) * 3 for r in 0:80, s in 0:60", "{m: {y: 9}}"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GATHERED)
+@pytest.mark.parametrize("together", [1, 37, 1000, 10**6])
+def test_what_gathers_many_points_does_so_in_blocks(
+    case: str, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one after the other: ranges whole, in parts, and point by point."""
+    stages, outputs = GATHERED[case]
+    inputs = "{a: {dtype: i32, extents: [80, 70]}}"
+    file = pipeline(stages.replace("; ", "\n"), outputs, inputs)
+    given = inputs_of(file)
+    monkeypatch.setattr(reference, "MOST_TOGETHER", together)
+    (found,) = evaluate(file.algorithm, file.boxes, given)["m"]
+    monkeypatch.setattr(reference, "MOST_TURNS", 10**9)
+    (expected,) = evaluate(file.algorithm, file.boxes, given)["m"]
+    np.testing.assert_array_equal(found, expected)
+
+
+CONTRACTED = {
+    "a convolution": (
+        "s(c, x, y) = 1.5; "
+        "s(c, x, y) += w(k, i, c) * a(k, 2 * x + i, y + j) for k in 0:3, i in 0:4, j in 0:2",
+        "{s: {c: 4, x: -3:5, y: 1:7}}",
+    ),
+    "one for each channel": (
+        "s(c, x) = f32(0); s(c, x) += a(c, x - i, 3) * w(i, c, c) for i in -2:3", "{s: {c: 5, x: 9}}"
+    ),
+    "what depends on less": (
+        "s(x, y) = f32(2); s(x, y) += w(k, x, 0) * w(x, k, 1) for k in 0:6, r in 0:3", "{s: {x: 4, y: 5}}"
+    ),
+    "one value": ("s() = f32(0); s() += w(k, i, 0) * a(i, 4 - k, k) for k in 0:4, i in 1:3", "{s: {}}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONTRACTED)
+@pytest.mark.parametrize("copied", [7, 10**6])
+def test_sums_of_products_are_contracted(case: str, copied: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one after the other; sums of integers, which no order rounds."""
+    stages, outputs = CONTRACTED[case]
+    file = pipeline(
+        stages.replace("; ", "\n"), outputs, "{w: {dtype: f32, rank: 3}, a: {dtype: f32, rank: 3}}"
+    )
+    given = inputs_of(file)
+    (expected,) = evaluate(file.algorithm, file.boxes, given)["s"]
+    done: list[bool] = []
+
+    def contract(*of: Any) -> bool:
+        done.append(contractions.contract(*of))
+        return done[-1]
+
+    monkeypatch.setattr(reference, "MOST_TOGETHER", 0)
+    monkeypatch.setattr(contractions, "MOST_COPIED", copied)
+    monkeypatch.setattr(
+        reference, "contract", lambda *of: done.append(contractions.contract(*of)) or done[-1]
+    )
+    (found,) = evaluate(file.algorithm, file.boxes, given)["s"]
+    np.testing.assert_array_equal(found, expected)
+    assert done == [case != "one value" or copied > 7]
+
+
+def test_other_sums_are_not_contracted() -> None:
+    def is_contracted(value: str, dtype: str = "f32") -> bool:
+        stages = f"s(x) = {dtype}(0)\ns(x) += {value} for k in 0:3"
+        file = pipeline(stages, "{s: {x: 4}}", f"{{a: {{dtype: {dtype}, rank: 1}}}}")
+        stage = file.algorithm.stage("s")
+        gathered = reference.gathering(stage, stage.updates[0])
+        assert gathered is not None
+        arrays = {name: (array,) for name, array in inputs_of(file).items()}
+        axes, along = [("x", Extent(0, 4))], [("k", Extent(0, 3))]
+        result = np.zeros(4, NUMPY_TYPE[stage.dtypes[0]])
+        return contractions.contract(gathered.right, arrays, file.boxes, axes, along, result)
+
+    assert is_contracted("a(x) * a(k)")
+    for value in ("a(x) + a(k)", "a(x) * 2", "a(x / 2) * a(k)", "a(i32(clamp(a(x), 0, 3))) * a(k)"):
+        assert not is_contracted(value), value
+    assert not is_contracted("a(x) * a(k)", "i32")
 
 
 # ---- Generated expressions of all types -------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from spacedsl.kernels.pipeline import reference, rounding
 from spacedsl.kernels.pipeline.algorithm import Apply, Binary, Expression, operands
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.pipeline.reference import Evaluator, Grid, computed, evaluate, scalars_of
@@ -163,3 +164,25 @@ def test_a_long_sum_may_be_off_by_more_than_a_short_one_and_by_less_than_a_term(
     ):
         assert np.all(np.abs(other - found.elements) <= errors(found))
     assert np.all(errors(found) < np.quantile(values**2, 0.25))
+
+
+def test_errors_of_what_is_done_at_once_are_about_those_of_one_term_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many products, and of all that one value is the greatest of."""
+    rng = np.random.default_rng(8)
+    given = {"a": (rng.random((60, 90)) - 0.3).astype(np.float32)}
+    inputs = "{a: {dtype: f32, extents: [90, 60]}}"
+    for stages, outputs in (
+        ("f(x, y) = sum[k in 0:60](a(x, k) * a(k, y))", "{f: {x: 90, y: 60}}"),
+        ("f() = 0.5\nf() max= a(x, y) * 1.7 for x in 0:90, y in 0:60", "{f: {}}"),
+        ("f() = 0.5\nf() += a(x, y) * 1.7 for x in 0:90, y in 0:60", "{f: {}}"),
+    ):
+        each = rounded_of(stages, outputs, inputs, given)
+        with monkeypatch.context() as patched:
+            for module in (reference, rounding):
+                patched.setattr(module, "MOST_TOGETHER", 1000)
+            once = rounded_of(stages, outputs, inputs, given)
+        assert np.all(np.abs(once.elements - each.elements) <= np.maximum(errors(each), errors(once)))
+        assert np.all(errors(once) > 0)
+        assert np.all(errors(once) < 20 * errors(each))
