@@ -23,7 +23,7 @@ from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import gpu_plan
-from spacedsl.search.pipeline_points import Access
+from spacedsl.search.pipeline_points import Access, innermost
 
 SECTOR_BYTES = 32
 REGISTERS = 40
@@ -61,7 +61,7 @@ class GpuPipelineCosts(PhasedCosts):
     """The times of the kernels of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
-        super().__init__(instance)
+        super().__init__(instance, innermost)
         self.device = device
 
     def estimate(self, candidate: Candidate) -> Estimate:

@@ -20,11 +20,12 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, SlotName, Step
+from spacedsl.kernels.pipeline.lanes import SUMS, summed_along
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import cpu_plan
-from spacedsl.search.pipeline_points import Access, Rows, Total
+from spacedsl.search.pipeline_points import Access, Rows, Total, innermost
 from spacedsl.search.pipeline_work import Pattern
 
 BODY_NS, ROW_NS, START_NS = 3.0, 2.0, 3000.0
@@ -76,18 +77,23 @@ class _Box:
     is_kept: bool
     """Whether its points are sums in registers while the ranges are gone through."""
 
+    is_summed: bool
+    """Whether lanes have partial results of their own, along a range."""
+
     @classmethod
-    def of(cls, step: Step, extents: Mapping[str, int], most_lanes: int) -> _Box:
+    def of(cls, step: Step, along: str | None, extents: Mapping[str, int], most_lanes: int) -> _Box:
         variables = step.variables
-        along = step.stage.variables[0] if step.stage.variables else None
-        length = extents.get(along, 1) if along in variables else 1
+        is_summed = along is not None and along not in step.stage.variables
+        length = 1 if along is None else extents.get(along, 1)
         lanes = 1 << (max(1, min(most_lanes, length)).bit_length() - 1)
         row = -(-length // lanes) if length >= lanes else length
         rows = math.prod(n for d, n in extents.items() if d != along and d in variables)
-        ranges = math.prod(n for d, n in extents.items() if d not in variables)
-        is_unrolled = 1 < rows * row <= MOST_UNROLLED and length % lanes == 0
+        ranges = math.prod(n for d, n in extents.items() if d != along and d not in variables)
+        if is_summed:
+            row, ranges = 1, ranges * row
+        is_unrolled = not is_summed and 1 < rows * row <= MOST_UNROLLED and length % lanes == 0
         is_kept = isinstance(step.definition, Update) and is_accumulation(step.stage, step.definition)
-        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled, is_kept)
+        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled, is_kept, is_summed)
 
     @property
     def vectors(self) -> int:
@@ -118,7 +124,7 @@ class PipelineCosts(PhasedCosts):
     """The times of phases of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        super().__init__(instance)
+        super().__init__(instance, lambda step: _summed(step) or innermost(step))
         self.device = device
         self.rates = _rates(device, "any")
         self.products = _rates(device, "multiply")
@@ -134,6 +140,11 @@ class PipelineCosts(PhasedCosts):
 
     def plan(self, rng: np.random.Generator) -> Plan:
         return cpu_plan(self.instance, self.steps.work, self.device, rng)
+
+
+def _summed(step: Step) -> str | None:
+    """The range that it goes through in vectors."""
+    return summed_along(step.stage, step.definition)
 
 
 def _rates(device: CpuDevice, unit: str) -> Mapping[int, float]:
@@ -189,7 +200,7 @@ class _CpuEstimate(Estimate):
 
     def step_ns(self, step: Step) -> float:
         lanes = self.costs.device.vector_bytes // self.of(step).widest
-        box = _Box.of(step, self.extents(step, "REG"), lanes)
+        box = _Box.of(step, self.steps.along[step], self.extents(step, "REG"), lanes)
         work = self.of(step, box.together)
         times = [self.iterations(step, "REG") * self.computed_ns(step, work, box)]
         times += self.moved_ns(step, work, box)
@@ -212,6 +223,9 @@ class _CpuEstimate(Estimate):
         if not box.is_kept:
             return issued + box.rows * box.ranges * ROW_NS
         waited = box.ranges * self.costs.wait_ns * (1 if box.is_unrolled else box.vectors)
+        if box.is_summed:
+            lanes_ns = box.rows * self.costs.issued_ns(work.widest, 2 * box.lanes, 0)
+            return max(issued, waited / SUMS) + box.rows * ROW_NS + lanes_ns
         return max(issued, waited) + box.rows * ROW_NS
 
     def loaded_ns(self, step: Step, work: Total, box: _Box) -> float:
@@ -226,7 +240,7 @@ class _CpuEstimate(Estimate):
 
     def moved_ns(self, step: Step, work: Total, box: _Box) -> Iterator[float]:
         """Between each level of memory and those inside it, for what the step reads and writes."""
-        points = self.iterations(step, "REG") * math.prod(box.extents.values())
+        points = self.iterations(step, "REG") * math.prod(box.extents[v] for v in box.variables)
         own = sum(d.nbytes for d in step.stage.dtypes)
         result = Access(step.stage.name, frozenset(step.variables), "beside", own)
         inner, memory, threads = 0.0, self.costs.device.memory, self.costs.device.threads
@@ -237,7 +251,7 @@ class _CpuEstimate(Estimate):
             nearest = inner if nearest is None else nearest
             wide = [a for a in work.accesses if self.stored(a.source) > inner]
             loaded = self.missed(step, wide, box, inner)
-            stored = points * own / box.ranges if self.stored(step.stage.name) > inner else 0.0
+            stored = points * own if self.stored(step.stage.name) > inner else 0.0
             # What is stored is loaded first.
             time_ns = (sum(loaded.values()) + 2 * stored) / beyond.bytes_per_ns
             if beyond is memory[-1]:

@@ -18,7 +18,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.search.cost_model import Decisions, Phase
-from spacedsl.search.pipeline_points import Access, Points, Rows, Total
+from spacedsl.search.pipeline_points import Access, Along, Points, Rows, Total
 from spacedsl.search.pipeline_work import work_of
 
 REMEMBERED = 100_000
@@ -28,13 +28,14 @@ REMEMBERED = 100_000
 class Steps:
     """Of the pipeline of an instance: what is the same for all candidates."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, along: Along) -> None:
         kernel = instance.kernel
         assert isinstance(kernel, Kernel)
         self.all = [step for step in kernel.steps if not step.is_exit]
         self.final = {step.stage.name: step for step in self.all}
         self.work = {step: work_of(step) for step in self.all}
-        self.points = Points(self.all, self.work)
+        self.along = {step: along(step) for step in self.all}
+        self.points = Points(self.all, self.work, self.along.__getitem__)
         is_shared = "reduce" in instance.space.choices
         self.reduce = {s: instance.variable("reduce", s) for s in self.all if s.parted and is_shared}
         self.boxes = {step: [{b.dim: b for b in slot.boxes} for slot in step.slots] for step in self.all}
@@ -204,9 +205,9 @@ class Estimate(ABC):
 class PhasedCosts(ABC):
     """A cost model whose phases are the nests at ROOT; their times are remembered."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, along: Along) -> None:
         self.instance = instance
-        self.steps = Steps(instance)
+        self.steps = Steps(instance, along)
         self._known: dict[Decisions, float] = {}
 
     @abstractmethod

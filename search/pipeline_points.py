@@ -8,7 +8,7 @@ of what is stored. What two of these points need is computed once, and loaded on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -31,6 +31,14 @@ BY_VALUES = variable("what values say")
 """A position that no loop leads to."""
 
 Point = Mapping[str, Linear]
+
+Along = Callable[[Step], str | None]
+"""The dimension of a step along which neighbours are computed together."""
+
+
+def innermost(step: Step) -> str | None:
+    """Its first variable."""
+    return next(iter(step.stage.variables), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,8 @@ class Total:
 class Points:
     """Of the steps of a pipeline."""
 
-    def __init__(self, steps: Sequence[Step], work: Mapping[Step, Work]) -> None:
+    def __init__(self, steps: Sequence[Step], work: Mapping[Step, Work], along: Along) -> None:
+        self.along = along
         self.work = work
         self.place = {step: place for place, step in enumerate(steps)}
         self.final = {step.stage.name: step for step in steps}
@@ -145,10 +154,12 @@ class Points:
                     key, {v: BY_VALUES if p is None else p for v, p in there.items()}
                 )
             elif key not in loaded:
-                loaded[key] = _access(read, positions, point, step)
+                loaded[key] = _access(read, positions, point, step, self.along(step))
 
 
-def _access(read: Moving, positions: Sequence[Linear | None], point: Point, step: Step) -> Access:
+def _access(
+    read: Moving, positions: Sequence[Linear | None], point: Point, step: Step, along: str | None
+) -> Access:
     moved, known = [], []
     for own, form in zip(read.moved, positions, strict=True):
         is_known = form is not None and BY_VALUES.names.isdisjoint(form.names)
@@ -156,7 +167,6 @@ def _access(read: Moving, positions: Sequence[Linear | None], point: Point, step
         # Where values say it, whatever these move along.
         names = form.names if form is not None else frozenset[str]().union(*(_names(v, point) for v in own))
         moved.append(names & frozenset(step.dims))
-    along = step.stage.variables[0] if step.stage.variables else None
     twice = along is not None and bool(known) and is_read_twice(known[0], moved[1:], along)
     dims, pattern = frozenset[str]().union(*moved), pattern_of(known, moved, along)
     return Access(read.source, dims, pattern, read.nbytes, twice)

@@ -3,8 +3,8 @@
 In: a step, the spans of its box, the arrays that there are. Out: statements. Neighbours along the innermost
 dimension are computed as vectors, where reads of them lie beside each other away from the edges of images.
 Where a box is small and all of it is there, its points are unrolled, and share what they read; sums over
-ranges are kept in registers. Where even and odd points read neighbours each, they are computed apart, and
-woven. Which box it is has been decided.
+ranges are kept in registers. Where sums go along rows, lanes have partial results. Where even and odd points
+read neighbours each, they are computed apart, and woven. Which box it is has been decided.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from spacedsl.codegen.pipeline.arithmetic import Value, alike
+from spacedsl.codegen.pipeline.arithmetic import Value, alike, constant
 from spacedsl.codegen.pipeline.blocks import Array, Block, Lanes, Point, with_lets
 from spacedsl.codegen.pipeline.edges import by_parity, decides, is_woven, middle_conditions
+from spacedsl.codegen.pipeline.partials import together
 from spacedsl.codegen.pipeline.placement import Span, Spans
 from spacedsl.codegen.pipeline.values import Values
 from spacedsl.codegen.program import (
     Assign,
     Broadcast,
+    Lane,
     Let,
     Register,
     Select,
@@ -55,7 +57,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     operands,
 )
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, MOST_WRITTEN_OUT, Step
-from spacedsl.kernels.pipeline.lanes import varies
+from spacedsl.kernels.pipeline.lanes import SUMS, summed_along, varies
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 
 Ahead = tuple[Linear, ...]
@@ -113,9 +115,19 @@ class _Body:
         """Whether each point goes on with what it is itself, and with no other of the stage."""
         return self.update is not None and is_accumulation(self.stage, self.update)
 
+    @property
+    def summed(self) -> tuple[str, int] | None:
+        """The range along which lanes have partial results of their own, and how many of them."""
+        dim = None if self.setting.is_added else summed_along(self.stage, self.step.definition)
+        lanes = 1 if dim is None else self.lanes(self.spans[dim].most)
+        return None if dim is None or lanes == 1 else (dim, lanes)
+
     # ---- Loops -------------------------------------------------------------------------------------------
 
     def statements(self, ranges: Ranges) -> tuple[Statement, ...]:
+        if (summed := self.summed) is not None:
+            dims = [v for v in reversed(self.stage.variables) if v in self.step.variables]
+            return self.over(dims, {}, ranges, lambda point, inner: self.sums(*summed, point, inner))
         if self.along is None:
             return self.over(self.rows, {}, ranges, lambda point, inner: self.cells([point], None, inner))
         along, most = self.along, self.spans[self.along].most
@@ -455,21 +467,88 @@ class _Body:
 
         def turn(given: Sequence[Point], inner: Block) -> None:
             for point, sums in zip(given, own, strict=True):
-                values.own = {self.stage.name: sums}
-                made = [values.value(v, point, inner) for v in update.values]
-                if update.condition is not None:
-                    holds = values.value(update.condition, point, inner)
-                    made = [Select(*alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
-                made = [_as(m, r.type) for m, r in zip(made, sums, strict=True)]
-                if len(made) > 1:
-                    made = [values.copied(m, inner) for m in made]
-                inner.statements += [Assign(r, m) for r, m in zip(sums, made, strict=True)]
+                self.turn_of(update, point, sums, values, inner)
 
         self.ranges(update, points, block, turn)
         values.own = {}
         for point, sums in zip(points, own, strict=True):
             put = values.store if starts is None else values.add
             put(self.array, [point[v] for v in self.stage.variables], sums, block)
+
+    def turn_of(
+        self, update: Update, point: Point, sums: Sequence[Register], values: Values, block: Block
+    ) -> None:
+        """One point of the ranges, of which the results are in registers."""
+        values.own = {self.stage.name: tuple(sums)}
+        made = [values.value(v, point, block) for v in update.values]
+        if update.condition is not None:
+            holds = values.value(update.condition, point, block)
+            made = [Select(*alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
+        made = [_as(m, r.type) for m, r in zip(made, sums, strict=True)]
+        if len(made) > 1:
+            made = [values.copied(m, block) for m in made]
+        block.statements += [Assign(r, m) for r, m in zip(sums, made, strict=True)]
+
+    def sums(self, dim: str, lanes: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
+        """A point that goes through vectors along a range, several side by side since each waits for itself;
+        then through what is left one by one. In the end, lanes are combined.
+        """
+        update, starts = self.update, self.step.neutral
+        assert update is not None and starts is not None
+        block, span = Block(ranges), self.spans[dim]
+        written = frozenset({self.stage.name})
+        single, fresh = self.values(None, written), self.setting.fresh
+        count = max(1, min(SUMS, span.most // lanes))
+        names = tuple(Variable(v) for v in self.stage.variables)
+        own: list[Register] = []
+        for element, dtype in enumerate(self.stage.dtypes):
+            given = single.value(Read(self.stage.name, names, dtype, element), point, block)
+            own.append(Register(fresh("sum"), type_of(given)))
+            block.statements.append(Assign(own[-1], given))
+        wide = [
+            [Register(fresh("lanes"), Type(start.dtype, lanes)) for start in starts] for _ in range(count)
+        ]
+        for registers in wide:
+            for register, start in zip(registers, starts, strict=True):
+                nothing = Broadcast(constant(start.value, start.dtype), lanes)
+                block.statements.append(Assign(register, nothing))
+
+        def along(at: Point, within: Ranges) -> tuple[Statement, ...]:
+            size, found, first = lanes * count, list[Statement](), span.first
+            for step, sums in ((size, wide), (lanes, wide[:1]), (1, [own])):
+                if step == lanes and count == 1:
+                    continue
+                name, last = fresh(f"{self.stage.name}_{dim}"), span.last + Linear(1 - step)
+                inner = Block(within.with_loop(name, first, last))
+                values = single if step == 1 else self.values(Lanes(name, lanes), written)
+                for number, registers in enumerate(sums):
+                    there = {**point, **at, dim: variable(name) + Linear(number * lanes)}
+                    self.turn_of(update, there, registers, values, inner)
+                found.append(Sweep(name, first, last, step, tuple(inner.statements)))
+                left = span.last + first * -1 + Linear(1)
+                first += extreme("max", quotient(left, step), Linear(0)) * step
+                if span.is_full and span.most % step == 0:
+                    break
+            return tuple(found)
+
+        others = [r.name for r in reversed(update.ranges) if r.name != dim]
+        block.statements += self.over(others, {}, ranges, along)
+        single.own = {}
+        for element, (register, value) in enumerate(zip(own, update.values, strict=True)):
+            assert isinstance(value, Binary)
+            operator = value.operator
+            first_of_all, *rest = (registers[element] for registers in wide)
+            block.statements += [
+                Assign(first_of_all, together(operator, first_of_all, other)) for other in rest
+            ]
+            combined: list[Value] = [register, *(Lane(first_of_all, n) for n in range(lanes))]
+            while len(combined) > 1:
+                pairs = zip(combined[::2], combined[1::2], strict=False)
+                rest_of_it = combined[len(combined) - len(combined) % 2 :]
+                combined = [*(together(operator, a, b) for a, b in pairs), *rest_of_it]
+            block.statements.append(Assign(register, combined[0]))
+        single.store(self.array, [point[v] for v in self.stage.variables], own, block)
+        return tuple(block.statements)
 
     def turn(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
         """One point of the ranges."""

@@ -7,12 +7,16 @@ generation says; what that costs, cost models do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, names_of
-from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Variable, walk
+from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, linear, names_of
+from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Update, Variable, reads, walk
 from spacedsl.kernels.pipeline.interior import middle
+from spacedsl.kernels.pipeline.reductions import is_accumulation, neutral
+
+SUMS = 4
+"""Vectors that go through a range side by side, where lanes have partial results."""
 
 _PACES = (2, 4, 8)
 
@@ -35,6 +39,29 @@ def is_read_twice(first: Linear | None, others: Iterable[frozenset[str]], name: 
     """
     is_half = first is not None and pace(middle(first, name), name) == Fraction(1, 2)
     return is_half and all(name not in names for names in others)
+
+
+def summed_along(stage: Stage, definition: Stage | Update) -> str | None:
+    """The range that a reduction goes through in vectors of neighbours: where it reads neighbours along that,
+    and none along the innermost variable, as sums of rows do. None for all else.
+    """
+    if not isinstance(definition, Update) or not is_accumulation(stage, definition):
+        return None
+    if neutral(stage, definition) is None:
+        return None
+    others = (read for read in reads(definition) if read.source != stage.name)
+    positions = [[linear(at) for at in read.point] for read in others]
+    if any(_are_beside(forms, name) for name in stage.variables[:1] for forms in positions):
+        return None
+    names = (r.name for r in definition.ranges)
+    return next((name for name in names if any(_are_beside(forms, name) for forms in positions)), None)
+
+
+def _are_beside(positions: Sequence[Linear], name: str) -> bool:
+    """Whether neighbours along a dimension read neighbours."""
+    if not positions or pace(middle(positions[0], name), name) != 1:
+        return False
+    return all(name not in form.names for form in positions[1:])
 
 
 def is_woven(twice: int, others: int) -> bool:

@@ -141,6 +141,16 @@ def test_vectors_that_are_unrolled_share_what_they_load() -> None:
     assert together < 0.6 * apart
 
 
+def test_rows_are_summed_up_by_vectors() -> None:
+    """As columns are; where each third element is read, it takes longer."""
+    times = [
+        cost(pipeline(f"s(y) = f32(0)\ns(y) += image({at}) for k in 0:1024", "{s: {y: 1024}}", IMAGE), {}, {})
+        for at in ("k, y", "y, k", "3 * k, y")
+    ]
+    assert times[0] < 2 * times[1]
+    assert times[0] < times[2]
+
+
 def test_of_colours_one_is_computed() -> None:
     values = "(x, 0) * 3 + 1, image(x, 1) * 5 - 2, image(x, 2) * 7 + 3"
     inputs = "{image: {dtype: f32, rank: 2}}"

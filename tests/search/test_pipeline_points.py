@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.search.pipeline_points import Points, Total
+from spacedsl.search.pipeline_points import Points, Total, innermost
 from spacedsl.search.pipeline_work import work_of
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import CASES, load
@@ -17,7 +17,7 @@ def total(
     steps = file.backbone.inner
     (step,) = (s for s in steps if s.name == name)
     chosen = frozenset(s for s in steps if s.name in inlined)
-    return Points(steps, {s: work_of(s) for s in steps}).total(step, chosen, rows)
+    return Points(steps, {s: work_of(s) for s in steps}, innermost).total(step, chosen, rows)
 
 
 def reads(found: Total, source: str) -> float:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacedsl.codegen.parts import expressions, statements, values
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import Gather, Interleave, Pack, Program, Select, Store, type_of
+from spacedsl.codegen.program import Gather, Interleave, Lane, Pack, Program, Select, Store, Sweep, type_of
 from spacedsl.codegen.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
@@ -113,6 +113,20 @@ def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_pat
         program = lowered(file, candidate, (16, 32, 64)[number % 3])
         library = tmp_path / f"{number}.so"
         assert compiled_difference(file, program, case, library, ("-O0",)) == "", candidate.decisions()
+
+
+# ---- Vectors along a range --------------------------------------------------------------------------------
+
+
+def test_rows_are_summed_up_by_lanes_and_what_is_left_one_by_one() -> None:
+    """Of 23 elements four vectors side by side, one, and three; of columns, lanes are points."""
+    file = pipeline("s(y) = 1\ns(y) += image(k, y) for k in 0:23", "{s: {y: 5}}", IMAGE)
+    program = lowered(file, scheduled(instance(file.backbone), {}, {}), 16)
+    sweeps = [s for s in statements(program.body) if isinstance(s, Sweep) and s.variable.startswith("s_k")]
+    assert [sweep.step for sweep in sweeps] == [16, 4, 1]
+    columns = pipeline("s(y) = 1\ns(y) += image(y, k) for k in 0:23", "{s: {y: 5}}", IMAGE)
+    program = lowered(columns, scheduled(instance(columns.backbone), {}, {}), 16)
+    assert not any(isinstance(e, Lane) for e in expressions(program.body))
 
 
 # ---- Vectors ----------------------------------------------------------------------------------------------

@@ -150,6 +150,12 @@ PIPELINES = {
         "+ select(b(x).2, 5, 7) + i32(m(x))",
         "{g: {x: 12}}",
     ),
+    "sums of rows": (
+        "w(k) = image(k, 2) + 1; f(y) = image(y, 0); f(y) += image(k + 1, y) * w(k + r) "
+        "for k in 0:37, r in 0:2 where k != y; f(y) max= image(k, y) - y for k in 3:27; "
+        "g(y) = f(y) - f(y + 1)",
+        "{g: {y: 5}}",
+    ),
     "one value": (
         "t() = 5; t() += image(r, q) * r for r in 0:9, q in 0:5; g(x) = image(x, 0) - t()",
         "{g: {x: 5}}",
