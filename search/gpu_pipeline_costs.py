@@ -19,6 +19,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import TOGETHER, Step
+from spacedsl.kernels.pipeline.lanes import summed_along
 from spacedsl.kernels.pipeline.reductions import is_accumulation
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
@@ -178,19 +179,22 @@ class _GpuEstimate(Estimate):
         """That the threads of a warp access together."""
         owner = self.threaded(step)
         lanes = min(self.device.warp, self.lanes(step))
-        if access.pattern in ("woven", "apart"):
-            return lanes
         loops = self.loops(owner, "LANE")
         if not loops:
-            return 1.0
+            return lanes if access.pattern in ("woven", "apart") else 1.0
         dim, trips = loops[0]
+        is_summed = step is owner and dim == summed_along(step)
+        if access.pattern in ("woven", "apart") and not is_summed:
+            return lanes
         along = min(lanes, trips)
         rows = max(1.0, lanes / along)
-        if access.pattern == "same":
+        if access.pattern == "same" and not is_summed:
             return rows
-        if dim not in step.stage.variables[:1]:
+        if is_summed and dim not in access.dims:
+            return rows
+        if dim not in owner.stage.variables[:1] and not is_summed:
             # What is beside each other in memory is not read by threads that are.
-            return lanes if dim in access.dims else rows
+            return lanes if step is not owner or dim in access.dims else rows
         apart = access.nbytes * self.extents(owner, "LANE")[dim]
         return rows * min(along, max(1.0, along * apart / SECTOR_BYTES))
 

@@ -77,23 +77,23 @@ class _Box:
     is_kept: bool
     """Whether its points are sums in registers while the ranges are gone through."""
 
-    is_summed: bool
-    """Whether lanes have partial results of their own, along a range."""
+    sums: int
+    """Vectors that go through a range side by side, where lanes have partial results of their own; else 0."""
 
     @classmethod
     def of(cls, step: Step, along: str | None, extents: Mapping[str, int], most_lanes: int) -> _Box:
         variables = step.variables
-        is_summed = along is not None and along not in step.stage.variables
         length = 1 if along is None else extents.get(along, 1)
         lanes = 1 << (max(1, min(most_lanes, length)).bit_length() - 1)
         row = -(-length // lanes) if length >= lanes else length
         rows = math.prod(n for d, n in extents.items() if d != along and d in variables)
         ranges = math.prod(n for d, n in extents.items() if d != along and d not in variables)
-        if is_summed:
-            row, ranges = 1, ranges * row
-        is_unrolled = not is_summed and 1 < rows * row <= MOST_UNROLLED and length % lanes == 0
+        sums = 0
+        if along is not None and along not in step.stage.variables:
+            sums, row, ranges = min(SUMS, row), 1, ranges * row
+        is_unrolled = not sums and 1 < rows * row <= MOST_UNROLLED and length % lanes == 0
         is_kept = isinstance(step.definition, Update) and is_accumulation(step.stage, step.definition)
-        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled, is_kept, is_summed)
+        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled, is_kept, sums)
 
     @property
     def vectors(self) -> int:
@@ -124,7 +124,7 @@ class PipelineCosts(PhasedCosts):
     """The times of phases of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        super().__init__(instance, lambda step: _summed(step) or innermost(step))
+        super().__init__(instance, lambda step: summed_along(step) or innermost(step))
         self.device = device
         self.rates = _rates(device, "any")
         self.products = _rates(device, "multiply")
@@ -140,11 +140,6 @@ class PipelineCosts(PhasedCosts):
 
     def plan(self, rng: np.random.Generator) -> Plan:
         return cpu_plan(self.instance, self.steps.work, self.device, rng)
-
-
-def _summed(step: Step) -> str | None:
-    """The range that it goes through in vectors."""
-    return summed_along(step.stage, step.definition)
 
 
 def _rates(device: CpuDevice, unit: str) -> Mapping[int, float]:
@@ -223,9 +218,9 @@ class _CpuEstimate(Estimate):
         if not box.is_kept:
             return issued + box.rows * box.ranges * ROW_NS
         waited = box.ranges * self.costs.wait_ns * (1 if box.is_unrolled else box.vectors)
-        if box.is_summed:
+        if box.sums:
             lanes_ns = box.rows * self.costs.issued_ns(work.widest, 2 * box.lanes, 0)
-            return max(issued, waited / SUMS) + box.rows * ROW_NS + lanes_ns
+            return max(issued, waited / box.sums) + box.rows * ROW_NS + lanes_ns
         return max(issued, waited) + box.rows * ROW_NS
 
     def loaded_ns(self, step: Step, work: Total, box: _Box) -> float:
@@ -298,7 +293,8 @@ class _CpuEstimate(Estimate):
     def begun_ns(self, step: Step, access: Access, box: _Box, inner: float) -> float:
         """For each byte from memory, to begin rows of it: none where few go on from one box to the next."""
         _, _, boxes = self.held(step, [access], box, inner)
-        along = next(iter(step.stage.variables), "")
+        is_own = access.source == step.stage.name
+        along = (innermost(step) if is_own else box.along) or ""
         count = math.prod(boxes[d] for d in access.dims if d in boxes and d != along)
         if count <= STREAMS or along not in step.dims:
             return 0.0

@@ -34,7 +34,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.interior import middle
-from spacedsl.kernels.pipeline.lanes import pace, varies
+from spacedsl.kernels.pipeline.lanes import pace, summed_along, varies
 
 DIVISION = 16.0
 """Instructions that take as long as one division of floats."""
@@ -86,12 +86,13 @@ def work_of(step: Step) -> Work:
     vector, scalar, products = 0.0, 0.0, 0.0
     widest = max((dtype.nbytes for dtype in step.stage.dtypes), default=1)
     seen: dict[Read, None] = {}
+    along = summed_along(step)
     few = frozenset(dim for dim in step.dims if step.points(dim) <= MOST_WRITTEN_OUT)
     for expression in expressions(step.definition):
         for node, share in _computed(expression, few):
             if isinstance(node, Read):
                 seen[node] = None
-            elif not isinstance(node, Constant | Variable) and varies(step.stage, node):
+            elif not isinstance(node, Constant | Variable) and varies(step.stage, node, along):
                 more, single = _instructions(node)
                 vector, scalar = vector + more * share, scalar + single * share
                 products += share if _operator(node) == "*" and node.dtype.is_float else 0.0

@@ -118,8 +118,8 @@ class _Body:
     @property
     def summed(self) -> tuple[str, int] | None:
         """The range along which lanes have partial results of their own, and how many of them."""
-        dim = None if self.setting.is_added else summed_along(self.stage, self.step.definition)
-        lanes = 1 if dim is None else self.lanes(self.spans[dim].most)
+        dim = None if self.setting.is_added else summed_along(self.step)
+        lanes = 1 if dim is None else self.lanes(self.spans[dim].most, dim)
         return None if dim is None or lanes == 1 else (dim, lanes)
 
     # ---- Loops -------------------------------------------------------------------------------------------
@@ -399,9 +399,13 @@ class _Body:
 
     # ---- Points ------------------------------------------------------------------------------------------
 
-    def lanes(self, most: int, *, is_woven: bool = False) -> int:
-        """So many that vectors of the widest values are as wide as those of the machine."""
-        widest = max(widths(self.stage, self.step.definition, self.setting.inlined, is_woven=is_woven))
+    def lanes(self, most: int, along: str | None = None, *, is_woven: bool = False) -> int:
+        """So many that vectors of the widest values are as wide as those of the machine.
+
+        `along`: the range that they go along, if it is one.
+        """
+        definition, inlined = self.step.definition, self.setting.inlined
+        widest = max(widths(self.stage, definition, inlined, along, is_woven=is_woven))
         lanes = max(1, min(self.setting.vector_bytes // widest, most))
         return 1 << lanes.bit_length() - 1
 
@@ -514,10 +518,9 @@ class _Body:
                 block.statements.append(Assign(register, nothing))
 
         def along(at: Point, within: Ranges) -> tuple[Statement, ...]:
-            size, found, first = lanes * count, list[Statement](), span.first
-            for step, sums in ((size, wide), (lanes, wide[:1]), (1, [own])):
-                if step == lanes and count == 1:
-                    continue
+            found, first = list[Statement](), span.first
+            several = [(lanes * count, wide)] if count > 1 else []
+            for step, sums in (*several, (lanes, wide[:1]), (1, [own])):
                 name, last = fresh(f"{self.stage.name}_{dim}"), span.last + Linear(1 - step)
                 inner = Block(within.with_loop(name, first, last))
                 values = single if step == 1 else self.values(Lanes(name, lanes), written)
@@ -609,18 +612,25 @@ def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) ->
 
 
 def widths(
-    stage: Stage, definition: Stage | Update, inlined: Mapping[str, Stage], *, is_woven: bool = False
+    stage: Stage,
+    definition: Stage | Update,
+    inlined: Mapping[str, Stage],
+    along: str | None = None,
+    *,
+    is_woven: bool = False,
 ) -> Iterator[int]:
     """In bytes, of what is stored, and of all else that may differ between lanes, also for positions.
 
-    `is_woven`: lanes are all even, or all odd.
+    `along`: the range that lanes go along, if it is one. `is_woven`: lanes are all even, or all odd.
     """
     yield from (dtype.nbytes for dtype in stage.dtypes)
     pending = [(stage, value) for value in definition.values]
     seen: set[str] = set()
     while pending:
         of, node = pending.pop()
-        if not varies(of, node) or (is_woven and (a := compared(node)) is not None and is_parity(a)):
+        if not varies(of, node, along if of is stage else None) or (
+            is_woven and (a := compared(node)) is not None and is_parity(a)
+        ):
             # Whether numbers are even is the same for all lanes then.
             continue
         yield 4 if node.dtype is DType.F16 else node.dtype.nbytes

@@ -95,15 +95,17 @@ def _factor(
 
 
 def _parts(axes: Axes, count: int) -> Iterator[tuple[tuple[slice, ...], Axes]]:
-    """Of the outermost axis: where its elements are in the result, and the axes then."""
+    """Of the longest axis: where its elements are in the result, and the axes then."""
     if not axes:
         yield (), axes
         return
-    (name, whole), *others = axes
-    size = -(-whole.size // min(count, whole.size))
+    at = max(range(len(axes)), key=lambda place: axes[place][1].size)
+    name, whole = axes[at]
+    size = -(-whole.size // max(1, min(count, whole.size)))
     for begin in range(0, whole.size, size):
         part = Extent(whole.low + begin, min(size, whole.size - begin))
-        yield (slice(begin, begin + part.size),), ((name, part), *others)
+        place = (*(slice(None) for _ in range(at)), slice(begin, begin + part.size))
+        yield place, (*axes[:at], (name, part), *axes[at + 1 :])
 
 
 def _sums(left: _Factor, right: _Factor, axes: Axes, along: Axes) -> Array:

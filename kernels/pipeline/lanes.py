@@ -12,11 +12,15 @@ from fractions import Fraction
 
 from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, linear, names_of
 from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Update, Variable, reads, walk
+from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.interior import middle
-from spacedsl.kernels.pipeline.reductions import is_accumulation, neutral
+from spacedsl.kernels.pipeline.reductions import is_accumulation
 
 SUMS = 4
 """Vectors that go through a range side by side, where lanes have partial results."""
+
+LONG = 16
+"""Points of a range whose neighbours are worth a vector, where there are others."""
 
 _PACES = (2, 4, 8)
 
@@ -41,19 +45,19 @@ def is_read_twice(first: Linear | None, others: Iterable[frozenset[str]], name: 
     return is_half and all(name not in names for names in others)
 
 
-def summed_along(stage: Stage, definition: Stage | Update) -> str | None:
+def summed_along(step: Step) -> str | None:
     """The range that a reduction goes through in vectors of neighbours: where it reads neighbours along that,
-    and none along the innermost variable, as sums of rows do. None for all else.
+    and none along the innermost variable, as sums of rows do; and where it is long, or there is no variable.
+    None for all else.
     """
-    if not isinstance(definition, Update) or not is_accumulation(stage, definition):
-        return None
-    if neutral(stage, definition) is None:
+    stage, definition = step.stage, step.definition
+    if not isinstance(definition, Update) or not is_accumulation(stage, definition) or step.neutral is None:
         return None
     others = (read for read in reads(definition) if read.source != stage.name)
     positions = [[linear(at) for at in read.point] for read in others]
     if any(_are_beside(forms, name) for name in stage.variables[:1] for forms in positions):
         return None
-    names = (r.name for r in definition.ranges)
+    names = (r.name for r in definition.ranges if r.high - r.low >= LONG or not stage.variables)
     return next((name for name in names if any(_are_beside(forms, name) for forms in positions)), None)
 
 
@@ -71,9 +75,11 @@ def is_woven(twice: int, others: int) -> bool:
     return twice > 2 * others
 
 
-def varies(stage: Stage, node: Expression) -> bool:
-    """Whether it is made of what is read, or of where a point lies: ranges are the same for all lanes."""
-    names = {Variable(name) for name in stage.variables}
+def varies(stage: Stage, node: Expression, along: str | None = None) -> bool:
+    """Whether it is made of what is read, or of where a point lies: ranges are the same for all lanes, but
+    for one that they go `along`.
+    """
+    names = {Variable(name) for name in (*stage.variables, along) if name is not None}
     return any(isinstance(part, Read) or part in names for part in walk(node))
 
 

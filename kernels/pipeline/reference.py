@@ -196,6 +196,11 @@ class Evaluator:
         if update.condition is not None:
             nothing = array.dtype.type(neutral_value(gathered.operator, gathered.dtype))
             value = np.where(self.value(update.condition, grid), value, nothing)
+        if array.dtype == np.float16:
+            # Of so few digits, the order of a sum decides what it comes to: one after the other.
+            each = np.concatenate([array[..., None], value.reshape(*array.shape, -1)], axis=-1)
+            array[...] = operation.accumulate(each, axis=-1, dtype=array.dtype)[..., -1]
+            return
         along = tuple(range(array.ndim, len(lengths)))
         # In the type of the elements, in which sums wrap around.
         operation(array, operation.reduce(value, axis=along, dtype=array.dtype), out=array)

@@ -140,7 +140,8 @@ class _Evaluator(Evaluator):
         sums = math.prod(e.size for _, e in kept(stage, update, box))
         if (
             summed is None
-            or summed.operator == "*"
+            or summed.operator != "+"
+            or update.condition is not None
             or count * sums <= MOST_TOGETHER
             or len(update.variables(stage)) < len(stage.variables)
         ):
@@ -159,9 +160,8 @@ class _Evaluator(Evaluator):
         pairs = [self.pair(summed.right, grid) for grid in grids]
         found = [e for _, e in pairs if e is not None]
         error = functools.reduce(np.maximum, found) if found else None
-        if summed.operator == "+":
-            term = max(_greatest(t) for t, _ in pairs)
-            error = self.sum_error(self.arrays[stage.name][0], count, term, error)
+        term = max(_greatest(t) for t, _ in pairs)
+        error = self.sum_error(self.arrays[stage.name][0], count, term, error)
         before = self.errors[stage.name][0]
         self.errors[stage.name] = [_stored(_sum(before, error), self.arrays[stage.name][0].shape)]
 
@@ -201,11 +201,14 @@ class _Evaluator(Evaluator):
             if jump is not None:
                 if is_open is not None:
                     some = np.broadcast_to(is_open, lengths) > 0
-                    np.add.at(held, tuple(i[some] for i in index), jump[some])
+                    if index:
+                        np.add.at(held, tuple(i[some] for i in index), jump[some])
+                    else:
+                        held += np.where(some, jump, 0)
                 _spread_out(held, off, index, jump)
 
     def gather(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
-        if gathered.operator == "*":
+        if gathered.operator == "*" and gathered.dtype.is_float:
             # How far a product moves by one of its terms, all others say.
             for grid in each_turn(stage, update, box):
                 self.turn(stage, update, grid)
@@ -226,6 +229,10 @@ class _Evaluator(Evaluator):
             total = _stored(
                 _sum(total, self.sum_error(array, turn_count(update), _greatest(term), None)), array.shape
             )
+        is_open = None if update.condition is None else self.pair(update.condition, grid)[1]
+        if is_open is not None:
+            total, some = _room(total, array.shape), np.broadcast_to(is_open, lengths) > 0
+            np.add.at(total, tuple(i[some] for i in index), np.broadcast_to(np.abs(term), lengths)[some])
         if error is not None or off is not None:
             total = _room(total, array.shape)
             if error is not None:
@@ -245,6 +252,7 @@ class _Evaluator(Evaluator):
             lengths = tuple(extent.size for _, extent in grid.axes)
             term, error = self.pair(gathered.right, grid)
             greatest = max(greatest, _greatest(term))
+            error = _sum(error, self.jump(update, gathered, array, term, grid))
             if error is not None:
                 along = tuple(range(array.ndim, len(lengths)))
                 found = joined.reduce(np.broadcast_to(error, lengths), axis=along)
@@ -252,6 +260,17 @@ class _Evaluator(Evaluator):
         if is_sum:
             total = _sum(total, self.sum_error(array, turn_count(update), greatest, None))
         self.errors[stage.name] = [_stored(_sum(before, total), array.shape)]
+
+    def jump(self, update: Update, gathered: Binary, result: Array, term: Any, grid: Grid) -> Error:
+        """How far results move by terms of which it is not certain whether they count."""
+        is_open = None if update.condition is None else self.pair(update.condition, grid)[1]
+        if is_open is None:
+            return None
+        lengths = tuple(extent.size for _, extent in grid.axes)
+        term, is_open = np.broadcast_to(term, lengths), np.broadcast_to(is_open, lengths)
+        results = result.reshape(*result.shape, *[1] * (len(lengths) - result.ndim))
+        moved = np.abs(term) if gathered.operator == "+" else _distance(term, results)
+        return np.where(is_open > 0, moved, 0)
 
     # ---- Expressions -----------------------------------------------------------------------------------
 

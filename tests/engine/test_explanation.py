@@ -312,7 +312,7 @@ def _has(
 def test_the_lines_and_decisions_that_are_named_exclude_the_value_by_themselves() -> None:
     """Random spaces: brute force over nothing but the named lines finds no solution with the lost value."""
     explained = 0
-    for seed in range(120, 200):
+    for seed in range(120, 160):
         rng = random.Random(seed)
         try:
             example = example_of(generate_space(rng, most_assignments=300), most_values_tried=2000)
@@ -345,7 +345,7 @@ def test_the_lines_and_decisions_that_are_named_exclude_the_value_by_themselves(
             except EnumerationLimitError:
                 continue
             explained += 1
-    assert explained >= 40
+    assert explained >= 20
 
 
 def _random_decisions(
@@ -385,7 +385,7 @@ def _values(
 def test_the_lines_and_decisions_that_are_named_bound_the_quantity_by_themselves() -> None:
     """Random spaces: with nothing but the named lines and decisions, no solution has an excluded value."""
     explained = 0
-    for seed in range(200, 320):
+    for seed in range(200, 270):
         rng = random.Random(seed)
         try:
             example = example_of(generate_space(rng, most_assignments=300), most_values_tried=1000)
@@ -419,4 +419,4 @@ def test_the_lines_and_decisions_that_are_named_bound_the_quantity_by_themselves
                 assert all(claim.holds((value, value)) for value in values), f"seed {seed}: {where}"
                 explained += 1
             assert explain_limit(instance, decisions, where, Claim(low, low, is_within=False)) is None
-    assert explained >= 8
+    assert explained >= 5

@@ -120,10 +120,19 @@ def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_pat
 
 def test_rows_are_summed_up_by_lanes_and_what_is_left_one_by_one() -> None:
     """Of 23 elements four vectors side by side, one, and three; of columns, lanes are points."""
-    file = pipeline("s(y) = 1\ns(y) += image(k, y) for k in 0:23", "{s: {y: 5}}", IMAGE)
-    program = lowered(file, scheduled(instance(file.backbone), {}, {}), 16)
-    sweeps = [s for s in statements(program.body) if isinstance(s, Sweep) and s.variable.startswith("s_k")]
-    assert [sweep.step for sweep in sweeps] == [16, 4, 1]
+
+    def steps(count: int, vector_bytes: int) -> list[int]:
+        file = pipeline(f"s(y) = 1\ns(y) += image(k, y) for k in 0:{count}", "{s: {y: 5}}", IMAGE)
+        program = lowered(file, scheduled(instance(file.backbone), {}, {}), vector_bytes)
+        found = (s for s in statements(program.body) if isinstance(s, Sweep))
+        return [sweep.step for sweep in found if sweep.variable.startswith("s_k")]
+
+    assert steps(23, 16) == [16, 4, 1]
+    assert steps(23, 32) == [16, 8, 1]
+    assert steps(23, 64) == [16, 1]
+    assert steps(32, 64) == [32]
+    assert steps(16, 64) == [16]
+    assert set(steps(9, 16)) == {1}
     columns = pipeline("s(y) = 1\ns(y) += image(y, k) for k in 0:23", "{s: {y: 5}}", IMAGE)
     program = lowered(columns, scheduled(instance(columns.backbone), {}, {}), 16)
     assert not any(isinstance(e, Lane) for e in expressions(program.body))

@@ -186,3 +186,44 @@ def test_errors_of_what_is_done_at_once_are_about_those_of_one_term_after_the_ot
         assert np.all(np.abs(once.elements - each.elements) <= np.maximum(errors(each), errors(once)))
         assert np.all(errors(once) > 0)
         assert np.all(errors(once) < 20 * errors(each))
+
+
+COUNTED = {
+    "one value": ("c() = 0\nc() += 1", "{c: {}}"),
+    "each point": ("c(y) = 0\nc(y) += 1", "{c: {y: 1}}"),
+    "where values say": ("c(y) = 0\nc(clamp(i32(a(r)), 0, 0)) += 1", "{c: {y: 1}}"),
+}
+
+
+@pytest.mark.parametrize("count", [9, 5000])
+@pytest.mark.parametrize("case", COUNTED)
+def test_what_may_count_or_not_is_open_however_many_there_are(case: str, count: int) -> None:
+    """A third of 0.3, and whether it is more than a tenth."""
+    stages, outputs = COUNTED[case]
+    stages = f"b(x) = a(x) / 3\n{stages} for r in 0:{count} where b(r) > 0.1"
+    inputs = f"{{a: {{dtype: f32, extents: [{count}]}}}}"
+    found = rounded_of(stages, outputs, inputs, {"a": np.full(count, 0.3, np.float32)})
+    assert np.all(errors(found) >= count)
+
+
+def test_long_sums_of_half_floats_are_those_of_one_term_after_the_other() -> None:
+    values = np.random.default_rng(0).random(5000).astype(np.float16)
+    found = rounded_of(
+        "s() = f16(0)\ns() += a(r) for r in 0:5000", "{s: {}}", "{a: {dtype: f16, rank: 1}}", {"a": values}
+    )
+    one_by_one = np.add.accumulate(values, dtype=np.float16)[-1]
+    assert found.elements == one_by_one
+
+
+def test_the_error_of_the_greatest_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (reference, rounding):
+        monkeypatch.setattr(module, "MOST_TOGETHER", 1000)
+    values = np.full(20_000, 1e-3, np.float32)
+    values[12_345] = 1e6
+    found = rounded_of(
+        "m() = f32(0)\nm() max= a(r) / 3 for r in 0:20000",
+        "{m: {}}",
+        "{a: {dtype: f32, rank: 1}}",
+        {"a": values},
+    )
+    assert errors(found) >= np.spacing(np.float32(1e6 / 3))
