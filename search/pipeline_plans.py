@@ -215,7 +215,8 @@ def _threads(step: Step, tile: tuple[int, int], own: int) -> Iterator[tuple[Box,
     if step.parted is not None and math.prod(step.points(dim) for dim in step.variables) < BUSY:
         ranges = [dim for dim in step.dims if dim not in step.variables]
         parts = math.prod(step.points(dim) for dim in ranges) // own
-        most = max(1, MOST_PARTIAL_BYTES // step.part_bytes)
+        # Tiles that do not divide what they are of give more of them.
+        most = max(1, MOST_PARTIAL_BYTES // (2 * step.part_bytes))
         own *= max(1, -(-parts // most))
         for place, dim in enumerate(ranges):
             each = own if place == 0 else 1

@@ -15,6 +15,7 @@ from spacedsl.search.cost_model import time_ns
 from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
 from tests.codegen.grids import device
 from tests.codegen.pipeline.on_gpus import drawn, grids_of, schedule
+from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import load
 
 
@@ -65,3 +66,16 @@ def test_costs_rank_as_predictions_do(name: str) -> None:
     pairs = [times(candidate, file) for candidate in drawn(file, 30, 3)]
     costs, predictions = (np.argsort(np.argsort(each)) for each in zip(*pairs, strict=True))
     assert np.corrcoef(costs, predictions)[0, 1] > 0.6
+
+
+def test_names_of_variables_do_not_matter() -> None:
+    """Also where what a thread computes is read by a step with other ones."""
+
+    def cost(x: str, y: str) -> float:
+        stages = f"b(x, y) = a(x, y) + a(x, y + 1)\ng({x}, {y}) = b({x}, {y}) * b({x}, {y} + 1)"
+        file = pipeline(stages, f"{{g: {{{x}: 512, {y}: 512}}}}", "{a: {dtype: f32, rank: 2}}")
+        sizes = {(x, "TASK"): 64, (y, "TASK"): 8, (x, "LANE"): 1, (y, "LANE"): 2}
+        candidate = schedule(file, {"b": "LANE"}, {f"g.{dim}.{slot}": n for (dim, slot), n in sizes.items()})
+        return time_ns(GpuPipelineCosts(candidate.instance, device()), candidate)
+
+    assert cost("x", "y") == cost("i", "j")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacedsl.codegen.build import find_compiler
@@ -23,7 +24,7 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.cost_model import time_ns
 from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
 from tests.codegen.grids import device
-from tests.codegen.pipeline.on_gpus import drawn, grids_of, schedule
+from tests.codegen.pipeline.on_gpus import drawn, grids_of, instance, schedule
 from tests.codegen.pipeline.test_additions import differences, edited, file_of
 from tests.kernels.pipeline.files import pipeline
 
@@ -164,3 +165,16 @@ def test_of_columns_that_are_summed_up_neighbours_are_read_by_neighbours() -> No
 
     for along_the_range, along_rows in zip(times(0), times(1), strict=True):
         assert along_rows < along_the_range
+
+
+def test_plans_keep_to_the_memory_that_partial_results_may_take() -> None:
+    stages = "m() = f32(0)\nm() max= levels(x, y) for x in 0:4096, y in 0:4096"
+    file = pipeline(stages, "{m: {}}", "{levels: {dtype: f32, rank: 2}}")
+    here = instance(file)
+    root = here.root()
+    assert root is not None
+    costs = GpuPipelineCosts(here, device())
+    for seed in range(6):
+        planned = here.restrict_allowed(root, costs.plan(np.random.default_rng(seed)))
+        assert planned.is_complete
+        assert planned.value("reduce", next(s for s in file.backbone.reductions)) == "PARTIAL"
