@@ -90,7 +90,7 @@ def nests(draw: st.DrawFn) -> Nest:
     return Nest(extents, tile, tuple(accesses))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(nests())
 def test_what_is_never_contested_is_touched_by_one_iteration_alone(nest: Nest) -> None:
     """All accesses count as stores here: what is found has to hold of any of them."""

@@ -69,7 +69,7 @@ def nests(draw: st.DrawFn) -> Nest:
 
 
 COSTLY = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 
 

@@ -144,7 +144,7 @@ FACTORS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     extents=st.tuples(EXTENTS, EXTENTS, st.integers(2, 13)),
     factors=st.tuples(FACTORS, FACTORS, FACTORS),

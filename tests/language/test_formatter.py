@@ -205,7 +205,7 @@ def test_a_text_with_errors_is_refused(text: str) -> None:
         formatted(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_mutated_text_is_formatted_or_has_a_diagnostic(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([*TEXTS[:4], REFERENCE]))

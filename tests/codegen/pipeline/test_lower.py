@@ -75,7 +75,7 @@ def try_programs(file: PipelineFile, count: int, seed: int, vector_bytes: int = 
 
 @pytest.mark.parametrize("case", PIPELINES)
 def test_programs_compute_what_algorithms_say(case: str) -> None:
-    try_programs(named(case), 20, 4)
+    try_programs(named(case), 14, 4)
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)

@@ -151,7 +151,7 @@ def paths(nests: Sequence[Nest], around: tuple[str, ...] = ()) -> Iterator[tuple
 def test_nests_hold_what_is_computed_in_their_iterations(case: str) -> None:
     """As it turns out when schedules are carried out point by point."""
     file = named(case)
-    for candidate in drawn(file, 10, 1, DescentCounts()):
+    for candidate in drawn(file, 6, 1, DescentCounts()):
         carried_out = Scheduled(file.backbone, candidate, inputs_of(file))
         carried_out.run()
         nests = schedule(file.backbone.steps, CandidateDecisions(candidate))

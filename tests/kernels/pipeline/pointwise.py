@@ -141,7 +141,8 @@ def elements(
 def held(value: Any, dtype: DType) -> Any:
     """What is left of a number in a type."""
     if dtype.is_float:
-        return _FLOATS[dtype](value)
+        with np.errstate(over="ignore"):
+            return _FLOATS[dtype](value)
     if dtype is DType.BOOL:
         return bool(value)
     return (int(value) - dtype.least) % 2 ** (8 * dtype.nbytes) + dtype.least
