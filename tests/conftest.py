@@ -7,10 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Programs and instances are many objects that live long and make no cycles: to look for those among them as
 # often as usual takes a tenth of the time of all tests.
 gc.set_threshold(50_000)
+
+
+# Of generated cases, as many as a quarter of an hour leaves time for; soaks go on where there are any.
+settings.register_profile("suite", max_examples=50)
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -75,7 +75,7 @@ def try_programs(file: PipelineFile, count: int, seed: int, vector_bytes: int = 
 
 @pytest.mark.parametrize("case", PIPELINES)
 def test_programs_compute_what_algorithms_say(case: str) -> None:
-    try_programs(named(case), 14, 4)
+    try_programs(named(case), 12, 4)
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)
@@ -101,7 +101,7 @@ def test_programs_of_generated_images_compute_what_they_say(
 
 SCHEDULES = {
     "bilateral_grid": 3, "camera_pipe": 3, "nl_means": 3, "max_filter": 3, "harris": 6, "unsharp": 6,
-    "vgg": 3, "bgu": 3, "stencil_chain": 1, "interpolate": 1, "lens_blur": 1, "local_laplacian": 1,
+    "vgg": 2, "bgu": 2, "stencil_chain": 1, "interpolate": 1, "lens_blur": 1, "local_laplacian": 1,
 }  # fmt: skip
 """Of those of which the code is long; of others there are more."""
 

@@ -138,8 +138,12 @@ class Graph:
 
 
 def check(algorithm: Algorithm) -> None:
+    before = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
-    left = Graph(algorithm).count()
+    try:
+        left = Graph(algorithm).count()
+    finally:
+        sys.setrecursionlimit(before)
     for kind, number in operations(algorithm).items():
         assert number <= left[kind], kind
 
