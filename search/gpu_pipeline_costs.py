@@ -25,6 +25,7 @@ from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import gpu_plan
 from spacedsl.search.pipeline_points import Access, innermost
+from spacedsl.search.pipeline_work import Pattern
 
 SECTOR_BYTES = 32
 REGISTERS = 40
@@ -64,6 +65,7 @@ class GpuPipelineCosts(PhasedCosts):
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
         super().__init__(instance, innermost)
         self.device = device
+        self.summed = {step: summed_along(step) for step in self.steps.all}
 
     def estimate(self, candidate: Candidate) -> Estimate:
         return _GpuEstimate(self, candidate)
@@ -75,6 +77,7 @@ class GpuPipelineCosts(PhasedCosts):
 class _GpuEstimate(Estimate):
     def __init__(self, costs: GpuPipelineCosts, candidate: Candidate) -> None:
         super().__init__(costs.steps, candidate)
+        self.costs = costs
         self.device = costs.device
 
     # ---- Kernels -----------------------------------------------------------------------------------------
@@ -181,22 +184,27 @@ class _GpuEstimate(Estimate):
         lanes = min(self.device.warp, self.lanes(step))
         loops = self.loops(owner, "LANE")
         if not loops:
-            return lanes if access.pattern in ("woven", "apart") else 1.0
+            return 1.0
         dim, trips = loops[0]
-        is_summed = step is owner and dim == summed_along(step)
-        if access.pattern in ("woven", "apart") and not is_summed:
-            return lanes
         along = min(lanes, trips)
         rows = max(1.0, lanes / along)
-        if access.pattern == "same" and not is_summed:
-            return rows
-        if is_summed and dim not in access.dims:
-            return rows
-        if dim not in owner.stage.variables[:1] and not is_summed:
-            # What is beside each other in memory is not read by threads that are.
-            return lanes if step is not owner or dim in access.dims else rows
-        apart = access.nbytes * self.extents(owner, "LANE")[dim]
-        return rows * min(along, max(1.0, along * apart / SECTOR_BYTES))
+        match self.pattern(step, owner, access, dim):
+            case "same":
+                return rows
+            case "beside":
+                apart = access.nbytes * self.extents(owner, "LANE")[dim]
+                return rows * min(along, max(1.0, along * apart / SECTOR_BYTES))
+            case _:
+                return lanes
+
+    def pattern(self, step: Step, owner: Step, access: Access, dim: str) -> Pattern:
+        """Where threads read that are neighbours along a dimension of the step whose loops they are."""
+        if step is owner and dim == self.costs.summed[step]:
+            return "beside" if dim in access.dims else "same"
+        if access.pattern != "beside" or dim in owner.stage.variables[:1]:
+            return access.pattern
+        # What is beside each other in memory is not read by threads that are.
+        return "apart" if step is not owner or dim in access.dims else "same"
 
     def dram_bytes(self, steps: Sequence[Step]) -> float:
         """Beyond the L2 cache, where it does not hold what a kernel accesses."""

@@ -76,7 +76,6 @@ class _Box:
     """Whether all of its vectors are written out, and share what they read."""
     is_kept: bool
     """Whether its points are sums in registers while the ranges are gone through."""
-
     sums: int
     """Vectors that go through a range side by side, where lanes have partial results of their own; else 0."""
 

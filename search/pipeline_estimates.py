@@ -123,10 +123,9 @@ class Estimate(ABC):
 
     def loops(self, step: Step, slot: SlotName) -> Sequence[tuple[str, int]]:
         """Of a slot that the step has: dimensions with more than one iteration, the innermost loop first."""
-        found = [*zip(self.boxes(step, slot), self.trips(step, slot), strict=True)]
-        first = self.innermost(step, slot)
-        ordered = [*found[first : first + 1], *found[:first], *found[first + 1 :]]
-        return [(dim, trips) for dim, trips in ordered if trips > 1]
+        boxes = step.slots[SLOTS.index(slot)].ordered(self.innermost(step, slot))
+        found = ((box.dim, self.highs[self.steps.trips[box]]) for box in boxes)
+        return [(dim, trips) for dim, trips in found if trips > 1]
 
     def extents(self, step: Step, slot: SlotName) -> Mapping[str, int]:
         known = self.points.get((step, slot))

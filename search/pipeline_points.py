@@ -125,7 +125,7 @@ class Points:
                         self._read(part, step, {**point, **fixed(turn)}, inlined, needed, loaded)
         for access in loaded.values():
             total.accesses[access] += share  # type: ignore[assignment]
-        along = next(iter(step.stage.variables), "")
+        along = innermost(step)
         moving = Counter(access.is_read_twice for access in loaded.values() if along in access.dims)
         return total, is_woven(moving[True], moving[False])
 

@@ -50,6 +50,8 @@ from spacedsl.kernels.pipeline.affine import (
 )
 from spacedsl.kernels.pipeline.algorithm import (
     Binary,
+    Expression,
+    Operator,
     Read,
     Stage,
     Update,
@@ -456,18 +458,8 @@ class _Body:
     def accumulate(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
         """Points whose values are in registers while the ranges are gone through."""
         values = self.values(lanes, frozenset({self.stage.name}))
-        own: list[tuple[Register, ...]] = []
         starts = self.step.neutral if self.setting.is_added else None
-        names = [Variable(v) for v in self.stage.variables]
-        for point in points:
-            registers = []
-            for element, dtype in enumerate(self.stage.dtypes):
-                read = Read(self.stage.name, tuple(names), dtype, element)
-                given = values.value(read if starts is None else starts[element], point, block)
-                register = Register(self.setting.fresh("sum"), type_of(given))
-                block.statements.append(Assign(register, given))
-                registers.append(register)
-            own.append(tuple(registers))
+        own = [self.begun(starts or self.stored, point, values, block) for point in points]
 
         def turn(given: Sequence[Point], inner: Block) -> None:
             for point, sums in zip(given, own, strict=True):
@@ -478,6 +470,23 @@ class _Body:
         for point, sums in zip(points, own, strict=True):
             put = values.store if starts is None else values.add
             put(self.array, [point[v] for v in self.stage.variables], sums, block)
+
+    @property
+    def stored(self) -> Sequence[Expression]:
+        """What the stage has at a point so far."""
+        at, dtypes = tuple(Variable(v) for v in self.stage.variables), self.stage.dtypes
+        return [Read(self.stage.name, at, dtype, element) for element, dtype in enumerate(dtypes)]
+
+    def begun(
+        self, starts: Sequence[Expression], point: Point, values: Values, block: Block
+    ) -> tuple[Register, ...]:
+        """Registers that results begin with these values in."""
+        found = []
+        for start in starts:
+            given = values.value(start, point, block)
+            found.append(Register(self.setting.fresh("sum"), type_of(given)))
+            block.statements.append(Assign(found[-1], given))
+        return tuple(found)
 
     def turn_of(
         self, update: Update, point: Point, sums: Sequence[Register], values: Values, block: Block
@@ -502,15 +511,11 @@ class _Body:
         block, span = Block(ranges), self.spans[dim]
         written = frozenset({self.stage.name})
         single, fresh = self.values(None, written), self.setting.fresh
-        count = max(1, min(SUMS, span.most // lanes))
-        names = tuple(Variable(v) for v in self.stage.variables)
-        own: list[Register] = []
-        for element, dtype in enumerate(self.stage.dtypes):
-            given = single.value(Read(self.stage.name, names, dtype, element), point, block)
-            own.append(Register(fresh("sum"), type_of(given)))
-            block.statements.append(Assign(own[-1], given))
+        count = min(SUMS, span.most // lanes)
+        own = self.begun(self.stored, point, single, block)
         wide = [
-            [Register(fresh("lanes"), Type(start.dtype, lanes)) for start in starts] for _ in range(count)
+            tuple(Register(fresh("lanes"), Type(start.dtype, lanes)) for start in starts)
+            for _ in range(count)
         ]
         for registers in wide:
             for register, start in zip(registers, starts, strict=True):
@@ -520,7 +525,7 @@ class _Body:
         def along(at: Point, within: Ranges) -> tuple[Statement, ...]:
             found, first = list[Statement](), span.first
             several = [(lanes * count, wide)] if count > 1 else []
-            for step, sums in (*several, (lanes, wide[:1]), (1, [own])):
+            for step, sums in [*several, (lanes, wide[:1]), (1, [own])]:
                 name, last = fresh(f"{self.stage.name}_{dim}"), span.last + Linear(1 - step)
                 inner = Block(within.with_loop(name, first, last))
                 values = single if step == 1 else self.values(Lanes(name, lanes), written)
@@ -534,22 +539,16 @@ class _Body:
                     break
             return tuple(found)
 
-        others = [r.name for r in reversed(update.ranges) if r.name != dim]
-        block.statements += self.over(others, {}, ranges, along)
+        around = [r.name for r in reversed(update.ranges) if r.name != dim]
+        block.statements += self.over(around, {}, ranges, along)
         single.own = {}
         for element, (register, value) in enumerate(zip(own, update.values, strict=True)):
             assert isinstance(value, Binary)
-            operator = value.operator
-            first_of_all, *rest = (registers[element] for registers in wide)
-            block.statements += [
-                Assign(first_of_all, together(operator, first_of_all, other)) for other in rest
-            ]
-            combined: list[Value] = [register, *(Lane(first_of_all, n) for n in range(lanes))]
-            while len(combined) > 1:
-                pairs = zip(combined[::2], combined[1::2], strict=False)
-                rest_of_it = combined[len(combined) - len(combined) % 2 :]
-                combined = [*(together(operator, a, b) for a, b in pairs), *rest_of_it]
-            block.statements.append(Assign(register, combined[0]))
+            first, *others = (registers[element] for registers in wide)
+            for other in others:
+                block.statements.append(Assign(first, together(value.operator, first, other)))
+            each: list[Value] = [register, *(Lane(first, n) for n in range(lanes))]
+            block.statements.append(Assign(register, _in_pairs(value.operator, each)))
         single.store(self.array, [point[v] for v in self.stage.variables], own, block)
         return tuple(block.statements)
 
@@ -584,6 +583,15 @@ class _Body:
                 none = [values.value(start, point, block) for start in starts]
                 made = [Select(*alike(holds, *pair)) for pair in zip(made, none, strict=True)]
             values.add(self.array, where, made, block)
+
+
+def _in_pairs(operator: Operator, values: Sequence[Value]) -> Value:
+    """All of them combined, so that few wait for each other."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        left = values[len(values) - len(values) % 2 :]
+        values = [*(together(operator, a, b) for a, b in pairs), *left]
+    return values[0]
 
 
 def _as(value: Value, kind: Type) -> Value:

@@ -201,8 +201,7 @@ def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nes
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
-    first = decisions.innermost(slot)
-    for box in reversed((*slot.boxes[first : first + 1], *slot.boxes[:first], *slot.boxes[first + 1 :])):
+    for box in reversed(slot.ordered(decisions.innermost(slot))):
         if (trips := decisions.trips(box)) > 1:
             yield Loop(box.dim, decisions.extent(box), trips)
 

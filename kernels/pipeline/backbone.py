@@ -231,6 +231,11 @@ class Slot:
         """Of its boxes."""
         return tuple(range(len(self.boxes)))
 
+    def ordered(self, innermost: int) -> tuple[Box, ...]:
+        """Its boxes as their loops are, the innermost first: the one at that place, then all others."""
+        first, others = self.boxes[innermost : innermost + 1], self.boxes[innermost + 1 :]
+        return (*first, *self.boxes[:innermost], *others)
+
     def __repr__(self) -> str:
         return self.name
 

@@ -173,16 +173,16 @@ class Evaluator:
 
     def contract(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> bool:
         """Whether it is done as a sum of products: of many of them, all at once."""
+        if gathered.operator != "+" or update.condition is not None or not keeps_all(stage, update):
+            return False
         axes, along = kept(stage, update, box), ranges(update)
         terms = math.prod(extent.size for _, extent in (*axes, *along))
-        if gathered.operator != "+" or update.condition is not None or len(axes) < len(stage.variables):
-            return False
         (array,) = self.arrays[stage.name]
         return terms > MOST_TOGETHER and contract(gathered.right, self.arrays, self.boxes, axes, along, array)
 
     def gather(self, stage: Stage, update: Update, gathered: Binary, box: Mapping[str, Extent]) -> None:
         """All points at once, of which each only adds to what is there."""
-        if len(update.variables(stage)) == len(stage.variables):
+        if keeps_all(stage, update):
             for grid in each_block(stage, update, box):
                 self.reduce(stage, update, gathered, grid)
         else:
@@ -290,6 +290,11 @@ def ranges(update: Update) -> tuple[tuple[str, Extent], ...]:
 def kept(stage: Stage, update: Update, box: Mapping[str, Extent]) -> tuple[tuple[str, Extent], ...]:
     """The variables of the stage that an update is done for each value of, the outermost first."""
     return tuple((v, box[v]) for v in reversed(stage.variables) if v in update.variables(stage))
+
+
+def keeps_all(stage: Stage, update: Update) -> bool:
+    """Whether each element of the stage is updated by itself, and with all that there is along the ranges."""
+    return len(update.variables(stage)) == len(stage.variables)
 
 
 def each_turn(stage: Stage, update: Update, box: Mapping[str, Extent]) -> Iterator[Grid]:

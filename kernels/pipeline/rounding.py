@@ -53,6 +53,7 @@ from spacedsl.kernels.pipeline.reference import (
     each_block,
     each_turn,
     gathering,
+    keeps_all,
     kept,
     ranges,
     scalars_of,
@@ -143,7 +144,7 @@ class _Evaluator(Evaluator):
             or summed.operator != "+"
             or update.condition is not None
             or count * sums <= MOST_TOGETHER
-            or len(update.variables(stage)) < len(stage.variables)
+            or not keeps_all(stage, update)
         ):
             super().update(stage, update, box)
             return
@@ -214,7 +215,7 @@ class _Evaluator(Evaluator):
                 self.turn(stage, update, grid)
             return
         super().gather(stage, update, gathered, box)
-        if len(update.variables(stage)) == len(stage.variables):
+        if keeps_all(stage, update):
             self.reduced(stage, update, gathered, box)
             return
         grid = Grid((*kept(stage, update, box), *ranges(update)), {})
