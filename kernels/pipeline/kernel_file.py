@@ -151,7 +151,8 @@ class _Loader(SizeReader):
             MappingProxyType(outputs),
         )
         backbone = build(algorithm, needed)
-        named = [o.name for objects in (backbone.steps, backbone.loops) for o in objects]
+        objects = (backbone.steps, backbone.loops, backbone.orderable)
+        named = [each.name for some in objects for each in some]
         decisions = decisions_of(self.document, entry.decisions, named, self.report.problems)
         search = search_options(self.document, entry.search, self.report.problems)
         space = space_of(self.document, entry.space, PIPELINE_SPACE, path, self.report.problems)

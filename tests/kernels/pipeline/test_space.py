@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
+from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import Kernel
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from tests.codegen.pipeline import on_gpus
 from tests.engine.agreement import Tally
 from tests.engine.real_spaces import real_space
-from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, instance, named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import elements
 from tests.kernels.pipeline.scheduled import Scheduled, outputs_of
@@ -144,3 +147,23 @@ def test_schedules_of_generated_planes_compute_what_they_say(
 def test_schedules_of_generated_pipelines_compute_what_they_say(stages: str, extent: int, seed: int) -> None:
     last = stages.splitlines()[-1].split("(")[0]
     try_schedules(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
+
+
+# ---- Decisions of a kernel file ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", [lambda file: instance(file.backbone), on_gpus.instance], ids=["cpu", "gpu"])
+def test_a_kernel_file_may_decide_whatever_a_space_leaves_open(
+    of: Callable[[PipelineFile], Instance],
+) -> None:
+    """Each choice has objects that a file can name."""
+    stages, outputs = "b(x, y) = a(x, y)\ns(x) = 0\ns(x) += b(x, r) + b(x, r + 1) for r in 0:9", "{s: {x: 8}}"
+    inputs = "{a: {dtype: i32, rank: 2}}"
+    variables = of(pipeline(stages, outputs, inputs)).variables
+    found = {variable.choice: variable for variable in variables}
+    assert {"site", "tile", "reduce", "innermost"} <= found.keys()
+    for variable in found.values():
+        names = ", ".join(f"'{each}'" for each in variable.objects)
+        value = variable.universe[0]
+        entry = f"{{choice: {variable.choice}, objects: [{names}], values: [{value}]}}"
+        assert pipeline(stages, outputs, inputs, f"decisions: [{entry}]\n").decisions
