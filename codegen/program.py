@@ -419,7 +419,7 @@ class Shuffle:
     value: Expression
     distance: int
     threads: int
-    """Of the warp: all of them take part."""
+    """Neighbours in the warp, all of which take part: from a multiple of that on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,13 +65,23 @@ def _rests(tensor: Tensor, period: int | None, accesses: Sequence[Access]) -> li
         if period is None or stride <= period or stride % period == 0:
             continue
         for number, access in enumerate(rests):
-            terms = tuple((atom, n) for atom, n in access.first.terms if n % stride)
-            first = Position(access.first.constant % stride, terms)
-            last = first * -1 + Position(stride - 1 - access.more)
-            if not access.ranges.is_natural(first) or not access.ranges.is_natural(last):
+            rest = _rest(access, stride)
+            if rest is None:
                 return []
-            rests[number] = Access(first, access.more, access.ranges)
+            rests[number] = rest
     return rests
+
+
+def _rest(access: Access, stride: int) -> Access | None:
+    """The access without what leads along a dimension; None where it may be beyond that, or before it."""
+    terms = tuple((atom, n) for atom, n in access.first.terms if n % stride)
+    # Where boxes do not begin at 0, a number makes up for it, which may be negative.
+    for constant in (access.first.constant % stride, access.first.constant % stride - stride):
+        first = Position(constant, terms)
+        last = first * -1 + Position(stride - 1 - access.more)
+        if access.ranges.is_natural(first) and access.ranges.is_natural(last):
+            return Access(first, access.more, access.ranges)
+    return None
 
 
 def _joined(accesses: Iterable[Access]) -> list[Access]:

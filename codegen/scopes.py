@@ -21,6 +21,7 @@ from spacedsl.codegen.program import (
     Type,
 )
 from spacedsl.codegen.ranges import Ranges
+from spacedsl.kernels.pipeline.affine import variable
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -53,11 +54,23 @@ class Scope:
     """Variables that are not the same for all threads of a block."""
     is_together: bool = True
     """Whether all threads of a block come here, or none."""
+    is_converged: bool = True
+    """The same of those that are by themselves."""
 
     @property
     def has_whole_warps(self) -> bool:
         """Whether the threads of a block are multiples of a warp."""
         return self.grid is not None and self.grid.threads % WARP == 0
+
+    def has_neighbours(self, count: int) -> bool:
+        """Whether so many threads of a warp come here together, or none."""
+        if self.part is None:
+            return bool(self.threads) and not self.spans
+        return self.is_converged and count & count - 1 == 0 and self.part.threads % count == 0
+
+    def is_first(self, coordinate: Coordinate) -> bool:
+        """Whether none but the first iteration comes here."""
+        return self.ranges.greatest(variable(coordinate.variable)) == 0
 
     @classmethod
     def of_grid(cls, grid: Grid) -> Scope:
@@ -95,9 +108,19 @@ class Scope:
 
     def at_times(self, ranges: Ranges, *said: Position) -> Scope:
         """What is done as often as positions say."""
-        is_together = self.is_together and not any(map(self.moves, said))
-        registers = dict(self.registers)
-        return replace(self, registers=registers, ranges=ranges, is_counted=False, is_together=is_together)
+        is_same = not any(map(self.moves, said))
+        return replace(
+            self, registers=dict(self.registers), ranges=ranges, is_counted=False,
+            is_together=self.is_together and is_same, is_converged=self.is_converged and is_same,
+        )  # fmt: skip
+
+    def up_to(self, first: Position, last: Position) -> Scope:
+        """Where a sweep between them has an iteration: a coordinate that it begins at is before its end."""
+        for c in () if self.part is None or last.terms else self.part.coordinates:
+            if first == variable(c.variable):
+                end = Position(min(last.constant, c.extent - 1))
+                return replace(self, ranges=self.ranges.with_loop(c.variable, Position(0), end))
+        return self
 
     def moves(self, position: Position) -> bool:
         """Whether it is not the same for all threads of a block."""
@@ -127,6 +150,6 @@ class Scope:
 
 def _iterations(loops: Mapping[str, range]) -> Ranges:
     ranges = Ranges()
-    for variable, values in loops.items():
-        ranges = ranges.with_loop(variable, Position(values.start), Position(values.stop - 1))
+    for name, values in loops.items():
+        ranges = ranges.with_loop(name, Position(values.start), Position(values.stop - 1))
     return ranges

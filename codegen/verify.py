@@ -80,9 +80,7 @@ from spacedsl.codegen.threads import are_apart
 from spacedsl.codegen.touched import counted_fault, is_apart, is_inside
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
-from spacedsl.kernels.pipeline.affine import (
-    has_values,
-)
+from spacedsl.kernels.pipeline.affine import has_values
 from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -252,6 +250,7 @@ class _Checker:
                 if step < 1:
                     raise VerificationError(f"sweep {variable} goes on by {step}")
                 inside = scope.at_times(scope.ranges.with_loop(variable, first, last), first, last)
+                inside = inside.up_to(first, last)
                 self.block(body, inside.with_moving(variable, inside.is_together is not scope.is_together))
             case When(least, body, otherwise):
                 if not least:
@@ -401,7 +400,9 @@ class _Checker:
         if scope.part is None or scope.grid is None or tensor in scope.grid.private:
             return
         for c in scope.part.coordinates:
-            if c.extent > 1 and not is_apart(tensor, position, lanes, c.variable, scope.ranges, scope.around):
+            if not scope.is_first(c) and not is_apart(
+                tensor, position, lanes, c.variable, scope.ranges, scope.around
+            ):
                 raise VerificationError(
                     f"threads that differ in {c.variable} may store to the same {tensor.name}"
                 )
@@ -479,8 +480,8 @@ class _Checker:
                 self.position(position, scope)
                 if not kind.dtype.is_integer:
                     raise VerificationError(f"a position is counted as {kind}")
-            case Shuffle():
-                if not scope.threads or scope.spans:
+            case Shuffle(_, _, threads):
+                if not scope.has_neighbours(threads):
                     raise VerificationError("a shuffle that not all threads of a warp come to")
         known = {id(part): kind for part, kind in zip(parts, types, strict=True)}
         return type_by(expression, lambda part: known[id(part)])

@@ -17,14 +17,12 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import TOGETHER, Step
-from spacedsl.kernels.pipeline.lanes import summed_along
-from spacedsl.kernels.pipeline.reductions import is_accumulation
+from spacedsl.kernels.pipeline.lanes import innermost
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import gpu_plan
-from spacedsl.search.pipeline_points import Access, innermost
+from spacedsl.search.pipeline_points import Access
 from spacedsl.search.pipeline_work import Pattern
 
 SECTOR_BYTES = 32
@@ -63,15 +61,14 @@ class GpuPipelineCosts(PhasedCosts):
     """The times of the kernels of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
-        super().__init__(instance, innermost)
+        super().__init__(instance)
         self.device = device
-        self.summed = {step: summed_along(step) for step in self.steps.all}
 
     def estimate(self, candidate: Candidate) -> Estimate:
         return _GpuEstimate(self, candidate)
 
     def plan(self, rng: np.random.Generator) -> Plan:
-        return gpu_plan(self.instance, self.steps.work, rng)
+        return gpu_plan(self.instance, self.steps.points.work, self.device, rng)
 
 
 class _GpuEstimate(Estimate):
@@ -142,14 +139,14 @@ class _GpuEstimate(Estimate):
 
     def add(self, step: Step, blocks: int, work: _Work) -> None:
         """What a step does, in all blocks."""
-        device, point = self.device, self.of(step)
+        device, point = self.device, self.of(step, self.along(step))
         lanes = self.lanes(step)
         bodies = self.iterations(step, "REG")
         points = bodies * math.prod(self.extents(step, "REG").values())
         instructions = 1 + point.vector + point.scalar + (1 + INDEX) * (1 + sum(point.accesses.values()))
         of_warps = points / lanes * -(-lanes // device.warp)
         work.issued += of_warps * instructions
-        stored = Access(step.stage.name, frozenset(step.variables), "beside", step.kept_bytes or 4)
+        stored = self.result(step)
         waits = 0.0
         for access, count in (*point.accesses.items(), (stored, 1)):
             if self.is_global(access.source):
@@ -164,13 +161,18 @@ class _GpuEstimate(Estimate):
         if self.way(step) == "ATOMIC":
             # A thread sums up its part of the ranges, where all of it goes to one element.
             turns = math.prod(n for d, n in self.extents(step, "REG").items() if d not in step.variables)
-            definition = step.definition
-            is_kept = isinstance(definition, Update) and is_accumulation(step.stage, definition)
-            sums = points / turns if is_kept else points
+            sums = points / turns if step.is_accumulation else points
             work.l2_bytes += 2 * sums * SECTOR_BYTES
             work.added += sums / math.prod(self.extents(step.first, "ROOT").values())
-        innermost = self.extents(step, "REG")
-        together = math.prod(innermost[d] for d in step.variables)
+        if self.way(step) == "SHUFFLE":
+            # For each point, one exchange after the other, through the paths of shared memory.
+            (box,) = step.exchanged
+            exchanges = math.log2(self.highs[self.steps.trips[box]]) * len(step.stage.dtypes)
+            boxes = self.iterations(step, "LANE") / lanes
+            work.issued += boxes * -(-lanes // device.warp) * 2 * exchanges
+            work.path += boxes * exchanges * device.latency.shared
+        inside = self.extents(step, "REG")
+        together = math.prod(inside[d] for d in step.variables)
         together = together if together <= MOST_UNROLLED else 1
         work.path += points / lanes * (instructions + WAITING * waits / together)
 
@@ -197,22 +199,34 @@ class _GpuEstimate(Estimate):
             case _:
                 return lanes
 
+    def along(self, step: Step) -> str | None:
+        """The dimension along which threads are neighbours; of what is computed in loops of another step, the
+        one whose neighbours lie beside each other, as if it were that.
+        """
+        loops = self.loops(step, "LANE") if self.threaded(step) is step else ()
+        return loops[0][0] if loops else innermost(step.stage, self.layouts)
+
+    def result(self, step: Step) -> Access:
+        """What it stores."""
+        along = self.along(step)
+        pattern: Pattern = "same"
+        if along in step.variables:
+            pattern = "beside" if along == innermost(step.stage, self.layouts) else "apart"
+        return Access(step.stage.name, frozenset(step.variables), pattern, step.kept_bytes or 4)
+
     def pattern(self, step: Step, owner: Step, access: Access, dim: str) -> Pattern:
         """Where threads read that are neighbours along a dimension of the step whose loops they are."""
-        if step is owner and dim == self.costs.summed[step]:
-            return "beside" if dim in access.dims else "same"
-        if access.pattern != "beside" or dim in owner.stage.variables[:1]:
+        if step is owner or access.pattern != "beside" or dim == innermost(owner.stage, self.layouts):
             return access.pattern
         # What is beside each other in memory is not read by threads that are.
-        return "apart" if step is not owner or dim in access.dims else "same"
+        return "apart"
 
     def dram_bytes(self, steps: Sequence[Step]) -> float:
         """Beyond the L2 cache, where it does not hold what a kernel accesses."""
         touched = dict[str, float]()
         for step in steps:
             boxes = self.extents(step, "ROOT")
-            stored = Access(step.stage.name, frozenset(step.variables), "beside", step.kept_bytes or 4)
-            for access in (*self.of(step).accesses, stored):
+            for access in (*self.of(step, self.along(step)).accesses, self.result(step)):
                 if self.is_global(access.source):
                     nbytes = self.footprint(access, boxes)
                     touched[access.source] = max(touched.get(access.source, 0.0), nbytes)

@@ -18,14 +18,12 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.kernels.pipeline.algorithm import Update
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, SlotName, Step
-from spacedsl.kernels.pipeline.lanes import SUMS, summed_along
-from spacedsl.kernels.pipeline.reductions import is_accumulation
+from spacedsl.kernels.pipeline.lanes import SUMS, innermost, summed_along
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_estimates import Estimate, PhasedCosts
 from spacedsl.search.pipeline_plans import cpu_plan
-from spacedsl.search.pipeline_points import Access, Rows, Total, innermost
+from spacedsl.search.pipeline_points import Access, Rows, Total
 from spacedsl.search.pipeline_work import Pattern
 
 BODY_NS, ROW_NS, START_NS = 3.0, 2.0, 3000.0
@@ -91,8 +89,9 @@ class _Box:
         if along is not None and along not in step.stage.variables:
             sums, row, ranges = min(SUMS, row), 1, ranges * row
         is_unrolled = not sums and 1 < rows * row <= MOST_UNROLLED and length % lanes == 0
-        is_kept = isinstance(step.definition, Update) and is_accumulation(step.stage, step.definition)
-        return cls(along, variables, extents, lanes, row, rows, ranges, is_unrolled, is_kept, sums)
+        return cls(
+            along, variables, extents, lanes, row, rows, ranges, is_unrolled, step.is_accumulation, sums
+        )
 
     @property
     def vectors(self) -> int:
@@ -123,8 +122,10 @@ class PipelineCosts(PhasedCosts):
     """The times of phases of complete candidates, in nanoseconds."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        super().__init__(instance, lambda step: summed_along(step) or innermost(step))
+        super().__init__(instance)
         self.device = device
+        self.along: dict[tuple[Step, frozenset[Step], tuple[int, ...]], str | None] = {}
+        """Dimensions that vectors go along, of steps with what is inlined, and how what is near them lies."""
         self.rates = _rates(device, "any")
         self.products = _rates(device, "multiply")
         waits = [each.latency_ns for each in device.latencies if each.dtype == "f32"]
@@ -138,7 +139,7 @@ class PipelineCosts(PhasedCosts):
         return _CpuEstimate(self, candidate)
 
     def plan(self, rng: np.random.Generator) -> Plan:
-        return cpu_plan(self.instance, self.steps.work, self.device, rng)
+        return cpu_plan(self.instance, self.steps.points.work, self.device, rng)
 
 
 def _rates(device: CpuDevice, unit: str) -> Mapping[int, float]:
@@ -192,10 +193,23 @@ class _CpuEstimate(Estimate):
 
     # ---- Steps -------------------------------------------------------------------------------------------
 
+    def along(self, step: Step) -> str | None:
+        """The dimension along which vectors are."""
+        near: tuple[int, ...] = ()
+        if self.layouts:
+            names = self.steps.near(step, self.sites.inlined_in(step))
+            near = tuple(self.layouts.get(name, 0) for name in names)
+        key = step, self.sites.inlined_in(step), near
+        if key not in self.costs.along:
+            found = summed_along(step, self.layouts) or innermost(step.stage, self.layouts)
+            self.costs.along[key] = found
+        return self.costs.along[key]
+
     def step_ns(self, step: Step) -> float:
-        lanes = self.costs.device.vector_bytes // self.of(step).widest
-        box = _Box.of(step, self.steps.along[step], self.extents(step, "REG"), lanes)
-        work = self.of(step, box.together)
+        along = self.along(step)
+        lanes = self.costs.device.vector_bytes // self.of(step, along).widest
+        box = _Box.of(step, along, self.extents(step, "REG"), lanes)
+        work = self.of(step, along, box.together)
         times = [self.iterations(step, "REG") * self.computed_ns(step, work, box)]
         times += self.moved_ns(step, work, box)
         slowest = max(times)
@@ -293,7 +307,7 @@ class _CpuEstimate(Estimate):
         """For each byte from memory, to begin rows of it: none where few go on from one box to the next."""
         _, _, boxes = self.held(step, [access], box, inner)
         is_own = access.source == step.stage.name
-        along = (innermost(step) if is_own else box.along) or ""
+        along = (innermost(step.stage, self.layouts) if is_own else box.along) or ""
         count = math.prod(boxes[d] for d in access.dims if d in boxes and d != along)
         if count <= STREAMS or along not in step.dims:
             return 0.0

@@ -16,10 +16,10 @@ from functools import cached_property
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
+from spacedsl.kernels.pipeline.lanes import Layouts
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.search.cost_model import Decisions, Phase
-from spacedsl.search.pipeline_points import Access, Along, Points, Rows, Total
-from spacedsl.search.pipeline_work import work_of
+from spacedsl.search.pipeline_points import Access, Points, Rows, Total
 
 REMEMBERED = 100_000
 """Phases whose times are not estimated again."""
@@ -28,14 +28,12 @@ REMEMBERED = 100_000
 class Steps:
     """Of the pipeline of an instance: what is the same for all candidates."""
 
-    def __init__(self, instance: Instance, along: Along) -> None:
+    def __init__(self, instance: Instance) -> None:
         kernel = instance.kernel
         assert isinstance(kernel, Kernel)
         self.all = [step for step in kernel.steps if not step.is_exit]
         self.final = {step.stage.name: step for step in self.all}
-        self.work = {step: work_of(step) for step in self.all}
-        self.along = {step: along(step) for step in self.all}
-        self.points = Points(self.all, self.work, self.along.__getitem__)
+        self.points = Points(self.all)
         is_shared = "reduce" in instance.space.choices
         self.reduce = {s: instance.variable("reduce", s) for s in self.all if s.parted and is_shared}
         self.boxes = {step: [{b.dim: b for b in slot.boxes} for slot in step.slots] for step in self.all}
@@ -47,10 +45,24 @@ class Steps:
         self.tiles = {step: [instance.variable("tile", box) for box in step.loops] for step in self.all}
         is_ordered = "innermost" in instance.space.choices
         self.orders = {slot: instance.variable("innermost", slot) for slot in kernel.orderable if is_ordered}
+        is_arranged = "layout" in instance.space.choices
+        arrangeable = kernel.arrangeable if is_arranged else ()
+        self.layouts = {step.stage.name: instance.variable("layout", step) for step in arrangeable}
+        self._near: dict[tuple[Step, frozenset[Step]], Sequence[str]] = {}
         self.windows = {}
         if "window" in instance.space.choices:
             self.windows = {step: instance.variable("window", step) for step in kernel.slidable}
             self.turns = {box: instance.quantity_node("turns", box) for s in self.windows for box in s.loops}
+
+    def near(self, step: Step, inlined: frozenset[Step]) -> Sequence[str]:
+        """The stages that it keeps, or that it reads or what is inlined in it, of which elements may lie in
+        several orders.
+        """
+        known = self._near.get((step, inlined))
+        if known is None:
+            names = self.points.read(step, inlined) | {step.stage.name}
+            known = self._near[step, inlined] = tuple(name for name in self.layouts if name in names)
+        return known
 
 
 class Estimate(ABC):
@@ -64,11 +76,18 @@ class Estimate(ABC):
         self.passes: dict[tuple[Step, str], float] = {}
         self.points: dict[tuple[Step, str], Mapping[str, int]] = {}
         self.sizes: dict[str, float] = {}
+        self.layouts: Layouts = dict(self._layouts())
 
     @cached_property
     def highs(self) -> Sequence[int]:
         """Of all quantities, until something is propagated."""
         return self.candidate.instance.highs(self.candidate.vector)
+
+    def _layouts(self) -> Iterator[tuple[str, int]]:
+        for name, variable in self.steps.layouts.items():
+            (place,) = variable.values(self.candidate.mask(variable))
+            if place:
+                yield name, int(place)
 
     # ---- Phases ------------------------------------------------------------------------------------------
 
@@ -85,7 +104,9 @@ class Estimate(ABC):
         return found
 
     def decisions(self, steps: Sequence[Step]) -> Decisions:
-        """What decides how a nest is computed: of its steps, and of all that is inlined in them."""
+        """What decides how a nest is computed: of its steps, and of all that is inlined in them; of what they
+        read, where it lies.
+        """
         mask = self.candidate.mask
         inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
         variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
@@ -94,6 +115,8 @@ class Estimate(ABC):
         orders = (slot for step in steps for slot in step.orderable if slot in self.steps.orders)
         variables += [self.steps.orders[slot] for slot in orders]
         variables += [self.steps.windows[step] for step in steps if step in self.steps.windows]
+        near = dict.fromkeys(n for s in steps for n in self.steps.near(s, self.sites.inlined_in(s)))
+        variables += [self.steps.layouts[name] for name in near]
         return tuple((variable.index, mask(variable)) for variable in variables)
 
     def root(self, step: Step) -> Step:
@@ -196,17 +219,19 @@ class Estimate(ABC):
 
     # ---- Work of a point ---------------------------------------------------------------------------------
 
-    def of(self, step: Step, rows: Rows = ()) -> Total:
-        """With all that is inlined; `rows`: points that share what they need."""
-        return self.steps.points.total(step, self.sites.inlined_in(step), rows)
+    def of(self, step: Step, along: str | None, rows: Rows = ()) -> Total:
+        """With all that is inlined, where neighbours along a dimension are computed together; `rows`: points
+        that share what they need.
+        """
+        return self.steps.points.total(step, self.sites.inlined_in(step), along, rows, self.layouts)
 
 
 class PhasedCosts(ABC):
     """A cost model whose phases are the nests at ROOT; their times are remembered."""
 
-    def __init__(self, instance: Instance, along: Along) -> None:
+    def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.steps = Steps(instance, along)
+        self.steps = Steps(instance)
         self._known: dict[Decisions, float] = {}
 
     @abstractmethod

@@ -18,6 +18,7 @@ import numpy as np
 
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice
+from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.backbone import FULL, MOST_PARTIAL_BYTES, Box, Kernel, Slot, SlotName, Step
 from spacedsl.search.cost_model import Plan
 from spacedsl.search.pipeline_work import CALL, Work
@@ -59,6 +60,12 @@ TILES = ((32, 4), (32, 8), (64, 4), (128, 1), (128, 2))
 SUMMED = (1, 4, 16)
 """Points of a range that a thread of a GPU goes through by itself; how many is drawn."""
 
+EXCHANGED = 0.4
+"""The share of plans for a GPU in which a warp goes through the range of a reduction's point."""
+
+WARPS = 8
+"""Of a block, then."""
+
 BUSY = 1 << 14
 """Threads of a GPU: where a reduction has fewer points, threads have parts of its ranges."""
 
@@ -88,12 +95,19 @@ def cpu_plan(
     return _plan(instance, work, tiles, int(rng.choice(GROUPS)), "CHUNK" if strip else "TASK", 0.0, rng)
 
 
-def gpu_plan(instance: Instance, work: Mapping[Step, Work], rng: np.random.Generator) -> Plan:
+def gpu_plan(
+    instance: Instance, work: Mapping[Step, Work], device: GpuDevice, rng: np.random.Generator
+) -> Plan:
     tile = TILES[int(rng.integers(len(TILES)))]
     own = int(rng.choice(SUMMED))
+    are_exchanged = float(rng.random()) < EXCHANGED
 
     def tiles(step: Step, role: Role) -> Mapping[Box, int]:
-        return {} if role == "member" else dict(_threads(step, tile, own))
+        if role == "member":
+            return {}
+        if are_exchanged and step.exchanged and step.is_accumulation:
+            return dict(_warps(step, device.warp, own))
+        return dict(_threads(step, tile, own))
 
     return _plan(instance, work, tiles, 1, "TASK", COPIED, rng)
 
@@ -135,20 +149,25 @@ def _plan(
         own_tiles = tiles(step, role) if sites[step] != "INLINE" else {}
         if step.parted is not None and "reduce" in instance.space.choices:
             is_shared = any(box.is_range and size != FULL for box, size in own_tiles.items())
-            found.append(("reduce", step, _way(instance, step, rng) if is_shared else "SERIAL"))
+            found.append(("reduce", step, _way(instance, step, own_tiles, rng) if is_shared else "SERIAL"))
         found += [("tile", box, own_tiles.get(box, FULL)) for box in step.loops]
     if "innermost" in instance.space.choices:
         found += [("innermost", slot, 0) for slot in kernel.orderable]
+    if "layout" in instance.space.choices:
+        found += [("layout", step, 0) for step in kernel.arrangeable]
     if within == "CHUNK" and "window" in instance.space.choices:
         found += [("window", step, "SLIDING") for step in kernel.slidable]
     variables = [instance.variable(choice, item) for choice, item, _ in found]
     return [(v, 1 << v.universe.index(value)) for v, (_, _, value) in zip(variables, found, strict=True)]
 
 
-def _way(instance: Instance, step: Step, rng: np.random.Generator) -> str:
+def _way(instance: Instance, step: Step, tiles: Mapping[Box, int], rng: np.random.Generator) -> str:
     """How the points of its ranges are shared out."""
+    is_exchanged = step.is_accumulation and not any(b.is_range and b.slot == "TASK" for b in tiles)
     ways = [str(way) for way in instance.variable("reduce", step).universe if way != "SERIAL"]
-    possible = [way for way in ways if way != "ATOMIC" or step.is_sum]
+    if is_exchanged and "SHUFFLE" in ways:
+        return "SHUFFLE"
+    possible = [way for way in ways if way != "SHUFFLE" and (way != "ATOMIC" or step.is_sum)]
     return possible[int(rng.integers(len(possible)))]
 
 
@@ -225,6 +244,21 @@ def _threads(step: Step, tile: tuple[int, int], own: int) -> Iterator[tuple[Box,
         return
     for place, dim in enumerate(step.variables):
         yield _tile(step.box(dim, "TASK"), tile[place] if place < len(tile) else 1)
+        yield _tile(step.box(dim, "LANE"), 1)
+
+
+def _warps(step: Step, warp: int, own: int) -> Iterator[tuple[Box, int]]:
+    """A warp for each point, of which each thread goes through `own` neighbours along the innermost range."""
+    (threads,) = step.exchanged
+    length = step.points(threads.dim)
+    while own * warp > length and own > 1:
+        own //= 2
+    wide = min(warp, 1 << (length // own).bit_length() - 1)
+    if own * wide < length:
+        yield _tile(step.box(threads.dim, "CHUNK"), own * wide)
+    yield _tile(threads, own)
+    for place, dim in enumerate(step.variables):
+        yield _tile(step.box(dim, "TASK"), WARPS if place == 0 else 1)
         yield _tile(step.box(dim, "LANE"), 1)
 
 

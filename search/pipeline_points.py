@@ -8,15 +8,16 @@ of what is stored. What two of these points need is computed once, and loaded on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from types import MappingProxyType
 
 from spacedsl.kernels.pipeline.affine import Linear, fixed, substituted, variable
 from spacedsl.kernels.pipeline.backbone import Step
-from spacedsl.kernels.pipeline.lanes import is_read_twice, is_woven
+from spacedsl.kernels.pipeline.lanes import Layouts, is_read_twice, is_woven
 from spacedsl.kernels.pipeline.reductions import turns
-from spacedsl.search.pipeline_work import Moving, Pattern, Work, pattern_of
+from spacedsl.search.pipeline_work import Moving, Pattern, Work, pattern_of, work_of
 
 REMEMBERED = 20_000
 """Totals that are not found out again."""
@@ -31,14 +32,6 @@ BY_VALUES = variable("what values say")
 """A position that no loop leads to."""
 
 Point = Mapping[str, Linear]
-
-Along = Callable[[Step], str | None]
-"""The dimension of a step along which neighbours are computed together."""
-
-
-def innermost(step: Step) -> str | None:
-    """Its first variable."""
-    return next(iter(step.stage.variables), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,102 +67,131 @@ class Total:
 class Points:
     """Of the steps of a pipeline."""
 
-    def __init__(self, steps: Sequence[Step], work: Mapping[Step, Work], along: Along) -> None:
-        self.along = along
-        self.work = work
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.work = {step: work_of(step) for step in steps}
         self.place = {step: place for place, step in enumerate(steps)}
         self.final = {step.stage.name: step for step in steps}
-        self._known: dict[tuple[Step, frozenset[Step], Rows], Total] = {}
+        self._known: dict[object, Total] = {}
+        self._reads: dict[tuple[Step, frozenset[Step]], frozenset[str]] = {}
 
-    def total(self, step: Step, inlined: frozenset[Step], rows: Rows = ()) -> Total:
-        """`inlined`: all that is computed where the step reads it.
-
-        `rows`: points that share what they need.
+    def total(
+        self,
+        step: Step,
+        inlined: frozenset[Step],
+        along: str | None,
+        rows: Rows = (),
+        layouts: Layouts = MappingProxyType({}),
+    ) -> Total:
+        """`inlined`: all that is computed where the step reads it. `along`: the dimension of the step along
+        which neighbours are computed together. `rows`: points that share what they need.
         """
-        known = self._known.get((step, inlined, rows))
+        read = frozenset(layouts.items())
+        if read:
+            names = self.read(step, inlined)
+            read = frozenset(each for each in read if each[0] in names)
+        key = step, inlined, along, rows, read
+        known = self._known.get(key)
         if known is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            known = self._known[step, inlined, rows] = self._total(step, inlined, rows)
+            known = self._known[key] = _Finding(self, step, inlined, along, layouts).total(rows)
         return known
 
-    def _total(self, step: Step, inlined: frozenset[Step], rows: Rows) -> Total:
+    def read(self, step: Step, inlined: frozenset[Step]) -> frozenset[str]:
+        """The stages and inputs that it reads, or what is inlined in it."""
+        known = self._reads.get((step, inlined))
+        if known is None:
+            parts = (step, *(part for last in inlined for part in steps_of(last)))
+            found = (read.source for part in parts for read in self.work[part].reads)
+            known = self._reads[step, inlined] = frozenset(found)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    points: Points
+    step: Step
+    inlined: frozenset[Step]
+    along: str | None
+    layouts: Layouts
+
+    def total(self, rows: Rows) -> Total:
         starts: list[Point] = [
             {dim: variable(dim) + Linear(n) for (dim, _), n in zip(rows, at, strict=True)}
             for at in product(*(range(count) for _, count in rows))
         ]
-        found, are_woven = self._found(step, inlined, starts)
-        if step.update is None and are_woven:
-            along = step.stage.variables[0]
-            pairs = [{**s, along: variable(along) * 2 + Linear(n)} for s in starts for n in (0, 1)]
-            found, _ = self._found(step, inlined, pairs)
+        found, are_woven = self.found(starts)
+        if self.step.update is None and are_woven and self.along is not None:
+            even = variable(self.along) * 2
+            found, _ = self.found([{**s, self.along: even + Linear(n)} for s in starts for n in (0, 1)])
             found.vector += 1
         return found
 
-    def _found(self, step: Step, inlined: frozenset[Step], starts: Sequence[Point]) -> tuple[Total, bool]:
+    def found(self, starts: Sequence[Point]) -> tuple[Total, bool]:
         """For a point of these, on average; and whether even and odd ones are better computed apart."""
-        share = 1 / len(starts)
+        share, step = 1 / len(starts), self.step
         total, needed, loaded = Total(), dict[Step, dict[object, Point]](), dict[object, Access]()
+        is_range = self.along in step.dims and self.along not in step.variables
+        own = work_of(step, self.along) if is_range else self.points.work[step]
         for start in starts:
-            total.add(self.work[step], share)
-            self._read(step, step, start, inlined, needed, loaded)
+            total.add(own, share)
+            self.read(step, start, needed, loaded)
         count = 0
         # What reads comes behind what it reads.
         while needed:
-            source = max(needed, key=self.place.__getitem__)
+            source = max(needed, key=self.points.place.__getitem__)
             for point in needed.pop(source).values():
                 count += 1
                 for part in steps_of(source):
-                    total.add(self.work[part], self.work[part].turns * share)
+                    work = self.points.work[part]
+                    total.add(work, work.turns * share)
                     for turn in turns(part.definition) if count <= MOST_POINTS else ():
-                        self._read(part, step, {**point, **fixed(turn)}, inlined, needed, loaded)
+                        self.read(part, {**point, **fixed(turn)}, needed, loaded)
         for access in loaded.values():
             total.accesses[access] += share  # type: ignore[assignment]
-        along = innermost(step)
-        moving = Counter(access.is_read_twice for access in loaded.values() if along in access.dims)
+        moving = Counter(access.is_read_twice for access in loaded.values() if self.along in access.dims)
         return total, is_woven(moving[True], moving[False])
 
-    def _read(
+    def read(
         self,
         part: Step,
-        step: Step,
         point: Point,
-        inlined: frozenset[Step],
         needed: dict[Step, dict[object, Point]],
         loaded: dict[object, Access],
     ) -> None:
         """What a part of the step reads at a point: of stages that are inlined, more points; else, loads."""
-        for number, read in enumerate(self.work[part].reads):
-            if part is not step and read.source == part.stage.name:
+        for number, read in enumerate(self.points.work[part].reads):
+            if part is not self.step and read.source == part.stage.name:
                 # What an inlined accumulation goes on with is in a register.
                 continue
             positions = tuple(None if form is None else substituted(form, point) for form in read.forms)
             key: object = (read.source, positions)
             if None in positions:
                 key = (part, number, tuple(sorted(point.items(), key=repr)))
-            source = self.final.get(read.source)
-            if source in inlined and source is not None and read.source != step.stage.name:
+            source = self.points.final.get(read.source)
+            if source in self.inlined and source is not None and read.source != self.step.stage.name:
                 there = dict(zip(source.stage.variables, positions, strict=True))
                 needed.setdefault(source, {}).setdefault(
                     key, {v: BY_VALUES if p is None else p for v, p in there.items()}
                 )
             elif key not in loaded:
-                loaded[key] = _access(read, positions, point, step, self.along(step))
+                loaded[key] = self.access(read, positions, point)
 
-
-def _access(
-    read: Moving, positions: Sequence[Linear | None], point: Point, step: Step, along: str | None
-) -> Access:
-    moved, known = [], []
-    for own, form in zip(read.moved, positions, strict=True):
-        is_known = form is not None and BY_VALUES.names.isdisjoint(form.names)
-        known.append(form if is_known else None)
-        # Where values say it, whatever these move along.
-        names = form.names if form is not None else frozenset[str]().union(*(_names(v, point) for v in own))
-        moved.append(names & frozenset(step.dims))
-    twice = along is not None and bool(known) and is_read_twice(known[0], moved[1:], along)
-    dims, pattern = frozenset[str]().union(*moved), pattern_of(known, moved, along)
-    return Access(read.source, dims, pattern, read.nbytes, twice)
+    def access(self, read: Moving, positions: Sequence[Linear | None], point: Point) -> Access:
+        moved, known = [], []
+        for own, form in zip(read.moved, positions, strict=True):
+            is_known = form is not None and BY_VALUES.names.isdisjoint(form.names)
+            known.append(form if is_known else None)
+            # Where values say it, whatever these move along.
+            names = (
+                form.names if form is not None else frozenset[str]().union(*(_names(v, point) for v in own))
+            )
+            moved.append(names & frozenset(self.step.dims))
+        inner, along = self.layouts.get(read.source, 0), self.along
+        others = (*moved[:inner], *moved[inner + 1 :])
+        twice = along is not None and bool(known) and is_read_twice(known[inner], others, along)
+        dims, pattern = frozenset[str]().union(*moved), pattern_of(known, moved, inner, along)
+        return Access(read.source, dims, pattern, read.nbytes, twice)
 
 
 def _names(name: str, point: Point) -> frozenset[str]:

@@ -34,7 +34,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.backbone import MOST_WRITTEN_OUT, Step
 from spacedsl.kernels.pipeline.interior import middle
-from spacedsl.kernels.pipeline.lanes import pace, summed_along, varies
+from spacedsl.kernels.pipeline.lanes import pace, varies
 
 DIVISION = 16.0
 """Instructions that take as long as one division of floats."""
@@ -82,11 +82,11 @@ class Work:
     """Of the ranges of an update."""
 
 
-def work_of(step: Step) -> Work:
+def work_of(step: Step, along: str | None = None) -> Work:
+    """`along`: the range that lanes go along, if it is one."""
     vector, scalar, products = 0.0, 0.0, 0.0
     widest = max((dtype.nbytes for dtype in step.stage.dtypes), default=1)
     seen: dict[Read, None] = {}
-    along = summed_along(step)
     few = frozenset(dim for dim in step.dims if step.points(dim) <= MOST_WRITTEN_OUT)
     for expression in expressions(step.definition):
         for node, share in _computed(expression, few):
@@ -183,13 +183,16 @@ def _moving(read: Read, dims: tuple[str, ...]) -> Moving:
 
 
 def pattern_of(
-    positions: Sequence[Linear | None], moved: Sequence[frozenset[str]], along: str | None
+    positions: Sequence[Linear | None], moved: Sequence[frozenset[str]], inner: int, along: str | None
 ) -> Pattern:
-    """Of reads at positions that move along these dimensions, where neighbours lie along one of them."""
+    """Of reads at positions that move along these dimensions, where neighbours lie along one of them.
+
+    `inner`: the position whose neighbours lie beside each other in memory.
+    """
     pattern: Pattern = "same"
     for place, (form, names) in enumerate(zip(positions, moved, strict=True)):
         if along is None or (along not in names and form is not None):
             continue
-        step = None if place or form is None else pace(middle(form, along), along)
+        step = None if place != inner or form is None else pace(middle(form, along), along)
         pattern = "apart" if step is None or pattern == "apart" else "beside" if step == 1 else "woven"
     return pattern

@@ -27,6 +27,7 @@ from spacedsl.codegen.c_types import arithmetic_type, c_number
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import operands
 from spacedsl.codegen.program import (
+    WARP,
     Bits,
     Bitwise,
     Broadcast,
@@ -138,7 +139,10 @@ def print_expression(expression: Expression) -> str:
         case Broadcast(value, lanes):
             return _made(type_of(expression), [print_expression(value)] * lanes)
         case Shuffle(value, bit, threads):
-            return f"__shfl_xor_sync(0x{(1 << threads) - 1:x}, {print_expression(value)}, {bit})"
+            mask = f"0x{(1 << threads) - 1:x}"
+            if threads < WARP and threads & threads - 1 == 0:
+                mask += f"u << (threadIdx.x & {WARP - threads})"
+            return f"__shfl_xor_sync({mask}, {print_expression(value)}, {bit})"
         case Bits(Load(tensor, index, _, is_streamed)):
             first = f"(const uint32_t *)&{c_name(tensor)}[{distance(index)}]"
             return f"__ldcs({first})" if is_streamed else f"*{first}"

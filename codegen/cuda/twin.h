@@ -129,7 +129,7 @@ twin_switch:
 
 struct twin_thread {
   void *stack;
-  bool is_done;
+  bool is_done, is_waiting;
 };
 
 extern "C" {
@@ -183,6 +183,7 @@ static unsigned twin_barriers;
 
 static void __syncthreads(void) {
   ++twin_barriers;
+  twin_threads[threadIdx.x].is_waiting = true;
   twin_yield();
 }
 
@@ -191,24 +192,28 @@ struct twin_gift {
   uint64_t words[3];
 };
 static twin_gift twin_given[2][TWIN_THREADS];
-static unsigned twin_shuffles, twin_exchanges[TWIN_THREADS];
+static unsigned twin_shuffles, twin_exchanges[TWIN_THREADS], twin_block_threads;
 
-/* What all threads of the block have given, by number. */
-static const twin_gift *twin_exchange(const void *value, size_t size) {
-  unsigned half = twin_exchanges[threadIdx.x]++ % 2;
+static void twin_fail(const char *what);
+
+/* What the threads of a warp have given, by their number in the block: those of a mask, all of which come to it. */
+static const twin_gift *twin_exchange(const void *value, size_t size, unsigned mask = ~0u) {
+  unsigned own = ++twin_exchanges[threadIdx.x], half = own % 2, warp = threadIdx.x / 32 * 32;
   memcpy(&twin_given[half][threadIdx.x], value, size);
   ++twin_shuffles;
   twin_yield();
+  for (unsigned lane = 0; lane < 32 && warp + lane < twin_block_threads; ++lane)
+    if (mask >> lane & 1 && twin_exchanges[warp + lane] - own > 1) twin_fail("an exchange that not all threads of a warp come to");
   return twin_given[half];
 }
 
-template <class Value> static Value __shfl_xor_sync(unsigned, Value value, int distance) {
-  const twin_gift *given = twin_exchange(&value, sizeof value);
-  memcpy(&value, &given[threadIdx.x ^ distance], sizeof value);
+template <class Value> static Value __shfl_xor_sync(unsigned mask, Value value, int distance) {
+  const twin_gift *given = twin_exchange(&value, sizeof value, mask);
+  unsigned other = threadIdx.x ^ distance;
+  if (!(mask >> threadIdx.x % 32 & 1) || !(mask >> other % 32 & 1)) twin_fail("a shuffle with a thread that its mask leaves out");
+  memcpy(&value, &given[other], sizeof value);
   return value;
 }
-
-static void twin_fail(const char *what);
 
 /* A matrix of shared memory, the n-th row of which begins where the n-th thread of the warp says. */
 template <int is_transposed> static uint32_t load_matrix(const void *row) {
@@ -309,7 +314,7 @@ static void twin_start(unsigned thread) {
   void **top = (void **)(twin_stacks + (size_t)(thread + 1) * TWIN_STACK_BYTES) - 2;
   *top = (void *)twin_enter;
   twin_threads[thread].stack = top - 6;
-  twin_threads[thread].is_done = false;
+  twin_threads[thread].is_done = twin_threads[thread].is_waiting = false;
   twin_exchanges[thread] = 0;
   twin_queues[thread].end = twin_queues[thread].groups = 0;
 }
@@ -329,7 +334,7 @@ static void twin_round(unsigned threads, unsigned round) {
       thread = state;
     }
     threadIdx.x = thread;
-    if (!twin_threads[thread].is_done) twin_resume(thread);
+    if (!twin_threads[thread].is_done && !twin_threads[thread].is_waiting) twin_resume(thread);
   }
 }
 
@@ -340,13 +345,19 @@ static void twin_block(unsigned threads, size_t shared_bytes) {
   ASAN_UNPOISON_MEMORY_REGION(shared_memory, sizeof shared_memory);
   memset(shared_memory, 0xff, shared_bytes);
   ASAN_POISON_MEMORY_REGION((char *)shared_memory + shared_bytes, sizeof shared_memory - shared_bytes);
+  twin_barriers = 0;
+  twin_block_threads = threads;
   for (unsigned thread = 0; thread < threads; ++thread) twin_start(thread);
   for (unsigned round = 0;; ++round) {
-    twin_barriers = twin_shuffles = 0;
+    twin_shuffles = 0;
     twin_round(threads, round);
-    if (twin_barriers + twin_shuffles == 0) break;
-    if (twin_barriers != threads && twin_shuffles != threads) twin_fail("a barrier that not all threads of a block come to");
-    if (twin_barriers) twin_pass(threads);
+    /* Who waits for all others does so while they exchange what they have. */
+    if (twin_shuffles) continue;
+    if (!twin_barriers) break;
+    if (twin_barriers != threads) twin_fail("a barrier that not all threads of a block come to");
+    twin_pass(threads);
+    for (unsigned thread = 0; thread < threads; ++thread) twin_threads[thread].is_waiting = false;
+    twin_barriers = 0;
   }
   twin_now.is_in_kernel = false;
 }

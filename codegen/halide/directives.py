@@ -21,7 +21,9 @@ from spacedsl.codegen.halide.python import Assign, Atom, Blank, Call, Comment, D
 from spacedsl.codegen.pipeline.bodies import widths
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, place
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, schedule
+from spacedsl.kernels.pipeline.algorithm import Stage
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Kernel, SlotName, Step
+from spacedsl.kernels.pipeline.lanes import innermost
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.unique_names import UniqueNames
 
@@ -169,6 +171,7 @@ class _Scheduler:
         self.copied = copied
         sites = Sites(kernel.steps, decisions.site)
         self.inlined = {s.stage.name: s.stage for s in sites.steps if sites.of[s] == "INLINE"}
+        self.layouts = {s.stage.name: layout for s in kernel.arrangeable if (layout := decisions.layout(s))}
         self.statements: list[Statement] = []
         self.placed: set[str] = set()
         self.moved: set[Step] = set()
@@ -209,7 +212,7 @@ class _Scheduler:
         part = self.part(step, here)
         levels = list(zip(nest.levels, placed.levels, strict=True))
         if at is None or step.update != len(stage.updates) - 1:
-            self.put(stage.name, part.func, here, nest)
+            self.put(stage, part.func, here, nest)
             # What only an earlier update would hold is computed around all of them.
             outside = -1 if at is None else at
             self.finish(self.factored(nest, part), step, levels, around, here, outside)
@@ -220,7 +223,7 @@ class _Scheduler:
             copy = self.copy(step, part)
             self.statements.append(Blank())
             self.comment(f"{copy.func}: what {part.func} is, with the outer loops of its last update")
-            self.compute(copy.func, here)
+            self.compute(copy.func, stage, here)
             definition = next(s for s in self.kernel.steps if s.stage.name == stage.name and s.update is None)
             loops = _Loops({**around[definition], **around[step]})
             here, guests = self.cut(copy, step, outer, loops, around, here, -1)
@@ -228,9 +231,9 @@ class _Scheduler:
                 around = outer[-1][1].needed
             loops.spans = {v: around[step].get(v, around[definition][v]) for v in stage.variables}
             self.body(copy, loops)
-            self.put(stage.name, part.func, here, nest)
+            self.put(stage, part.func, here, nest)
         else:
-            self.put(stage.name, part.func, here, nest)
+            self.put(stage, part.func, here, nest)
             for level, placed_level in outer:
                 around = placed_level.needed
                 guests += _guests(level, placed_level, here)
@@ -262,13 +265,13 @@ class _Scheduler:
         widest = max(widths(step.stage, step.definition, self.inlined))
         update = 0 if step.update is None else step.update + 1
         ranges = [] if step.update is None else [r.name for r in stage.updates[step.update].ranges]
-        first = stage.variables[:1]
+        first = innermost(stage, self.layouts)
         return Part(
             self.names.sources[stage.name],
             update,
             {r: self.names.ranges[stage.name, step.update or 0, r] for r in ranges},
             {v: self.names.variables[v] for v in stage.variables if v in step.variables},
-            first[0] if first and first[0] in step.variables else None,
+            first if first in step.variables else None,
             max(1, self.vector_bytes // widest),
             here is None,
             len(ranges) < 2 or (stage.name, step.update) in self.names.combined,
@@ -289,7 +292,7 @@ class _Scheduler:
             0,
             {},
             variables,
-            next(iter(stage.variables), None),
+            innermost(stage, self.layouts),
             max(1, self.vector_bytes // widest),
             part.is_at_root,
             True,
@@ -313,28 +316,33 @@ class _Scheduler:
 
     # ---- Places ----------------------------------------------------------------------------------------
 
-    def put(self, stage: str, func: str, here: Place | None, nest: Nest) -> None:
+    def put(self, stage: Stage, func: str, here: Place | None, nest: Nest) -> None:
         """Says where a Func is computed, the first time that one of its parts comes."""
         size = ", ".join(f"{n} {dim}" for dim, n in zip(nest.step.dims, nest.size, strict=True))
-        if stage not in self.placed:
-            self.placed.add(stage)
+        if stage.name not in self.placed:
+            self.placed.add(stage.name)
             self.statements.append(Blank())
             where = "" if here is None else f" in each {here.loop} of {here.func}"
             note = " (there, since last tiles further in are shorter)" if nest.step in self.moved else ""
             note += ", all of it anew" if nest.is_sliding else ""
             self.comment(f"{nest.step}{where}{note}: {size or 'one value'}")
-            if self.names.results.get(stage) != func:
-                self.compute(func, here)
+            if self.names.results.get(stage.name) != func:
+                self.compute(func, stage, here)
         else:
             self.comment(f"{nest.step}: {size or 'one value'}")
 
-    def compute(self, func: str, here: Place | None) -> None:
+    def compute(self, func: str, stage: Stage, here: Place | None) -> None:
         if func in self.names.results.values():
             return
         directive = Call(f"{func}.compute_root", ())
         if here is not None:
             directive = Call(f"{func}.compute_at", (Atom(here.func), Atom(here.loop)))
         self.do(directive)
+        if stage.name in self.layouts:
+            first = innermost(stage, self.layouts)
+            order = sorted(stage.variables, key=lambda v: v != first)
+            names = (Atom(self.names.variables[v]) for v in order)
+            self.do(Call(f"{func}.reorder_storage", tuple(names)))
 
     def do(self, directive: Node) -> None:
         self.statements.append(Do(directive))
@@ -414,7 +422,7 @@ class _Scheduler:
         if along is not None and lanes > 1:
             vector = self.loop(part, along, "vector")
             self.split(part, along, (part.name(along), vector), lanes, loops)
-        points = [part.variables[v] for v in part.variables]
+        points = [part.variables[v] for v in sorted(part.variables, key=lambda v: v != along)]
         ranges = [*part.ranges.values()]
         # Sums stay in registers while ranges are gone through.
         inner = [*points, *ranges] if is_unrolled else [*ranges, *points]

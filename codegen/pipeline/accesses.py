@@ -143,11 +143,11 @@ class Accesses(Positions):
         They do where each lane leads to the second, fourth, .. element behind that of the one before, or two,
         four, .. lanes lead to each element, along the innermost dimension, and all of them are inside of it.
         """
-        lanes = self.lanes
+        lanes, along = self.lanes, array.inner
         is_computed = any(name in self.numbers for at in positions for name in at.names)
-        if lanes is None or is_computed or not positions or array.extents[0] == 1:
+        if lanes is None or is_computed or not positions or array.extents[along] == 1:
             return None
-        inner = self.simple(positions[0] + array.origin[0] * -1, block)
+        inner = self.simple(positions[along] + array.origin[along] * -1, block)
         rest = array.index(positions) + inner * -1
         tensor, step = array.tensors[node.element], pace(inner, lanes.variable)
         if any(self.varies(atom) for atom, _ in self.simple(rest, block).terms):
@@ -157,7 +157,7 @@ class Accesses(Positions):
         def load(first: Linear, count: int) -> Value:
             nonlocal are_inside
             first = self.simple(first, block)
-            ends = (first, first * -1 + Linear(array.extents[0] - count))
+            ends = (first, first * -1 + Linear(array.extents[along] - count))
             are_inside = are_inside and all(block.ranges.is_natural(end) for end in ends)
             return Load(tensor, index(self.simple(first + rest, block)), Type(node.dtype, count))
 

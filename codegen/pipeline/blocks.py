@@ -34,6 +34,8 @@ class Array:
     """The point of the first element, the innermost dimension first."""
     extents: tuple[int, ...]
     strides: tuple[int, ...]
+    inner: int = 0
+    """The dimension along which neighbours lie beside each other."""
     folded: int | None = None
     """The dimension of which a point lies where the one so many before it lay as there are."""
     begin: Linear = field(default=Linear(0))
@@ -95,6 +97,17 @@ class Block:
 def with_lets(lets: Iterable[Let], ranges: Ranges) -> Ranges:
     """What is known of variables, with these."""
     return reduce(lambda found, let: found.with_position(let.variable, let.position), lets, ranges)
+
+
+def leading_to(lets: Iterable[Let], positions: Iterable[Linear]) -> tuple[Let, ...]:
+    """Of these, each behind those that it is made of, the ones that positions are made of."""
+    names = {name for position in positions for name in position.names}
+    kept: list[Let] = []
+    for let in reversed([*lets]):
+        if let.variable in names:
+            kept.append(let)
+            names |= let.position.names
+    return tuple(reversed(kept))
 
 
 def index(form: Linear) -> Index:

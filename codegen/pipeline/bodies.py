@@ -59,8 +59,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     operands,
 )
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, MOST_WRITTEN_OUT, Step
-from spacedsl.kernels.pipeline.lanes import SUMS, summed_along, varies
-from spacedsl.kernels.pipeline.reductions import is_accumulation
+from spacedsl.kernels.pipeline.lanes import SUMS, Layouts, innermost, summed_along, varies
 
 Ahead = tuple[Linear, ...]
 """Positions that are not negative where something holds."""
@@ -74,8 +73,11 @@ class Setting:
     inlined: Mapping[str, Stage]
     fresh: Callable[[str], str]
     vector_bytes: int
+    layouts: Layouts
     is_added: bool = False
     """Whether what an update adds up is added to memory, where others add as well."""
+    sums: tuple[Register, ...] | None = None
+    """Where the results of a single point are added up, to be stored by others."""
 
 
 def body(step: Step, spans: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
@@ -105,22 +107,17 @@ class _Body:
     @property
     def along(self) -> str | None:
         """The dimension along which neighbours lie beside each other, where the step goes along it."""
-        first = self.stage.variables[:1]
-        return first[0] if first and first[0] in self.step.variables else None
+        first = innermost(self.stage, self.setting.layouts)
+        return first if first in self.step.variables else None
 
     @property
     def update(self) -> Update | None:
         return None if self.step.update is None else self.stage.updates[self.step.update]
 
     @property
-    def is_accumulated(self) -> bool:
-        """Whether each point goes on with what it is itself, and with no other of the stage."""
-        return self.update is not None and is_accumulation(self.stage, self.update)
-
-    @property
     def summed(self) -> tuple[str, int] | None:
         """The range along which lanes have partial results of their own, and how many of them."""
-        dim = None if self.setting.is_added else summed_along(self.step)
+        dim = None if self.setting.is_added else summed_along(self.step, self.setting.layouts)
         lanes = 1 if dim is None else self.lanes(self.spans[dim].most, dim)
         return None if dim is None or lanes == 1 else (dim, lanes)
 
@@ -217,7 +214,7 @@ class _Body:
         return (
             isinstance(definition, Stage)
             and self.along is not None
-            and is_woven(definition, self.setting.inlined, self.whole({}), self.along)
+            and is_woven(definition, self.setting.inlined, self.setting.layouts, self.whole({}), self.along)
         )
 
     def is_written_out(self, dim: str) -> bool:
@@ -422,7 +419,7 @@ class _Body:
                 where = [point[v] for v in self.stage.variables]
                 values.store(self.array, where, made, block)
             return tuple(block.statements)
-        if self.is_accumulated:
+        if self.step.is_accumulation:
             self.accumulate(update, points, lanes, block)
         else:
             self.ranges(update, points, block, lambda given, inner: self.turn(update, given, lanes, inner))
@@ -459,17 +456,21 @@ class _Body:
         """Points whose values are in registers while the ranges are gone through."""
         values = self.values(lanes, frozenset({self.stage.name}))
         starts = self.step.neutral if self.setting.is_added else None
-        own = [self.begun(starts or self.stored, point, values, block) for point in points]
+        if (sums := self.setting.sums) is None:
+            own = [self.begun(starts or self.stored, point, values, block) for point in points]
+        else:
+            assert len(points) == 1
+            own = [sums]
 
         def turn(given: Sequence[Point], inner: Block) -> None:
-            for point, sums in zip(given, own, strict=True):
-                self.turn_of(update, point, sums, values, inner)
+            for point, results in zip(given, own, strict=True):
+                self.turn_of(update, point, results, values, inner)
 
         self.ranges(update, points, block, turn)
         values.own = {}
-        for point, sums in zip(points, own, strict=True):
+        for point, results in zip(points, own, strict=True) if sums is None else ():
             put = values.store if starts is None else values.add
-            put(self.array, [point[v] for v in self.stage.variables], sums, block)
+            put(self.array, [point[v] for v in self.stage.variables], results, block)
 
     @property
     def stored(self) -> Sequence[Expression]:

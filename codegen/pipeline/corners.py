@@ -65,6 +65,9 @@ class CornerDecisions:
     def innermost(self, slot: Slot) -> int:
         return self.made.innermost(self._of[slot.step].slots[SLOTS.index(slot.slot)])
 
+    def layout(self, step: Step) -> int:
+        return self.made.layout(self._of[step])
+
     def is_owned(self, box: Box) -> bool:
         """Whether the step has loops of its own there."""
         order = (*SLOTS, "INLINE")

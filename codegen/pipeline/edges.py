@@ -75,13 +75,16 @@ def _compared(
             yield apart
 
 
-def is_woven(definition: Stage, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
+def is_woven(
+    definition: Stage, inlined: Mapping[str, Stage], layouts: lanes.Layouts, point: Point, dim: str
+) -> bool:
     """Whether even and odd points along a dimension are better computed apart."""
     twice, others = set[object](), set[object]()
     for node, at in _met(definition, inlined, {**point, dim: variable(dim)}):
         if not isinstance(node, Read) or node.source in inlined or not node.point:
             continue
-        first, *rest = (substituted(linear(position), at) for position in node.point)
+        rest = [substituted(linear(position), at) for position in node.point]
+        first = rest.pop(layouts.get(node.source, 0))
         names = [form.names for form in rest]
         if dim in first.names.union(*names):
             kind = twice if lanes.is_read_twice(first, names, dim) else others

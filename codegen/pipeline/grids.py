@@ -5,32 +5,44 @@ nest at ROOT is a grid: its tasks are blocks, and in a block each nest runs in a
 lanes, neighbours along the innermost loop being neighbours. What is computed in a task or a chunk lies
 in shared memory, what is in a lane or inside of one in memory of its thread. Threads wait for each other
 between nests (`cuda/barriers.py`). Of a reduction, blocks and threads may have parts of its ranges: they add
-to its values in memory, or have partial results of their own (`grid_partials.py`). What is the same on other
-machines is in `nests.py`.
+to its values in memory, have partial results of their own (`grid_partials.py`), or exchange them in a warp
+(`grid_shuffles.py`). What is the same on other machines is in `nests.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from spacedsl.codegen.cuda.barriers import waiting
 from spacedsl.codegen.parts import loaded, statements, stored
-from spacedsl.codegen.pipeline.blocks import Array
+from spacedsl.codegen.pipeline import grid_shuffles
+from spacedsl.codegen.pipeline.blocks import Array, leading_to
 from spacedsl.codegen.pipeline.grid_partials import Along, PerPoint, begun, combined
 from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest
 from spacedsl.codegen.pipeline.schedule import SHARED, Decisions, Nest
-from spacedsl.codegen.program import Coordinate, Grid, Let, PerThread, Phase, Program, Statement, Sweep
+from spacedsl.codegen.program import (
+    Coordinate,
+    Grid,
+    Let,
+    PerThread,
+    Phase,
+    Program,
+    Register,
+    Statement,
+    Sweep,
+    Type,
+)
 from spacedsl.codegen.ranges import Ranges
-from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
+from spacedsl.kernels.pipeline.affine import Linear, extreme, substituted, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
-from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.tensors import Tensor
 
 POINTS = 256
@@ -39,6 +51,26 @@ POINTS = 256
 
 def lower_grids(kernel: Kernel, decisions: Decisions) -> Program:
     return lowered(kernel, decisions, 1, _Grids)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Loops of which each thread has an iteration."""
+
+    loops: Sequence[PlacedLoop]
+    coordinates: Sequence[Coordinate]
+    places: Sequence[Let]
+    """Where the coordinates lead."""
+    within: Ranges
+    """With all of these."""
+    around: Ranges
+    """Without any."""
+
+    def outer(self, names: Mapping[str, str]) -> Shared:
+        """All but the innermost, whose variables have these names."""
+        loops = [replace(loop, variable=names[loop.variable]) for loop in self.loops[:-1]]
+        places = [replace(place, variable=names[place.variable]) for place in self.places[:-1]]
+        return Shared(loops, self.coordinates[:-1], places, self.within, self.around)
 
 
 @dataclass(slots=True)
@@ -53,6 +85,8 @@ class _Grids(Nests):
     """Of the nest of which a grid is made."""
     parted: frozenset[str] = field(default=frozenset(), init=False)
     """The variables of loops that have parts of its ranges."""
+    exchanged: frozenset[Step] = field(default=frozenset(), init=False)
+    """The steps of that nest whose partial results the threads of a warp exchange."""
     part: Linear = field(default=Linear(0), init=False)
     """The number of that of a thread, as far as coordinates around say it."""
 
@@ -61,6 +95,7 @@ class _Grids(Nests):
     def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
         self.shared, self.private, self.blocks = [], [], []
         self.added = nest.step if scheduled.reduce == "ATOMIC" else None
+        self.exchanged = frozenset(each.step for each in scheduled.nests if each.reduce == "SHUFFLE")
         self.partials = self.partials_of(scheduled, nest, arrays) if scheduled.reduce == "PARTIAL" else None
         made = self.grid(nest.step.stage.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.shared = None
@@ -128,8 +163,9 @@ class _Grids(Nests):
             replace(p, first=variable(t.variable), trips=threads)
             for p, t in zip(points[:1], tiles, strict=True)
         ]
-        coordinates, body = self.shared_out(along, ranges, lambda *_: work.statements)
-        return self.grid(name, (*places, PerThread(coordinates, body)))
+        coordinates, ahead, within = self.counted(along, ranges, is_block=False)
+        body = self.where_there(Shared(along, coordinates, ahead, within, ranges), lambda _: work.statements)
+        return self.grid(name, (*places, PerThread(tuple(coordinates), body)))
 
     def memory(self) -> list[Tensor]:
         if self.in_thread:
@@ -174,29 +210,66 @@ class _Grids(Nests):
             self.in_thread = False
             return PerThread((), body)
         level, *inner = levels
+        coordinates, places, within = self.counted(level.loops, ranges, is_block=False)
+        around = self.part
+        self.take_part(level.loops, coordinates)
 
-        def one(within: Ranges, coordinates: Sequence[Coordinate]) -> tuple[Statement, ...]:
-            around = self.part
-            self.take_part(level.loops, coordinates)
-            statements = self.iteration(nest, level, inner, arrays, within)
-            self.part = around
-            return statements
+        def own(there: Ranges) -> tuple[Statement, ...]:
+            return self.iteration(nest, level, inner, arrays, there)
 
-        coordinates, body = self.shared_out(level.loops, ranges, one)
+        shared = Shared(level.loops, coordinates, places, within, ranges)
+        if nest.step in self.exchanged:
+            body = self.exchange(nest, levels, arrays, shared, own)
+        else:
+            body = self.where_there(shared, own)
+        self.part = around
         self.in_thread = False
-        return PerThread(coordinates, body)
+        return PerThread(tuple(coordinates), body)
 
-    def shared_out(
+    def exchange(
         self,
-        loops: Sequence[PlacedLoop],
-        ranges: Ranges,
-        inner: Callable[[Ranges, Sequence[Coordinate]], tuple[Statement, ...]],
-    ) -> tuple[tuple[Coordinate, ...], tuple[Statement, ...]]:
-        """Loops of which each thread has an iteration. In the last tile there may be fewer than threads.
-
-        What they do where there is one: a loop that has at most one iteration, so that both ends are known.
+        nest: PlacedNest,
+        levels: Sequence[PlacedLevel],
+        arrays: Arrays,
+        shared: Shared,
+        own: Callable[[Ranges], tuple[Statement, ...]],
+    ) -> tuple[Statement, ...]:
+        """Partial results in registers of all threads. Neighbours, along the innermost loop, have parts of
+        the same point: the first one of them stores it.
         """
-        coordinates, places, within = self.counted(loops, ranges, is_block=False)
+        step = nest.step
+        sums = tuple(Register(self.names.fresh("sum"), Type(dtype)) for dtype in step.stage.dtypes)
+        self.sums = {step: sums}
+        parts = self.where_there(shared, own)
+        self.sums = {}
+        first = shared.coordinates[-1]
+        lets = [let for level in levels for let in level.lets]
+        said = (*(loop.variable for loop in shared.loops), *(let.variable for let in lets))
+        names = {name: self.names.fresh(name) for name in said}
+        again = {name: variable(other) for name, other in names.items()}
+        lets = [Let(names[let.variable], substituted(let.position, again)) for let in lets]
+        point = [substituted(nest.body[v].first, again) for v in step.stage.variables]
+
+        def put(_: Ranges) -> tuple[Statement, ...]:
+            stored = grid_shuffles.stored(step, arrays[step.stage.name], point, sums, self.names.fresh)
+            once = Sweep(self.names.fresh("first"), variable(first.variable), Linear(0), 1, stored)
+            return (*leading_to(lets, point), once)
+
+        return (
+            *grid_shuffles.begun(step, sums),
+            *parts,
+            *grid_shuffles.exchanged(step, sums, first.extent),
+            *self.where_there(shared.outer(names), put),
+        )
+
+    def where_there(
+        self, shared: Shared, inner: Callable[[Ranges], tuple[Statement, ...]]
+    ) -> tuple[Statement, ...]:
+        """In the last tile there may be fewer than threads. What they do where there is one: a loop that has
+        at most one iteration, so that both ends are known.
+        """
+        loops, coordinates, places, ranges = shared.loops, shared.coordinates, shared.places, shared.around
+        within = shared.within
         ends: list[Linear | None] = []
         for loop, place in zip(loops, places, strict=True):
             is_there = within.is_natural(loop.last + place.position * -1)
@@ -207,11 +280,11 @@ class _Grids(Nests):
                 ranges = ranges.with_position(loop.variable, place.position)
             else:
                 ranges = ranges.with_loop(loop.variable, place.position, end)
-        body = inner(ranges, coordinates)
+        body = inner(ranges)
         for place, end in reversed([*zip(places, ends, strict=True)]):
             swept = () if end is None else (Sweep(place.variable, place.position, end, 1, body),)
             body = swept or (place, *body)
-        return tuple(coordinates), body
+        return body
 
     def counted(
         self, loops: Sequence[PlacedLoop], ranges: Ranges, *, is_block: bool

@@ -25,8 +25,10 @@ from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.unique_names import UniqueNames
 
-Made = dict[tuple[Nest, frozenset[Step]], Phase]
-"""By loops, and by what is inlined in them: parallel nests of programs for the same pipeline and machine."""
+Made = dict[tuple[Nest, frozenset[Step], frozenset[tuple[str, int]]], Phase]
+"""By loops, by what is inlined in them, and by how what they read or write lies: parallel nests of programs
+for the same pipeline and machine.
+"""
 
 KEPT = 2000
 """Nests that are not made again."""
@@ -57,8 +59,12 @@ class _Loops(Nests):
         if not _is_parallel(nest):
             return Phase(nest.step.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.partials = self.parts_of(scheduled, arrays)
-        inlined = frozenset[Step]().union(*map(self.sites.inlined_in, scheduled.steps))
-        known = self.made.get((scheduled, inlined))
+        steps = [each.step for each in scheduled.nests]
+        inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
+        near = {each.stage.name for step in (*steps, *inlined) for each in (step, *step.sources)}
+        layouts = frozenset((name, layout) for name, layout in self.layouts.items() if name in near)
+        key = scheduled, inlined, layouts
+        known = self.made.get(key)
         if known is None:
             if len(self.made) >= KEPT:
                 self.made.clear()
@@ -67,7 +73,7 @@ class _Loops(Nests):
             statements = self.levels(nest, nest.levels, arrays, Ranges())
             if self.partials is not None:
                 statements = (*statements, self.partials[0].combined(self.names.fresh))
-            known = self.made[scheduled, inlined] = Phase(nest.step.name, statements)
+            known = self.made[key] = Phase(nest.step.name, statements)
             self.names = names
         return known
 

@@ -25,12 +25,13 @@ from spacedsl.codegen.pipeline.placement import (
     place,
 )
 from spacedsl.codegen.pipeline.schedule import Decisions, Nest, schedule
-from spacedsl.codegen.program import Phase, Program, Statement, Sweep
+from spacedsl.codegen.program import Phase, Program, Register, Statement, Sweep
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.arguments import arguments, held, parameters, value_names
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
+from spacedsl.kernels.pipeline.lanes import Layouts
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.tensors import Scratch, Tensor, dense_strides
 from spacedsl.kernels.unique_names import UniqueNames
@@ -49,8 +50,11 @@ class Nests(ABC):
     """By stage, the names of arrays with its values; by reduction, of those with partial results."""
     vector_bytes: int
     """Of the vectors that a thread computes with; 1 for none."""
+    layouts: Layouts
     added: Step | None = field(default=None, init=False)
     """The step of which what it adds up is added to memory, where others add as well."""
+    sums: Mapping[Step, tuple[Register, ...]] = field(default_factory=dict, init=False)
+    """Of steps whose results are not stored, the registers that they add up in."""
     scratch: list[Tensor] = field(default_factory=list, init=False)
     """Memory of the program's own."""
 
@@ -96,9 +100,13 @@ class Nests(ABC):
         extents = tuple(
             window.size if window is not None and v == window.dim else spans[v].most for v in stage.variables
         )
-        strides = dense_strides(extents[::-1])
+        inner = self.layouts.get(stage.name, 0)
+        order = [d for d in reversed(range(len(extents))) if d != inner] + [inner][: len(extents)]
+        shape = tuple(extents[d] for d in order)
+        apart = dict(zip(order, dense_strides(shape), strict=True))
+        strides = tuple(apart[d] for d in range(len(extents)))
         tensors = [
-            Tensor(name, dtype, extents[::-1], strides, True)
+            Tensor(name, dtype, shape, dense_strides(shape), True)
             for name, dtype in zip(self.arrays[stage.name], stage.dtypes, strict=True)
         ]
         memory = self.memory()
@@ -106,7 +114,7 @@ class Nests(ABC):
         memory += [tensor for tensor in tensors if tensor not in memory]
         folded = None if window is None else stage.variables.index(window.dim)
         origin = _origin(stage, spans, window)
-        return Array(tuple(t.name for t in tensors), origin, extents, strides[::-1], folded)
+        return Array(tuple(t.name for t in tensors), origin, extents, strides, inner, folded)
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -169,12 +177,19 @@ class Nests(ABC):
 
     def body(self, nest: PlacedNest, arrays: Arrays, ranges: Ranges) -> tuple[Statement, ...]:
         """What is inside of all loops of a nest."""
-        is_added = nest.step is self.added
-        setting = Setting(arrays, self.inlined, self.names.fresh, self.vector_bytes, is_added)
+        setting = Setting(
+            arrays,
+            self.inlined,
+            self.names.fresh,
+            self.vector_bytes,
+            self.layouts,
+            nest.step is self.added,
+            self.sums.get(nest.step),
+        )
         return body(nest.step, nest.body, ranges, setting)
 
 
-MakeNests = Callable[[Sites, UniqueNames, Mapping[str, Sequence[str]], int], Nests]
+MakeNests = Callable[[Sites, UniqueNames, Mapping[str, Sequence[str]], int, Layouts], Nests]
 
 
 def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: MakeNests) -> Program:
@@ -184,7 +199,8 @@ def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: Make
     names = UniqueNames({t.name for t in tensors} | {p.name for p in scalars} | {algorithm.name})
     own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
     own |= {s.name: [names.fresh(f"{n}_parts") for n in value_names(s.stage)] for s in kernel.reductions}
-    lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes)
+    layouts = {s.stage.name: layout for s in kernel.arrangeable if (layout := decisions.layout(s))}
+    lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes, layouts)
     scheduled_nests = schedule(kernel.steps, decisions)
     placement = place(scheduled_nests, kernel.steps, decisions, names.fresh)
     arrays = dict(_arguments(kernel))

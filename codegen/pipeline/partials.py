@@ -113,7 +113,8 @@ class Partials:
 
         if not names:
             return stored(1)
-        along, *others = names
+        others = [*names]
+        along = others.pop(array.inner)
         row = spans[along]
         lanes = below(self.lanes(start.dtype), row.most)
         statements = in_vectors(names[along], row.first, row.last, lanes, stored)

@@ -22,7 +22,10 @@ VOCABULARY = frozenset({"site", "extent", "trips"})
 """What a space has to decide, or compute, of steps and of boxes."""
 
 
-WAYS: Mapping[Kind, Sequence[str]] = {"cpu": ("SERIAL", "PARTIAL"), "gpu": ("SERIAL", "ATOMIC", "PARTIAL")}
+WAYS: Mapping[Kind, Sequence[str]] = {
+    "cpu": ("SERIAL", "PARTIAL"),
+    "gpu": ("SERIAL", "ATOMIC", "PARTIAL", "SHUFFLE"),
+}
 """How lowering for a kind of machine may share out points of ranges: where nothing decides, not at all."""
 
 
@@ -86,6 +89,11 @@ class Decisions(Protocol):
     def innermost(self, slot: Slot) -> int:
         """Of the boxes of a slot, the one whose loop is inside of all others."""
 
+    def layout(self, step: Step) -> int:
+        """Of the variables of a stage of which this is the last step, the one whose neighbours lie beside
+        each other.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateDecisions:
@@ -115,6 +123,10 @@ class CandidateDecisions:
         if slot not in slot.step.orderable or "innermost" not in self.candidate.instance.space.choices:
             return 0
         return int(self.candidate.value("innermost", slot))
+
+    def layout(self, step: Step) -> int:
+        is_decided = step.is_arrangeable and "layout" in self.candidate.instance.space.choices
+        return int(self.candidate.value("layout", step)) if is_decided else 0
 
     def _quantity(self, name: str, box: Box) -> int:
         if not self._quantities:
@@ -159,6 +171,8 @@ class Nest:
     """Whether it goes on with what the iterations before have computed, of the innermost loop around it."""
     reduce: str = "SERIAL"
     """How the points of its ranges are shared out."""
+    layout: str | None = None
+    """Of the last step of a stage: the variable whose neighbours lie beside each other, if not the first."""
 
     @property
     def parted(self) -> Loop | None:
@@ -168,12 +182,12 @@ class Nest:
         return next((loop for loop in loops if box is not None and loop.dim == box.dim), None)
 
     @property
-    def steps(self) -> Iterator[Step]:
-        """All that are computed in it."""
-        yield self.step
+    def nests(self) -> Iterator[Nest]:
+        """Itself, and all that are computed in it."""
+        yield self
         for level in self.levels:
             for guest in level.guests:
-                yield from guest.steps
+                yield from guest.nests
 
 
 def schedule(steps: Sequence[Step], decisions: Decisions) -> tuple[Nest, ...]:
@@ -197,7 +211,15 @@ def _nest(step: Step, site: SlotName, sites: Sites, decisions: Decisions) -> Nes
         if loops or guests:
             levels.append(Level(slot.slot, loops, guests))
     size = tuple(decisions.extent(box) for box in step.slots[at].boxes)
-    return Nest(step, size, tuple(levels), decisions.is_sliding(step), decisions.reduce(step))
+    layout = decisions.layout(step)
+    return Nest(
+        step,
+        size,
+        tuple(levels),
+        decisions.is_sliding(step),
+        decisions.reduce(step),
+        step.stage.variables[layout] if layout else None,
+    )
 
 
 def _loops(slot: Slot, decisions: Decisions) -> Iterator[Loop]:
@@ -214,7 +236,11 @@ def text(nests: Sequence[Nest], kind: Kind = "cpu") -> str:
 def _lines(nest: Nest, kind: Kind, margin: str) -> Iterator[str]:
     step = nest.step
     size = ", ".join(f"{n} {dim}" for dim, n in zip(step.dims, nest.size, strict=True)) or "one value"
-    yield f"{margin}{step}: {size}{', sliding' if nest.is_sliding else ''}"
+    notes = [
+        *(["sliding"] if nest.is_sliding else []),
+        *([f"kept along {nest.layout}"] if nest.layout else []),
+    ]
+    yield f"{margin}{step}: {', '.join((size, *notes))}"
     for level in nest.levels:
         for loop in level.loops:
             margin += "  "

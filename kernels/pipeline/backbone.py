@@ -17,7 +17,7 @@ from typing import Literal
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.algorithm import Algorithm, Binary, Constant, Stage, Update
 from spacedsl.kernels.pipeline.algorithm import Box as Region
-from spacedsl.kernels.pipeline.reductions import turn_count
+from spacedsl.kernels.pipeline.reductions import is_accumulation, turn_count
 from spacedsl.language.host import exposed
 
 SlotName = Literal["ROOT", "TASK", "CHUNK", "LANE", "REG"]
@@ -56,6 +56,7 @@ MOST_PARTIAL_BYTES = 2**24
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
     *("spread", "host_turns", "parted", "part_bytes", "is_sum", "orderable"),
+    *("is_arrangeable", "layouts", "kept_boxes", "is_accumulation", "exchanged"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -128,6 +129,16 @@ class Step:
         return self.box(self.definition.ranges[-1].name, "TASK")
 
     @property
+    def exchanged(self) -> tuple[Box, ...]:
+        """Of a reduction: the threads of its innermost range."""
+        return () if self.neutral is None else (self.box(self.dims[0], "LANE"),)
+
+    @property
+    def is_accumulation(self) -> bool:
+        """Of an update: whether each point goes on with what it is itself."""
+        return isinstance(self.definition, Update) and is_accumulation(self.stage, self.definition)
+
+    @property
     def is_sum(self) -> bool:
         """Of a reduction: whether it adds up what memory of a GPU can add up by itself."""
         return self.neutral is not None and all(
@@ -159,6 +170,26 @@ class Step:
     def kept_arrays(self) -> int:
         """Of its stage, one for each value; counted for its last step."""
         return len(self.stage.dtypes) if self.is_last else 0
+
+    @property
+    def is_arrangeable(self) -> bool:
+        """Whether it is the last one of a stage that no caller sees, of which elements may lie in several
+        orders.
+        """
+        return self.is_last and not self.is_output and not self.is_exit and len(self.layouts) > 1
+
+    @property
+    def layouts(self) -> tuple[int, ...]:
+        """Places of the dimensions that elements of its stage may lie beside each other along: the first one,
+        and those that are more than a point long, as what they come before is.
+        """
+        counts = [self.first.points(variable) for variable in self.stage.variables]
+        return (0, *(at for at in range(1, len(counts)) if counts[at] > 1 and max(counts[:at]) > 1))
+
+    @property
+    def kept_boxes(self) -> tuple[Box, ...]:
+        """What its stage may keep, at each slot, along all dimensions but the first."""
+        return tuple(box for slot in self.first.slots for box in slot.boxes[1:])
 
     @property
     def is_exit(self) -> bool:
@@ -314,7 +345,7 @@ class Term:
 
 @exposed(
     *("name", "steps", "inner", "updates", "reductions", "boxes", "loops", "full"),
-    *("most_copies", "most_partial_bytes", "slidable", "windows", "orderable"),
+    *("most_copies", "most_partial_bytes", "slidable", "windows", "orderable", "arrangeable"),
 )
 @dataclass(slots=True, eq=False)
 class Kernel:
@@ -364,6 +395,10 @@ class Kernel:
     @property
     def orderable(self) -> tuple[Slot, ...]:
         return tuple(slot for step in self.inner for slot in step.orderable)
+
+    @property
+    def arrangeable(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.is_arrangeable)
 
     @property
     def reductions(self) -> tuple[Step, ...]:

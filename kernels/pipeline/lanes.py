@@ -7,20 +7,22 @@ generation says; what that costs, cost models do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, linear, names_of
 from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Update, Variable, reads, walk
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.interior import middle
-from spacedsl.kernels.pipeline.reductions import is_accumulation
 
 SUMS = 4
 """Vectors that go through a range side by side, where lanes have partial results."""
 
 LONG = 16
 """Points of a range whose neighbours are worth a vector, where there are others."""
+
+Layouts = Mapping[str, int]
+"""By stage, the dimension along which neighbours lie beside each other, where it is not the first one."""
 
 _PACES = (2, 4, 8)
 
@@ -45,27 +47,35 @@ def is_read_twice(first: Linear | None, others: Iterable[frozenset[str]], name: 
     return is_half and all(name not in names for names in others)
 
 
-def summed_along(step: Step) -> str | None:
+def innermost(stage: Stage, layouts: Layouts) -> str | None:
+    """The variable whose neighbours lie beside each other."""
+    return stage.variables[layouts.get(stage.name, 0)] if stage.variables else None
+
+
+def summed_along(step: Step, layouts: Layouts) -> str | None:
     """The range that a reduction goes through in vectors of neighbours: where it reads neighbours along that,
     and none along the innermost variable, as sums of rows do; and where it is long, or there is no variable.
     None for all else.
     """
     stage, definition = step.stage, step.definition
-    if not isinstance(definition, Update) or not is_accumulation(stage, definition) or step.neutral is None:
+    if not isinstance(definition, Update) or not step.is_accumulation or step.neutral is None:
         return None
-    others = (read for read in reads(definition) if read.source != stage.name)
-    positions = [[linear(at) for at in read.point] for read in others]
-    if any(_are_beside(forms, name) for name in stage.variables[:1] for forms in positions):
+    positions = [
+        ([linear(at) for at in read.point], layouts.get(read.source, 0))
+        for read in reads(definition)
+        if read.source != stage.name and read.point
+    ]
+    own = innermost(stage, layouts)
+    if own is not None and any(_are_beside(*each, own) for each in positions):
         return None
     names = (r.name for r in definition.ranges if r.high - r.low >= LONG or not stage.variables)
-    return next((name for name in names if any(_are_beside(forms, name) for forms in positions)), None)
+    return next((name for name in names if any(_are_beside(*each, name) for each in positions)), None)
 
 
-def _are_beside(positions: Sequence[Linear], name: str) -> bool:
+def _are_beside(positions: Sequence[Linear], inner: int, name: str) -> bool:
     """Whether neighbours along a dimension read neighbours."""
-    if not positions or pace(middle(positions[0], name), name) != 1:
-        return False
-    return all(name not in form.names for form in positions[1:])
+    others = (*positions[:inner], *positions[inner + 1 :])
+    return pace(middle(positions[inner], name), name) == 1 and all(name not in f.names for f in others)
 
 
 def is_woven(twice: int, others: int) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.search.pipeline_points import Points, Total, innermost
-from spacedsl.search.pipeline_work import work_of
+from spacedsl.search.pipeline_points import Points, Total
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import CASES, load
 
@@ -17,7 +16,7 @@ def total(
     steps = file.backbone.inner
     (step,) = (s for s in steps if s.name == name)
     chosen = frozenset(s for s in steps if s.name in inlined)
-    return Points(steps, {s: work_of(s) for s in steps}, innermost).total(step, chosen, rows)
+    return Points(steps).total(step, chosen, next(iter(step.stage.variables), None), rows)
 
 
 def reads(found: Total, source: str) -> float:

@@ -107,7 +107,7 @@ def test_mistakes_are_seen(tmp_path: Path) -> None:
     made, seen = Counter[str](), Counter[str]()
     chance, picked = random.Random(4), 0
     plain = schedule(file, {"blur_x": "TASK"}, TILES)
-    for candidate in (plain, *drawn(file, 60, 8)):
+    for candidate in (plain, *drawn(file, 60, 9)):
         program = grids_of(file, candidate)
         if picked == 3 or not any(isinstance(s, Barrier) for s in statements(program.body)):
             continue

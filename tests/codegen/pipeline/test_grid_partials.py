@@ -86,7 +86,7 @@ def test_random_schedules_share_reductions_out() -> None:
         for candidate in drawn(file, 10, 2)
         for step in file.backbone.reductions
     ]
-    assert set(ways) == {"SERIAL", "PARTIAL"}
+    assert set(ways) == {"SERIAL", "PARTIAL", "SHUFFLE"}
 
 
 # ---- Mistakes ---------------------------------------------------------------------------------------------
@@ -174,7 +174,9 @@ def test_plans_keep_to_the_memory_that_partial_results_may_take() -> None:
     root = here.root()
     assert root is not None
     costs = GpuPipelineCosts(here, device())
-    for seed in range(6):
+    ways = []
+    for seed in range(9):
         planned = here.restrict_allowed(root, costs.plan(np.random.default_rng(seed)))
         assert planned.is_complete
-        assert planned.value("reduce", next(s for s in file.backbone.reductions)) == "PARTIAL"
+        ways.append(planned.value("reduce", next(s for s in file.backbone.reductions)))
+    assert set(ways) == {"PARTIAL", "SHUFFLE"}

@@ -180,10 +180,12 @@ def scheduled(
     sliding: Collection[str] = (),
     innermost: Mapping[str, int] | None = None,
     reduce: str | None = None,
+    layouts: Mapping[str, int] | None = None,
 ) -> Candidate:
     """The complete candidate with these sites and tiles; what is not named is at ROOT, without loops.
 
-    Inputs are not copied unless they are named, nothing slides, and loops are in their usual order.
+    Inputs are not copied unless they are named, nothing slides; loops, and dimensions of what is kept, are in
+    their usual order.
     `reduce` says of reductions that have parts how these are shared out.
     """
     root, kernel = here.root(), here.kernel
@@ -197,6 +199,8 @@ def scheduled(
         decisions += [Decision("window", (name,), (window,)) for name, window in windows.items()]
     places = {slot.name: (innermost or {}).get(slot.name, 0) for slot in kernel.orderable}
     decisions += [Decision("innermost", (name,), (place,)) for name, place in places.items()]
+    ways_to_lie = {step.name: (layouts or {}).get(step.name, 0) for step in kernel.arrangeable}
+    decisions += [Decision("layout", (name,), (place,)) for name, place in ways_to_lie.items()]
     chosen = decided(here, root, decisions)
     if reduce is None:
         return chosen
