@@ -106,10 +106,16 @@ class Ranges:
         others = {other: form for other, form in self.positions.items() if other != name}
         yield from self._steps(substituted(position, others), name, around)
 
-    def is_within(self, position: Linear, more: int, name: str, step: int, first: Linear) -> bool:
-        """Whether it, and `more` behind it, are among |step| from step * a loop's variable + first on."""
+    def is_within(
+        self, position: Linear, more: int, name: str, step: int, first: Linear, most: int | None = None
+    ) -> bool:
+        """Whether it, and `more` behind it, are among |step| from step * a loop's variable + first on.
+
+        `most`: how many they are among instead.
+        """
         moved = position + variable(name) * -step + first * -1
-        return self.is_natural(moved) and self.is_natural(moved * -1 + Linear(abs(step) - 1 - more))
+        end = Linear((abs(step) if most is None else most) - 1 - more)
+        return self.is_natural(moved) and self.is_natural(moved * -1 + end)
 
     def _steps(self, form: Linear, name: str, around: Collection[str]) -> Iterator[tuple[int, Linear]]:
         for atom, number in form.terms:

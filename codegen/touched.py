@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from spacedsl.codegen.program import Index, Position
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.scopes import Scope
+from spacedsl.kernels.pipeline.affine import Remainder
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -56,8 +57,15 @@ def is_apart(
         part = _along(position, stride)
         position += part * -stride
         more = lanes[-1] if stride == 1 else 0
+        most: int | None = None
+        match part.terms:
+            case [(Remainder(dividend, divisor), 1)] if part.constant == 0:
+                # Where it goes along a window: apart if all together are no longer than that.
+                part, most = dividend, divisor
         for step, first in dict.fromkeys(ranges.steps(part, variable, around)):
-            if ranges.is_within(part, more, variable, step, first):
+            if ranges.is_within(part, more, variable, step, first) and (
+                most is None or ranges.is_within(part, more, variable, 0, first, most)
+            ):
                 return True
     return False
 

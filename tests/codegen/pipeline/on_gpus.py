@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -56,8 +56,9 @@ def schedule(
     tiles: Mapping[str, int],
     innermost: Mapping[str, int] | None = None,
     reduce: str = "ATOMIC",
+    sliding: Collection[str] = (),
 ) -> Candidate:
-    return scheduled(instance(file), sites, tiles, innermost=innermost, reduce=reduce)
+    return scheduled(instance(file), sites, tiles, sliding, innermost, reduce)
 
 
 def grids_of(file: PipelineFile, candidate: Candidate) -> Program:
