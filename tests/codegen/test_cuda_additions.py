@@ -56,7 +56,7 @@ SIZES: dict[str, dict[str, int]] = {
     "bicg": {"m": 64, "n": 64}, "matmul": {"m": 16, "n": 12, "k": 64},
     "matmul_strided": {"m": 20, "n": 24, "k": 72}, "matmul_deep": {"m": 16, "n": 16, "pieces": 8, "k": 32},
 }  # fmt: skip
-COUNT = 6
+COUNT = 4
 
 
 def in_blocks(instance: Instance, root: Candidate | None = None) -> Iterator[Candidate]:

@@ -107,18 +107,15 @@ def test_tiles_end_on_a_corner_as_they_do_on_the_whole(candidate: Candidate) -> 
 
 
 @pytest.mark.parametrize("name", ["softmax", "conv2d_nhwc", "axpy"])
-def test_random_implementations_are_right_on_their_corners(name: str, tmp_path: Path) -> None:
+def test_a_random_implementation_is_right_on_its_corner(name: str, tmp_path: Path) -> None:
     kernel = load_kernel(LIBRARY / f"{name}.yaml", {}, "gpu")
-    tried = 0
     for made in random_candidates(space_of(kernel), 20, seed=2):
         cut, smaller = on_corner(kernel, made, PARTS_OF_TILES)
         program = verify(lower_grids(cut.backbone, smaller))
         if checking.executed(program.body) < checking.EASILY_EXECUTED:
             assert run_difference(cut, twin(program, tmp_path, 3), brief_case(cut)) == ""
-            tried += 1
-        if tried == 2:
-            break
-    assert tried
+            return
+    pytest.fail("all of them compute much")
 
 
 def test_a_sound_implementation_of_a_large_kernel_is_right(checker: Checker, candidate: Candidate) -> None:

@@ -53,7 +53,7 @@ def related(
             found = near.planned(costs.plan(rng), Cut(None, 1.0), rng)
 
 
-COUNTS = {"harris": 16, "camera_pipe": 10, "interpolate": 6, "unsharp": 24, "iir_blur": 24}
+COUNTS = {"harris": 16, "camera_pipe": 8, "interpolate": 5, "unsharp": 24, "iir_blur": 24}
 """Of candidates; fewer where there are many phases."""
 
 
