@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.pipeline_costs import PipelineCosts
+from spacedsl.search.walks import walked
 
 _UNCUT = Cut(None, 1.0)
 
@@ -37,12 +39,7 @@ class Walks:
 
     def walked(self, start: Candidate, steps: int, rng: np.random.Generator) -> Candidate:
         """Where so many steps lead to."""
-        best, cost_ns = start, time_ns(self.costs, start)
-        for _ in range(steps):
-            other = self.near.beside(best, _UNCUT, rng)
-            if other is not None and (other_ns := time_ns(self.costs, other)) < cost_ns:
-                best, cost_ns = other, other_ns
-        return best
+        return walked(self.near, start, partial(time_ns, self.costs), steps, _UNCUT, rng)
 
 
 def walks(application: str, device: CpuDevice) -> Walks:

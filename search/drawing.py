@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.search.cost_model import Decisions
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
@@ -21,6 +22,7 @@ from spacedsl.search.phases import Guess, Known
 from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
 from spacedsl.search.tree import Node, replay
+from spacedsl.search.walks import walked
 
 FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
@@ -89,18 +91,14 @@ class Drawing:
             start = min((each for each in drawn if each is not None), key=costs, default=None)
         if start is None:
             return None
-        best, cost_ns = start, costs(start)
-        for _ in range(self._length(rng)):
-            taken = phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
-            if taken is not None:
-                other = neighbourhood.with_decisions(best, taken, state.cut, rng)
-            else:
-                other = neighbourhood.beside(best, state.cut, rng)
-            if other is not None and (other_ns := costs(other)) < cost_ns:
-                best, cost_ns = other, other_ns
+
+        def taken() -> Decisions | None:
+            return phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
+
+        best = walked(neighbourhood, start, costs, self._length(rng), state.cut, rng, taken)
         found = self._to(best, state)
         for _ in range(TRIES if found is None else 0):
-            other = neighbourhood.beside(best, state.cut, rng)
+            other = neighbourhood.beside(best, None, state.cut, rng)
             if other is not None and (found := self._to(other, state)) is not None:
                 break
         return found

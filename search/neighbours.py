@@ -81,12 +81,14 @@ class Neighbourhood:
         start = _like(instance, self.root, known, _in_turns(_by_choice(instance.variables), rng))
         return self._completed(start, cut, rng)
 
-    def beside(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
-        """An implementation in which one decision is another one, and little else."""
+    def beside(
+        self, known: Candidate, choice: str | None, cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        """An implementation in which one decision, of a choice or of any, is another one, and little else."""
         instance, by_choice = self.descent.instance, self.open
         if not by_choice:
             return None
-        changed = _drawn(by_choice[_drawn(list(by_choice), rng)], rng)
+        changed = _drawn(by_choice[choice or _drawn(list(by_choice), rng)], rng)
         others = self.root.mask(changed) & ~known.mask(changed)
         values = [1 << bit for bit in range(others.bit_length()) if others >> bit & 1]
         candidate = instance.restrict(self.root, changed, _drawn(values, rng)) if values else None

@@ -85,8 +85,10 @@ class Estimate(ABC):
 
     def _layouts(self) -> Iterator[tuple[str, int]]:
         for name, variable in self.steps.layouts.items():
-            (place,) = variable.values(self.candidate.mask(variable))
-            if place:
+            mask = self.candidate.mask(variable)
+            # The first value of all is that nothing is another way.
+            if mask != 1:
+                (place,) = variable.values(mask)
                 yield name, int(place)
 
     # ---- Phases ------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def related(
     for number in range(count):
         if found is not None:
             yield found
-            found = near.beside(found, Cut(None, 1.0), rng) or found
+            found = near.beside(found, None, Cut(None, 1.0), rng) or found
         if number % 8 == 7:
             found = near.planned(costs.plan(rng), Cut(None, 1.0), rng)
 

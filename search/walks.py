@@ -1,0 +1,72 @@
+"""Walks downhill by what a cost model says: from an implementation to cheaper ones near it.
+
+In: where a walk begins, what implementations cost, how many steps it has, a generator. Out: where it ends.
+Most steps change one decision, and little else. Of which choice that is, is drawn by what changes of it have
+gained so far, as operators are in adaptive large neighbourhood search (Ropke and Pisinger, Transportation
+Science 2006): there may be choices that hardly matter to a kernel. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spacedsl.engine.candidate import Candidate
+from spacedsl.search.cost_model import Decisions
+from spacedsl.search.descent import Cut
+from spacedsl.search.neighbours import Neighbourhood
+
+GAINED, TRIED = 2, 8
+"""What changes of a choice are taken to have done before there are any."""
+
+
+@dataclass(slots=True)
+class Promise:
+    """Of each choice: how often a change of it was tried, and how often it gained something."""
+
+    tried: Counter[str] = field(default_factory=Counter)
+    gained: Counter[str] = field(default_factory=Counter)
+
+    def drawn(self, choices: Iterable[str], rng: np.random.Generator) -> str:
+        names = list(choices)
+        shares = np.array([(self.gained[name] + GAINED) / (self.tried[name] + TRIED) for name in names])
+        return names[int(rng.choice(len(names), p=shares / shares.sum()))]
+
+    def learn(self, choice: str, *, is_gain: bool) -> None:
+        self.tried[choice] += 1
+        self.gained[choice] += is_gain
+
+
+def _nothing() -> None:
+    return None
+
+
+def walked(
+    near: Neighbourhood,
+    start: Candidate,
+    costs: Callable[[Candidate], float],
+    steps: int,
+    cut: Cut,
+    rng: np.random.Generator,
+    taken: Callable[[], Decisions | None] = _nothing,
+) -> Candidate:
+    """`taken`: what a step takes over, instead of a change of one decision; None for nothing."""
+    best, cost_ns, promise = start, costs(start), Promise()
+    for _ in range(steps):
+        decisions, choice = taken(), ""
+        if decisions is not None:
+            other = near.with_decisions(best, decisions, cut, rng)
+        elif near.open:
+            choice = promise.drawn(near.open, rng)
+            other = near.beside(best, choice, cut, rng)
+        else:
+            continue
+        other_ns = cost_ns if other is None else costs(other)
+        if choice:
+            promise.learn(choice, is_gain=other_ns < cost_ns)
+        if other is not None and other_ns < cost_ns:
+            best, cost_ns = other, other_ns
+    return best
