@@ -42,6 +42,23 @@ def test_points_that_are_unrolled_share_what_they_read() -> None:
     assert together.products == alone.products == 1
 
 
+def test_how_a_stage_lies_decides_whether_neighbours_read_neighbours() -> None:
+    stages = "t(x, y) = image(x, y) * 3\nf(x, y) = t(y, x) + 1"
+    file = pipeline(stages, "{f: {x: 30, y: 30}}", "{image: {dtype: f32, rank: 2}}")
+    steps = {step.name: step for step in file.backbone.inner}
+    points = Points([*steps.values()])
+
+    def pattern(name: str, along: str, layout: int) -> list[str]:
+        copies = frozenset(step for step in steps.values() if step.is_copy)
+        found = points.total(steps[name], copies, along, layouts={"t": layout} if layout else {})
+        return [access.pattern for access in found.accesses]
+
+    assert [pattern("f", "x", layout) for layout in (0, 1)] == [["apart"], ["beside"]]
+    assert [pattern("f", "y", layout) for layout in (0, 1)] == [["beside"], ["apart"]]
+    # How it lies itself is nothing to what it reads.
+    assert [pattern("t", "y", layout) for layout in (0, 1)] == [["apart"], ["apart"]]
+
+
 def test_even_and_odd_points_read_neighbours() -> None:
     file = pipeline("f(x) = t(x / 2) + t((x + 1) / 2)", "{f: {x: 30}}", "{t: {dtype: f32, rank: 1}}")
     found = total(file, "f", ())

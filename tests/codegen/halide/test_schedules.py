@@ -18,6 +18,7 @@ from tests.codegen.halide.test_algorithms import check, jobs
 from tests.codegen.pipeline.test_cases import cases_of
 from tests.kernels.pipeline.cases import PIPELINES, drawn, instance, named
 from tests.kernels.pipeline.cases import scheduled as schedule
+from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import load
 
 pytest.importorskip("halide", reason="the package `halide` runs what is printed for it")
@@ -106,6 +107,19 @@ def test_tasks_with_parts_of_a_range_are_factored(tmp_path: Path) -> None:
         assert ("h.update(0).rfactor" in text or "m.update(1).rfactor" in text) is is_factored
         made[name] = [Job(file, text, jobs(file, 1)[0].case)]
     check(made, tmp_path)
+
+
+def test_what_is_kept_by_columns_is_stored_and_computed_so(tmp_path: Path) -> None:
+    file = pipeline(
+        "t(x, y) = image(x, y) * 3\nf(x, y) = t(y, x) + 1",
+        "{f: {x: 19, y: 13}}",
+        "{image: {dtype: i32, extents: [40, 40]}}",
+    )
+    (job,) = jobs(file, 1)
+    written = scheduled(file, schedule(instance(file.backbone), {}, {}, layouts={"t": 1}), 16)
+    assert "t.reorder_storage(y, x)" in written
+    assert re.search(r"t\.split\(y, y, y_vector, 4,", written)
+    assert differences([Job(file, written, job.case)], tmp_path) == [""]
 
 
 def test_accumulators_in_loops_of_their_update_have_a_copy_with_these_loops(tmp_path: Path) -> None:
