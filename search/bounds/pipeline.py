@@ -3,19 +3,20 @@
 In: an instance of a pipeline, a CPU that was measured or the description of a GPU. Out: nanoseconds that no
 implementation can undercut. What is certainly read of each input is loaded once, and outputs are stored once;
 between runs, caches may keep as much of both as they hold. Arithmetic counts as far as nobody can do without
-(`kernels/pipeline/distinct.py`), on a CPU. Nothing is counted of what is between, nor of what is computed
-again: schedules differ in both, and compilers too. So all candidates have the same bound.
+(`kernels/pipeline/distinct.py`). Nothing is counted of what is between, nor of what is computed again:
+schedules differ in both, and compilers too. So all candidates have the same bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
+from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.backbone import Kernel
@@ -83,14 +84,20 @@ class PipelineBound(_Constant):
             _Level(level, sum(inner[:at]), loaded, stored, device.threads)
             for at, level in enumerate(device.memory)
         )
-        super().__init__([*(level.term() for level in levels), _arithmetic(_algorithm(instance), device)])
+        work = _Arithmetic.of(_algorithm(instance))
+        arithmetic = BoundTerm("arithmetic", work.on_cpu_ns(device), work.detail)
+        super().__init__([*(level.term() for level in levels), arithmetic])
 
 
 class GpuPipelineBound(_Constant):
-    """The same for `pipeline_cuda.space`. A kernel is launched; nothing but its bytes is counted of it."""
+    """The same for `pipeline_cuda.space`. A kernel is launched; of what it does, its bytes and its arithmetic
+    are counted.
+    """
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
-        loaded, stored = certain_bytes(_algorithm(instance))
+        algorithm = _algorithm(instance)
+        loaded, stored = certain_bytes(algorithm)
+        work = _Arithmetic.of(algorithm)
         through_l2, beyond = max(loaded, stored), max(0, loaded + stored - device.l2_bytes)
         launch = f"a kernel starts in {device.launch_ns:g} ns"
         super().__init__([
@@ -103,23 +110,46 @@ class GpuPipelineBound(_Constant):
                 "DRAM", device.launch_ns + beyond / device.dram_bytes_per_ns,
                 f"{launch}; of these, the L2 cache keeps at most {device.l2_bytes:,}",
             ),
+            BoundTerm("arithmetic", device.launch_ns + work.on_gpu_ns(device), f"{launch}; {work.detail}"),
         ])  # fmt: skip
 
 
-def _arithmetic(algorithm: Algorithm, device: CpuDevice) -> BoundTerm:
-    """Products are for units that multiply, also with a sum in one instruction; sums alone, for any."""
-    counts, rates = operations(algorithm), Rates.of(device)
-    times: dict[Unit, float] = {"multiply": 0.0, "any": 0.0}
-    for dtype in dict.fromkeys(dtype for _, dtype in counts):
-        products, sums = counts.get(("*", dtype), 0), counts.get(("+", dtype), 0)
-        units: dict[Unit, int] = {"multiply": products, "any": max(products, sums)}
-        for unit, instructions in units.items():
-            table = rates.tables[unit, dtype]
-            most = max((lanes * each for lanes, each in table.items()), default=math.inf)
-            times[unit] += instructions / most / device.threads
-    products, sums = (sum(n for (of, _), n in counts.items() if of == kind) for kind in ("*", "+"))
-    detail = f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
-    return BoundTerm("arithmetic", max(times.values()), detail)
+@dataclass(frozen=True, slots=True)
+class _Arithmetic:
+    """What nobody can do without, by type: products, and sums, of which one instruction does one of each."""
+
+    counts: Mapping[DType, tuple[int, int]]
+
+    @classmethod
+    def of(cls, algorithm: Algorithm) -> _Arithmetic:
+        found = operations(algorithm)
+        dtypes = dict.fromkeys(dtype for _, dtype in found)
+        return cls({dtype: (found.get(("*", dtype), 0), found.get(("+", dtype), 0)) for dtype in dtypes})
+
+    @property
+    def detail(self) -> str:
+        products, sums = (sum(each[kind] for each in self.counts.values()) for kind in (0, 1))
+        return f"{products:,} products and {sums:,} sums of floats, at best one of each in an instruction"
+
+    def on_cpu_ns(self, device: CpuDevice) -> float:
+        """Products are for units that multiply; sums alone, for any."""
+        rates = Rates.of(device)
+        times: dict[Unit, float] = {"multiply": 0.0, "any": 0.0}
+        for dtype, (products, sums) in self.counts.items():
+            units: dict[Unit, int] = {"multiply": products, "any": max(products, sums)}
+            for unit, instructions in units.items():
+                table = rates.tables[unit, dtype]
+                most = max((lanes * each for lanes, each in table.items()), default=math.inf)
+                times[unit] += instructions / most / device.threads
+        return max(times.values())
+
+    def on_gpu_ns(self, device: GpuDevice) -> float:
+        """Of 16 bits, an instruction could do two at once."""
+        cycles = 0.0
+        for dtype, (products, sums) in self.counts.items():
+            rate = device.throughput.f64 if dtype is DType.F64 else device.throughput.f32 * 4 / dtype.nbytes
+            cycles += max(products, sums) / rate
+        return cycles / device.sms / device.clock_ghz
 
 
 def _algorithm(instance: Instance) -> Algorithm:

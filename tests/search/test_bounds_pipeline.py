@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.kernels.device import DEVICES, load_device
-from spacedsl.search.bounds.pipeline import PipelineBound, certain_bytes
+from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound, certain_bytes
+from tests.codegen.grids import device as gpu
+from tests.codegen.pipeline import on_gpus
 from tests.kernels.pipeline.cases import instance
+from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import load
 
 DEVICE = load_device(DEVICES / "generic-x86-64.yaml")
@@ -51,3 +55,29 @@ def test_small_outputs_need_nothing_of_memory_that_caches_keep() -> None:
     assert root is not None
     by_name = {t.resource: t.bound_ns for t in PipelineBound(here, DEVICE).explain(root)}
     assert by_name["L1 bandwidth"] > 0 == by_name["DRAM bandwidth"]
+
+
+# ---- GPUs -------------------------------------------------------------------------------------------------
+
+PRODUCT = pipeline(
+    "p(x, y) = f32(0)\np(x, y) += a(k, y) * b(x, k) for k in 0:512",
+    "{p: {x: 512, y: 512}}",
+    "{a: {dtype: f32, rank: 2}, b: {dtype: f32, rank: 2}}",
+)
+
+
+def test_of_a_product_of_matrices_all_instructions_are_needed_on_a_gpu() -> None:
+    bound = GpuPipelineBound(on_gpus.instance(PRODUCT), gpu())
+    root = on_gpus.instance(PRODUCT).root()
+    assert root is not None
+    (term,) = (term for term in bound.explain(root) if term.resource == "arithmetic")
+    cycles = 512**3 / gpu().throughput.f32 / gpu().sms
+    assert term.bound_ns == pytest.approx(gpu().launch_ns + cycles / gpu().clock_ghz)
+    assert bound(root) == term.bound_ns
+    assert "134,217,728 products and 133,955,584 sums" in term.detail
+
+
+def test_no_prediction_is_below_the_bound_of_a_gpu() -> None:
+    bound = GpuPipelineBound(on_gpus.instance(PRODUCT), gpu())
+    for candidate in on_gpus.drawn(PRODUCT, 6, 4):
+        assert predict(on_gpus.grids_of(PRODUCT, candidate), gpu(), {}).time_ns > bound(candidate)
