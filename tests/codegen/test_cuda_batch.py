@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.build import BuildError
-from spacedsl.codegen.cuda.batches import cases, writing
+from spacedsl.codegen.cuda.batches import cases, measuring, writing
 from spacedsl.codegen.cuda.batches.writing import (
     RUNNER,
     Batched,
@@ -194,6 +194,16 @@ def test_the_other_machine_makes_the_same_test_cases(written: Path, tmp_path: Pa
     with np.load(tmp_path / "cases.npz") as made, np.load(written / "axpy" / "cases.npz") as kept:
         assert sorted(made) == sorted(kept)
         assert all((made[name] == kept[name]).all() for name in kept)
+
+
+@pytest.mark.parametrize(("tolerance", "at"), [(0.0, (2,)), (8.0, None)])
+def test_integers_of_64_bits_are_not_rounded_where_they_have_to_be_equal(
+    tolerance: float, at: tuple[int, ...] | None
+) -> None:
+    wanted = np.full(4, 2**60, np.int64)
+    found = wanted + np.array([0, 0, 1, 0])
+    said = measuring._difference(found, wanted, np.asarray(tolerance), {"dtype": "i64"})
+    assert said == at
 
 
 def test_a_batch_brings_all_that_its_runner_imports(written: Path) -> None:
