@@ -55,19 +55,17 @@ def _arguments() -> argparse.Namespace:
 
 def _write(options: argparse.Namespace) -> int:
     err = Console(stderr=True)
+    folders.check_output(options.output)
     runs: list[Path] = []
     for name in options.cases or BY_NAME:
-        case = BY_NAME[name]
+        kernel = folders.kernel_of(BY_NAME[name])
         try:
             if options.runs is not None:
-                found = folders.runs_of(case, options.runs)
-                if not found:
-                    raise SkippedError(f"there is no run of it below {options.runs}")
-                runs += found
+                runs += folders.runs_of(kernel, options.runs)
             else:
                 err.print(f"{name}: exploring for {options.time:.0f} s", highlight=False)
                 place = options.output / "runs"
-                runs.append(folders.explore(case, options.device, place, options.time, err.print))
+                runs.append(folders.explore(kernel, options.device, place, options.time, err.print))
         except SkippedError as error:
             err.print(f"{name} is skipped: {error}", highlight=False)
     written = folders.write(options.output, runs, options.top, has_cases=not options.cases_there)

@@ -13,14 +13,20 @@ from pathlib import Path
 
 from benchmarks import LIBRARY
 from benchmarks.gpu.cases import Case
+from benchmarks.gpu.measured import PEERS
 from spacedsl import api
+from spacedsl.cli.faults import CommandError
+from spacedsl.codegen.cuda.batches.results import RESULTS
 from spacedsl.codegen.cuda.batches.writing import write_script
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.store import Store, StoreError
 
 HERE = Path(__file__).parent
+PACKAGES = ("benchmarks.gpu", "benchmarks.pipelines")
+"""Whose modules lie side by side in the folder, as far as they are needed there."""
 THREADS = 256
 BY_ROWS = ("softmax",)
 """Of these, the naive kernel has a thread for each row of the result."""
@@ -30,29 +36,42 @@ class SkippedError(Exception):
     """A case that cannot be explored; the message says why."""
 
 
+def check_output(folder: Path) -> None:
+    """Before anything is explored; raises `CommandError` for a folder that is not to be written into."""
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder}: a file", hint="-o names a folder, which need not be there")
+    if any((folder / name).exists() for name in (RESULTS, PEERS)):
+        raise CommandError(f"{folder} holds what was measured with an earlier batch: take another folder")
+    is_ours = any((folder / name).exists() for name in ("batch.json", "runs"))
+    if folder.exists() and any(folder.iterdir()) and not is_ours:
+        raise CommandError(f"{folder} holds other things: take another folder")
+
+
 def kernel_of(case: Case) -> KernelFile:
     return load_kernel(LIBRARY / f"{case.kernel}.yaml", case.sizes)
 
 
-def explore(case: Case, device: str, runs: Path, time_s: float, say: Callable[[str], None]) -> Path:
-    """A run of the case, from nothing."""
+def explore(
+    kernel: MeasurableKernel, device: str, runs: Path, time_s: float, say: Callable[[str], None]
+) -> Path:
+    """A run of the kernel, from nothing; raises `SkippedError`, `KeyboardInterrupt`."""
 
     def listen(event: object) -> None:
         if isinstance(event, api.Preparing):
             say(event.activity)
 
     try:
-        result = api.explore(
-            kernel_of(case), target="cuda", device=device, time_s=time_s, runs=runs, on_event=listen
-        )
+        result = api.explore(kernel, target="cuda", device=device, time_s=time_s, runs=runs, on_event=listen)
     except (api.EnvironmentLack, api.EmptySpaceError, DiagnosticError) as error:
         raise SkippedError(str(error)) from None
+    if result.stop is api.Stop.INTERRUPTED:
+        raise KeyboardInterrupt
     return result.run
 
 
-def runs_of(case: Case, folder: Path) -> list[Path]:
-    """All runs for a GPU below a folder that are of this kernel in these sizes."""
-    kernel, found = kernel_of(case), []
+def runs_of(kernel: MeasurableKernel, folder: Path) -> list[Path]:
+    """All runs for a GPU below a folder that are of this kernel in these sizes; raises `SkippedError`."""
+    found = []
     for path in sorted(folder.rglob("run.sqlite")):
         try:
             with Store.open(path.parent, read_only=True) as store:
@@ -61,6 +80,8 @@ def runs_of(case: Case, folder: Path) -> list[Path]:
             continue
         if (about.target, about.kernel, about.sizes) == ("cuda", kernel.name, dict(kernel.sizes)):
             found.append(path.parent)
+    if not found:
+        raise SkippedError(f"there is no run of it for a GPU below {folder}")
     return found
 
 
@@ -70,8 +91,14 @@ def write(folder: Path, runs: Sequence[Path], top: int, *, has_cases: bool) -> a
     batch = json.loads((folder / "batch.json").read_text())
     for name in batch["problems"]:
         add_naive(folder / name, batch["compute_capability"])
-    write_script(HERE / "run_benchmark.py", folder)
+    write_runner(HERE / "run_benchmark.py", folder)
     return written
+
+
+def write_runner(script: Path, folder: Path, *modules: Path) -> None:
+    """`script`, the one command, with what it imports."""
+    for each in (script, HERE / "runner.py", *modules):
+        write_script(each, folder, *PACKAGES)
 
 
 def add_naive(folder: Path, compute_capability: str) -> None:

@@ -8,22 +8,18 @@ implementations are, each problem in a process of its own.
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.batches.driver import Array, Device, DeviceError
-from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, measure
+from benchmarks.gpu.runner import Line, Visit, main
+from spacedsl.codegen.cuda.batches.driver import Array
+from spacedsl.codegen.cuda.batches.measuring import Arena, measure
 
-HERE = Path(__file__).resolve().parent
-PEERS = HERE / "peers.jsonl"
 LIMIT_S = 600.0
 """Of all peers of a problem."""
 
@@ -57,7 +53,7 @@ def operator(
     return partial(torch.matmul, a, b)
 
 
-def torch_peers(arena: Arena, torch: Any) -> Iterator[dict[str, Any]]:
+def torch_peers(arena: Arena, torch: Any) -> Iterator[Line]:
     problem, case = arena.problem, arena.cases[0]
     inputs = {
         tensor["name"]: _on_device(torch, arena.arrays[f"0/in/{tensor['name']}"], tensor)
@@ -88,9 +84,8 @@ def _on_device(torch: Any, flat: Array, tensor: dict[str, Any]) -> Any:
     return torch.as_strided(values, tensor["shape"], tensor["strides"])
 
 
-def measure_peers(name: str) -> Iterator[dict[str, Any]]:
-    arena = Arena(Device(), HERE / name)
-    naive = json.loads((HERE / name / "naive.json").read_text())
+def measured(arena: Arena, peers: tuple[str, ...]) -> Iterator[Line]:
+    naive = json.loads((arena.folder / "naive.json").read_text())
     yield {"peer": "naive", **measure(arena, naive)}
     try:
         import torch
@@ -106,38 +101,9 @@ def measure_peers(name: str) -> Iterator[dict[str, Any]]:
         yield {"peer": "torch", "failure": "crash", "message": str(error).partition("\n")[0]}
 
 
-def work(name: str) -> int:
-    try:
-        for line in measure_peers(name):
-            with PEERS.open("a") as peers:
-                peers.write(json.dumps({"problem": name, **line}) + "\n")
-    except (DeviceError, CasesError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 5
-    return 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--problem", help=argparse.SUPPRESS)
-    parser.add_argument("--seconds", type=float, default=None, help="of implementations, as of run_batch.py")
-    options = parser.parse_args()
-    if options.problem is not None:
-        return work(options.problem)
-    measured = set()
-    if PEERS.exists():
-        measured = {json.loads(line)["problem"] for line in PEERS.read_text().splitlines()}
-    for name in json.loads((HERE / "batch.json").read_text())["problems"]:
-        if name in measured:
-            continue
-        print(f"{name}: peers", flush=True)
-        try:
-            subprocess.run([sys.executable, __file__, "--problem", name], check=False, timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            print(f"{name}: its peers took too long", file=sys.stderr)
-    flags = [] if options.seconds is None else ["--seconds", str(options.seconds)]
-    return subprocess.run([sys.executable, str(HERE / "run_batch.py"), *flags], check=False).returncode
+def visits(problem: str) -> list[Visit]:
+    return [Visit(problem, ("naive", "torch"), LIMIT_S)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__file__, (__doc__ or "").partition("\n")[0], visits, measured))

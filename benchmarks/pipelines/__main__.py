@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import shutil
 import sys
 import tempfile
@@ -29,9 +28,10 @@ from benchmarks import LIBRARY
 from benchmarks.arguments import duration_s, existing_folder, positive, run
 from benchmarks.contest import PRODUCT, ROOT, Entry, Patience, hold
 from benchmarks.explorations import SkippedError, explore_on, library_of, records
-from benchmarks.installed import PEERS_PYTHON, peers_python, versions
+from benchmarks.installed import PEERS_PYTHON, peers_python
 from benchmarks.pipelines import halide
 from benchmarks.pipelines.applications import BY_NAME, Application
+from benchmarks.pipelines.buffers import SYMBOL
 from benchmarks.pipelines.cases import signature, write_case
 from benchmarks.pipelines.halide import OPTIONAL, SCHEDULERS, Prepared, Scheduler, Workplace
 from benchmarks.pipelines.inlining import values_of_a_point
@@ -54,9 +54,6 @@ _PATIENCE = Patience(opening_s=180.0, slower=20.0)
 
 _INLINED_VALUES = 10_000
 """Of a point, up to which inlining all stages is worth a try."""
-
-_MEMORY_SHARE = 0.75
-"""Of the memory of this machine, what making a schedule may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +146,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _request(options: argparse.Namespace) -> Request:
     results = options.results or ROOT / "runs" / f"pipelines-{datetime.now():%Y%m%d-%H%M%S}"
     results.mkdir(parents=True, exist_ok=True)
-    python = peers_python(options.peers_python)
-    at = Workplace(
-        python=python,
-        version=versions(python, [halide.DISTRIBUTION]).get(halide.DISTRIBUTION, ""),
-        processor=processor.model_name(),
-        threads=len(processor.usable_cpus()),
-        limit_s=options.schedule_limit,
-        memory_bytes=int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
-    )
+    at = halide.workplace(peers_python(options.peers_python), options.schedule_limit)
     schedulers = tuple(SCHEDULERS[name] for name in dict.fromkeys(options.schedulers))
     return Request(
         results.resolve(),
@@ -247,7 +236,7 @@ def _contest(
             if scheduler.name not in absent:
                 library = halide.library_of(scheduler, place.halide)
                 rooms = prepared[scheduler.name].rooms
-                side = Side("halide", str(library), halide.SYMBOL, called, str(case), cpus, rooms)
+                side = Side("halide", str(library), SYMBOL, called, str(case), cpus, rooms)
                 entries.append(Entry(scheduler.name, "", side, sys.executable))
         write_case(kernel, case)
         with machine_lock():

@@ -15,16 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.arrays import aligned
-from benchmarks.pipelines.signature import Argument, Box, Signature
+from benchmarks.pipelines.buffers import FLUSHED
+from benchmarks.pipelines.signature import Argument, Box, Signature, inside
 from spacedsl.codegen.differences import first_difference
 
 Array = NDArray[Any]
 
 _POISON = 0xFF
 """In every byte: no float is a number, and no unsigned integer is small."""
-
-_FLUSHED = float(np.finfo(np.float32).tiny)
-"""What is nearer to zero than that may be zero: code of Halide's functions makes it so."""
 
 
 def file_of(folder: Path, name: str, what: str = "values") -> Path:
@@ -74,11 +72,7 @@ class Data:
 def _input(folder: Path, given: Argument, room: Box) -> Placed:
     array = aligned([extent for _, extent in room], given.dtype)
     _poison(array)
-    inner = (
-        slice(low - first, low - first + extent)
-        for (low, extent), (first, _) in zip(given.box, room, strict=True)
-    )
-    array[(*inner,)] = np.load(file_of(folder, given.name), mmap_mode="r")
+    array[inside(given.box, room)] = np.load(file_of(folder, given.name), mmap_mode="r")
     return Placed(array, room)
 
 
@@ -94,7 +88,7 @@ class _Result:
     tolerance: Array
 
     def error(self) -> str:
-        tolerance = self.tolerance + _FLUSHED if self.room.dtype.kind == "f" else self.tolerance
+        tolerance = self.tolerance + FLUSHED if self.room.dtype.kind == "f" else self.tolerance
         difference = first_difference(
             self.room, self.expected, tolerance if tolerance.ndim else float(tolerance)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -16,25 +17,41 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contest import ROOT, environment
+from benchmarks.installed import versions
+from benchmarks.pipelines.buffers import SYMBOL
 from benchmarks.pipelines.calls import rooms
 from benchmarks.pipelines.scheduling import AT_ROOT, INLINE, Task
 from benchmarks.pipelines.signature import Box, Signature, box_of
 from benchmarks.turns import AbsentError
+from spacedsl.codegen import processor
 from spacedsl.codegen.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.record import replace_text
 
 DISTRIBUTION = "halide"
-SYMBOL = "halide_pipeline"
-"""What the function of every library is called."""
-
 _THREADS = "parallelism"
 """What the autoschedulers call the number of threads."""
+
+_WITHOUT_DRIVER = """
+int halide_cuda_initialize_kernels(void *user, void **state, const char *code, int size) { return 0; }
+void halide_cuda_finalize_kernels(void *user, void *state) {}
+"""
+"""Code for a GPU loads its kernels even where it is only asked what it reads."""
+
+_IN_CONTEXT = """
+static void *context;
+void use_context(void *given) { context = given; }
+int halide_cuda_acquire_context(void *user, void **found, _Bool is_new) { *found = context; return 0; }
+"""
+"""Who calls code for a GPU says first in which context of the driver it works, instead of one of its own."""
+
+_MEMORY_SHARE = 0.75
+"""Of the memory of this machine, what making a schedule may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """One of Halide's ways to schedule; `parameters` beside the number of threads."""
+    """One of Halide's ways to schedule; `parameters` beside the number of threads, or with another one."""
 
     name: str
     kind: str
@@ -72,6 +89,21 @@ class Workplace:
     threads: int
     limit_s: float
     memory_bytes: int
+    target: str = ""
+    """What the code is for, as Halide says it; empty: this machine."""
+
+
+def workplace(python: Path, limit_s: float, target: str = "") -> Workplace:
+    """This machine, with the Halide of an environment."""
+    return Workplace(
+        python=python,
+        version=versions(python, [DISTRIBUTION]).get(DISTRIBUTION, ""),
+        processor=processor.model_name(),
+        threads=len(processor.usable_cpus()),
+        limit_s=limit_s,
+        memory_bytes=int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
+        target=target,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +139,11 @@ def prepare(
     """
     if not at.version:
         return Prepared(scheduler.name, "", absent=f"{DISTRIBUTION} is not installed")
-    parameters = {**scheduler.parameters, _THREADS: str(at.threads)} if scheduler.is_automatic else {}
-    facts = [algorithm.read_text(encoding="utf-8"), scheduler.kind, parameters, at.version, at.processor]
+    parameters = dict(scheduler.parameters)
+    if scheduler.is_automatic:
+        parameters.setdefault(_THREADS, str(at.threads))
+    machine = at.target or at.processor
+    facts = [algorithm.read_text(encoding="utf-8"), scheduler.kind, parameters, at.version, machine]
     made_of = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     kept = folder / f"{scheduler.name}.json"
     if kept.exists():
@@ -124,10 +159,12 @@ def prepare(
         str((folder / f"{scheduler.name}.o").resolve()),
         at.memory_bytes,
         are_inputs_fixed=True,
+        target=at.target,
     )
     # What others build and measure meanwhile would count against the limit.
     with machine_lock():
         answer = _made(task, library_of(scheduler, folder), called, at)
+    Path(task.result).unlink(missing_ok=True)
     said = answer.pop("schedule", None)
     if said is not None:
         replace_text(folder / f"{scheduler.name}.schedule", said.strip() + "\n")
@@ -147,17 +184,18 @@ def _made(task: Task, library: Path, called: Signature, at: Workplace) -> dict[s
     # The loader knows libraries by their paths: what is asked here gets one that no other has had.
     asked = library.with_suffix(".fixed.so" if task.are_inputs_fixed else ".sized.so")
     if "absent" not in answer:
-        answer |= _linked(Path(task.result), asked)
+        answer |= _linked(task.result, asked, _WITHOUT_DRIVER if at.target else "")
     if "absent" in answer:
         return answer
     try:
         needed = rooms(str(asked), SYMBOL, called)
     except AbsentError as error:
-        asked.unlink()
         if task.are_inputs_fixed:
             return _made(replace(task, are_inputs_fixed=False), library, called, at)
         return answer | {"absent": str(error)}
-    asked.replace(library)
+    finally:
+        asked.unlink()
+    answer |= _linked(task.result, library, _IN_CONTEXT if at.target else "")
     return answer if task.are_inputs_fixed else answer | {"rooms": needed}
 
 
@@ -183,9 +221,9 @@ def _answer(task: Task, at: Workplace) -> dict[str, Any]:
     return answer
 
 
-def _linked(object_file: Path, library: Path) -> dict[str, str]:
-    """Why that failed, if it did."""
-    command = [*find_compiler().command, "-shared", "-o", str(library), str(object_file)]
-    done = subprocess.run([*command, "-lpthread", "-ldl", "-lm"], capture_output=True, text=True, check=False)
-    object_file.unlink()
+def _linked(object_file: str, library: Path, code: str = "") -> dict[str, str]:
+    """Why that failed, if it did. Functions of `code` take the places of those of Halide's runtime."""
+    command = [*find_compiler().command, "-shared", "-fPIC", "-o", str(library), object_file, "-x", "c", "-"]
+    libraries = ("-lpthread", "-ldl", "-lm")
+    done = subprocess.run([*command, *libraries], input=code, capture_output=True, text=True, check=False)
     return {} if done.returncode == 0 else {"absent": f"it cannot be linked: {done.stderr.strip()}"}

@@ -45,6 +45,8 @@ class Task:
     """What the process may take."""
     are_inputs_fixed: bool
     """Else what the algorithm says of the sizes of inputs are estimates, and each call says them."""
+    target: str
+    """What the code is for, as Halide says it; empty: this machine."""
 
 
 def main(text: str) -> None:
@@ -66,7 +68,7 @@ def _done(task: Task) -> dict[str, object]:
         for given in inputs.values():
             for dimension in range(given.dimensions()):
                 given.dim(dimension).set_bounds(hl.Expr(), hl.Expr())
-    target = hl.get_host_target()
+    target = hl.Target(task.target) if task.target else hl.get_host_target()
     try:
         began = time.perf_counter()
         schedule = _schedule(task, pipeline, target, hl)
@@ -74,7 +76,8 @@ def _done(task: Task) -> dict[str, object]:
         pipeline.compile_to({hl.OutputFileType.object: task.result}, arguments, task.symbol, target)
         compiled = time.perf_counter()
     except hl.HalideError as error:
-        return {"absent": f"Halide refuses: {str(error).strip()}"}
+        words = str(error).removeprefix("Error:").strip()
+        return {"absent": f"Halide refuses: {words or 'it does not say why'}"}
     return {
         "schedule": schedule,
         "schedule_s": scheduled - began,

@@ -57,6 +57,13 @@ class Signature:
         return cls(inputs, outputs, tuple(Scalar(**scalar) for scalar in document["scalars"]))
 
 
+def inside(box: Box, room: Box) -> tuple[slice, ...]:
+    """Where an array with the points of `room` has those of `box`."""
+    return tuple(
+        slice(low - first, low - first + extent) for (low, extent), (first, _) in zip(box, room, strict=True)
+    )
+
+
 def box_of(document: Any) -> Box:
     """From JSON."""
     return tuple((low, extent) for low, extent in document)

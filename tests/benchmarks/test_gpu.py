@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu.cases import BY_NAME, CASES, COPY, NAIVE, TORCH, Aim, Case
-from benchmarks.gpu.folder import HERE, add_naive, kernel_of
+from benchmarks.gpu.folder import HERE, add_naive, kernel_of, write_runner
 from benchmarks.gpu.report import report
-from spacedsl.codegen.cuda.batches.writing import BatchedProblem, Written, write_batch, write_script
+from spacedsl.codegen.cuda.batches.writing import BatchedProblem, Written, write_batch
 from tests.codegen.fake_gpu import environment, substitute
 from tests.codegen.grids import device
 from tests.codegen.test_cuda_batch import problem
@@ -57,7 +57,7 @@ def test_naive_kernels_are_right_and_what_is_missing_is_said(tmp_path: Path) -> 
     ) == Written(0, 0)
     for name in SIZES:
         add_naive(folder / name, "9.0")
-    write_script(HERE / "run_benchmark.py", folder)
+    write_runner(HERE / "run_benchmark.py", folder)
     substitute(folder)
     (tmp_path / "driver").mkdir()
     ran = subprocess.run(
@@ -93,8 +93,9 @@ def test_ratios_and_shares_are_those_of_the_best_beside_the_limits(tmp_path: Pat
     write_lines(tmp_path / "peers.jsonl", peers, absent)
     made = report(tmp_path, [case, BY_NAME["softmax"]])
     (found,) = made.cases
-    assert (found.best.time_ns, found.cold_ns, found.predicted_ns) == (600.0, 900.0, 1001.0)
-    assert (found.measured, found.failed, found.violations) == (3, 1, 0)
+    best = found.best
+    assert (best.timing.time_ns, best.cold_ns, best.predicted_ns) == (600.0, 900.0, 1001.0)
+    assert (best.measured, best.failed, best.violations) == (3, 1, 0)
     # 768 bytes at 2 a nanosecond are 384 ns, 128 operations at 4 are 32.
     assert found.limit_share == 384 / 600
     assert [found.achieved(aim) for aim in case.aims] == [384 / 600, 1500 / 600, None]

@@ -16,10 +16,11 @@ from benchmarks import LIBRARY
 from benchmarks.contest import PRODUCT, Entry, hold
 from benchmarks.pipelines import __main__ as program
 from benchmarks.pipelines.applications import BY_NAME, LEAST_RATIO
+from benchmarks.pipelines.buffers import SYMBOL
 from benchmarks.pipelines.calls import halide_call, rooms
 from benchmarks.pipelines.cases import signature, write_case
 from benchmarks.pipelines.data import Data
-from benchmarks.pipelines.halide import SCHEDULERS, SYMBOL, Prepared, Workplace, library_of, prepare
+from benchmarks.pipelines.halide import SCHEDULERS, Prepared, Workplace, library_of, prepare
 from benchmarks.pipelines.inlining import values_of_a_point
 from benchmarks.pipelines.report import Comparison, Making, Summary, comparison
 from benchmarks.pipelines.results import Place, Settings

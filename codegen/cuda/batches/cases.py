@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,15 @@ def write_cases(folder: Path, kernel: MeasurableKernel, seed: int) -> None:
     (folder / "cases.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
 
+def kernel_of(problem: Mapping[str, Any]) -> MeasurableKernel:
+    """Of what `problem.json` says."""
+    source = Source(problem["kernel_path"], problem["kernel_text"])
+    return check_measurable(source, Path(problem["kernel_path"]), problem["sizes"], "gpu")
+
+
 def main(folder: Path) -> None:
     problem = json.loads((folder / "problem.json").read_text(encoding="utf-8"))
-    source = Source(problem["kernel_path"], problem["kernel_text"])
-    kernel = check_measurable(source, Path(problem["kernel_path"]), problem["sizes"], "gpu")
-    write_cases(folder, kernel, problem["seed"])
+    write_cases(folder, kernel_of(problem), problem["seed"])
 
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ class Device:
         self._call("cuDeviceGet", ctypes.byref(self._device), 0)
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
         self._call("cuCtxSetCurrent", context)
+        self.context = context
+        """For code that brings calls of the driver of its own."""
         name, version = ctypes.create_string_buffer(128), ctypes.c_int()
         self._call("cuDeviceGetName", name, 128, self._device)
         self._call("cuDriverGetVersion", ctypes.byref(version))

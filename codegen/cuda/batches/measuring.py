@@ -10,14 +10,14 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.batches.driver import Array, Clock, Device, Launch, Stopwatch
+from spacedsl.codegen.cuda.batches.driver import Array, Clock, Device, DeviceError, Launch, Stopwatch
 
 SLOW = 2.0
 """Of what takes so many times as long as the best, few samples are enough."""
@@ -27,6 +27,16 @@ GUARD = 0xA5
 COPIED_BYTES = 256 << 20
 CHUNK = 1 << 22
 """Elements that are compared at a time."""
+
+
+def device_of(folder: Path) -> Device:
+    """The GPU of this machine; raises `DeviceError` where there is none that the batch in `folder` is for."""
+    batch, device = json.loads((folder / "batch.json").read_text()), Device()
+    if device.compute_capability != batch["compute_capability"]:
+        is_of = f"{device.name} is of compute capability {device.compute_capability}"
+        wanted = f"the batch is for {batch['device']}, {batch['compute_capability']}"
+        raise DeviceError(f"{is_of}, and {wanted}")
+    return device
 
 
 def limits(device: Device, stopwatch: Stopwatch, cubin: bytes) -> dict[str, float]:
@@ -263,7 +273,13 @@ def measure(arena: Arena, entry: dict[str, Any]) -> dict[str, Any]:
             implementation.close()
             return {"failure": "wrong_result", "message": wrong}
     launches = implementation.prepared(cases[0]["parameters"])
-    call = partial(arena.device.launch_all, launches)
+    found = timed(arena, partial(arena.device.launch_all, launches))
+    implementation.close()
+    return found
+
+
+def timed(arena: Arena, call: Callable[[], object]) -> dict[str, Any]:
+    """Of what queues its work and has been right on the first case: warm, cold, and checked once more."""
     times = {}
     for cache in ("warm", "cold"):
         name = f"{cache}_ns"
@@ -272,7 +288,6 @@ def measure(arena: Arena, entry: dict[str, Any]) -> dict[str, Any]:
         arena.best_ns[name] = min(best_ns, float(np.median(times[name])))
     clock = arena.clock.sm_mhz()
     wrong = arena.wrong(0)
-    implementation.close()
     if wrong:
         return {"failure": "wrong_result", "message": f"after it was timed: {wrong}"}
     return {**times, "sm_mhz": clock}

@@ -24,8 +24,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.batches.driver import OUT_OF_MEMORY, Device, DeviceError
-from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, limits, measure
+from spacedsl.codegen.cuda.batches.driver import OUT_OF_MEMORY, DeviceError
+from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, device_of, limits, measure
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.jsonl"
@@ -43,13 +43,8 @@ def work(folder: Path) -> None:
     # What a kernel or the driver prints is no answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    batch = json.loads((HERE / "batch.json").read_text())
     try:
-        device = Device()
-        if device.compute_capability != batch["compute_capability"]:
-            is_of = f"{device.name} is of compute capability {device.compute_capability}"
-            wanted = f"the batch is for {batch['device']}, {batch['compute_capability']}"
-            raise DeviceError(f"{is_of}, and {wanted}")
+        device = device_of(HERE)
         arena = Arena(device, folder)
     except (DeviceError, CasesError, MemoryError) as error:
         _say(answers, {"message": str(error)})

@@ -90,9 +90,11 @@ def write_batch(
     return Written(sum(w.implementations for w in written), sum(w.refused for w in written))
 
 
-def write_script(script: Path, folder: Path) -> None:
-    """A program for the other machine, where the modules of this package lie beside it."""
-    text = script.read_text(encoding="utf-8").replace(f"from {__name__.rpartition('.')[0]}.", "from ")
+def write_script(script: Path, folder: Path, *packages: str) -> None:
+    """A program for the other machine, where the modules of this package, and of others, lie beside it."""
+    text = script.read_text(encoding="utf-8")
+    for package in (__name__.rpartition(".")[0], *packages):
+        text = text.replace(f"from {package}.", "from ")
     (folder / script.name).write_text(text, encoding="utf-8")
 
 
