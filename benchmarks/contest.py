@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = "product"
 """What entries are called that have code of the product."""
 
+LEAST_ROUNDS = 7
+"""Of which the median is worth something."""
+
 _PAUSE_S = 0.05
 """Threads of a pool spin for a while after a call."""
 
@@ -109,12 +112,14 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """What slow contenders are left out for."""
+    """What slow contenders are left out for, or have fewer turns."""
 
     opening_s: float = math.inf
     """Until a side has begun, its first calls included."""
     slower: float = math.inf
     """Than the fastest, that one call takes so many times as long."""
+    rounds_s: float = math.inf
+    """Of all rounds: where they take longer, there are no more than `LEAST_ROUNDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +171,11 @@ def hold(entries: Sequence[Entry], rounds: int, round_ms: int, patience: Patienc
                 told[entry.title] = opening["told"]
                 seats += _seats(process, opening["variants"], absent)
         seats = _fast_ones(seats, patience.slower, absent)
+        began = time.monotonic()
         # The first round warms up.
         for number in range(rounds + 1):
+            if number > LEAST_ROUNDS and time.monotonic() - began > patience.rounds_s:
+                break
             for seat in tuple(seats):
                 time.sleep(_PAUSE_S)
                 try:

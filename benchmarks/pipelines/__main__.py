@@ -49,8 +49,8 @@ from spacedsl.codegen.names import entry_name
 from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 
-_PATIENCE = Patience(opening_s=180.0, slower=20.0)
-"""Of a Halide that is so much slower nothing more is to be known."""
+_PATIENCE = Patience(opening_s=180.0, slower=20.0, rounds_s=300.0)
+"""Of a Halide that is so much slower, nothing more is to be known. Calls that take seconds scatter less."""
 
 _INLINED_VALUES = 10_000
 """Of a point, up to which inlining all stages is worth a try."""

@@ -64,6 +64,8 @@ def with_barriers(
 
 def waiting(body: Sequence[Statement], watched: set[str], *, writes_again: bool) -> tuple[Statement, ...]:
     """The same for these arrays alone. `writes_again`: whether two writes may be to one element."""
+    if not watched:
+        return tuple(body)
     known = Known(writes_again)
     _look_at(body, watched, known)
     return _block(body, frozenset(), known)[0]

@@ -124,16 +124,21 @@ def _with_parts(nests: Sequence[LogicalDim], made: GridImplementation, kept: Kep
     tiles = [math.prod(inner[d.index, d.level, made.size(d)] for d in nest.dims[1:]) for nest in nests]
     step = math.lcm(*tiles)
 
+    outermost = [nest.dims[0] for nest in nests]
+    nest_sizes = [made.size(dim) for dim in outermost]
+    least = [_left(dim, made, kept) for dim in outermost]
+    are_threads = [made.kind(dim) == "THREAD" for dim in outermost]
+
     def is_alike(extent: int) -> bool:
         """No nest has fewer tiles than are kept, or more than it had; where two had as many, they have.
 
         Threads remain a power of two: what others count does not depend on them.
         """
-        counts = {made.size(n.dims[0]): extent // tile for n, tile in zip(nests, tiles, strict=True)}
+        counts = [extent // tile for tile in tiles]
+        of_size = dict(zip(nest_sizes, counts, strict=True))
         return all(
-            _left(dim, made, kept) <= count == counts[made.size(dim)] <= made.size(dim)
-            and (made.kind(dim) != "THREAD" or count & (count - 1) == 0)
-            for dim, count in ((n.dims[0], extent // tile) for n, tile in zip(nests, tiles, strict=True))
+            low <= count == of_size[size] <= size and (not is_thread or count & (count - 1) == 0)
+            for low, count, size, is_thread in zip(least, counts, nest_sizes, are_threads, strict=True)
         )
 
     extents = tuple(n * step for n in range(1, _MULTIPLES) if is_alike(n * step))

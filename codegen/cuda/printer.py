@@ -77,30 +77,29 @@ STATIC_SHARED_BYTES = 48 << 10
 def print_cuda(program: Program) -> str:
     """The file's text."""
     grids = [s for s in program.body if isinstance(s, Grid)]
+    kinds = {type(s) for s in statements(program.body)}
+    met = {type(e) for e in expressions(program.body)}
     needed = dict.fromkeys(f for e in expressions(program.body) if (f := called(e)) is not None)
     parts = [
         banner(program.name, program.tensors, program.parameters, has_threads=False, is_for_gpu=True),
-        _TYPES.format(others=_OTHER_TYPES if _parts(program.body) else ""),
+        _TYPES.format(others=_OTHER_TYPES if PerThread in kinds else ""),
     ]
     parts += functions(needed)
     index = index_type(program)
     if called_positions := position_functions(program.body, index):
         parts.append(called_positions)
-    if any(isinstance(s, CopyAhead) for s in statements(program.body)):
+    if CopyAhead in kinds:
         parts.append(COPIES)
-    if any(isinstance(e, LoadMatrix) for e in expressions(program.body)):
+    if LoadMatrix in met:
         parts.append(MATRICES)
-    parts += products(s for s in statements(program.body) if isinstance(s, Multiply))
+    if Multiply in kinds:
+        parts += products(s for s in statements(program.body) if isinstance(s, Multiply))
     parts += [_kernel(program, grid, index) for grid in grids]
     parts.append("#ifndef __CUDACC_RTC__\n" + _host(program, grids) + "\n#endif")
     return "\n\n".join(parts) + "\n"
 
 
 # ---- Kernels -------------------------------------------------------------------------------------------
-
-
-def _parts(body: Sequence[Statement]) -> list[PerThread]:
-    return [s for s in statements(body) if isinstance(s, PerThread)]
 
 
 def _kernel(program: Program, grid: Grid, index: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.contest import PRODUCT, Contender, Contest, Entry, Patience, environment, hold
+from benchmarks.contest import LEAST_ROUNDS, PRODUCT, Contender, Contest, Entry, Patience, environment, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, Aim, Case
 from benchmarks.cpu.peers import LIMITS, hand, libraries
@@ -193,6 +193,13 @@ def test_who_is_too_slow_is_not_waited_for(tmp_path: Path) -> None:
     assert [c.name for c in contest.contenders] == ["at_once"]
     assert contest.absent["for_ever"] == "no result in 3 s"
     assert re.match(r"a call takes 30\d.* ms, .* times as long", contest.absent["slow"])
+
+
+def test_where_rounds_take_long_there_are_fewer(tmp_path: Path) -> None:
+    document = _product(str(build_library(CODE, tmp_path / "code.so")))
+    entries = [_matmul(PRODUCT, PRODUCT, product=document)]
+    contest = hold(entries, rounds=100, round_ms=1, patience=Patience(rounds_s=0.0))
+    assert [len(c.rounds) for c in contest.contenders] == [LEAST_ROUNDS]
 
 
 def _turns(*medians_ns: float) -> list[Turn]:
