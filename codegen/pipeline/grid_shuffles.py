@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spacedsl.codegen.pipeline.arithmetic import constant
+from spacedsl.codegen.pipeline.arithmetic import constant, single
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.partials import Fresh, together
-from spacedsl.codegen.program import Assign, Load, Register, Shuffle, Statement, Store
+from spacedsl.codegen.program import Assign, Load, Register, Shuffle, Statement, Store, converted
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Binary, Operator
 from spacedsl.kernels.pipeline.backbone import Step
@@ -25,11 +25,12 @@ def begun(step: Step, sums: Sequence[Register]) -> Iterator[Statement]:
 
 
 def exchanged(step: Step, sums: Sequence[Register], threads: int) -> Iterator[Statement]:
-    """Each time with those of the thread twice as far away."""
+    """Each time with those of the thread twice as far away; of what has no arithmetic, by way of f32."""
     for own, operator in zip(sums, _operators(step), strict=True):
         distance = 1
         while distance < threads:
-            yield Assign(own, together(operator, own, Shuffle(own, distance, threads)))
+            other = converted(Shuffle(single(own), distance, threads), own.type.dtype)
+            yield Assign(own, together(operator, own, other))
             distance *= 2
 
 

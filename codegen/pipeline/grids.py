@@ -54,7 +54,7 @@ def lower_grids(kernel: Kernel, decisions: Decisions) -> Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class _Lanes:
     """Loops of which each thread has an iteration."""
 
     loops: Sequence[PlacedLoop]
@@ -66,11 +66,11 @@ class Shared:
     around: Ranges
     """Without any."""
 
-    def outer(self, names: Mapping[str, str]) -> Shared:
+    def outer(self, names: Mapping[str, str]) -> _Lanes:
         """All but the innermost, whose variables have these names."""
         loops = [replace(loop, variable=names[loop.variable]) for loop in self.loops[:-1]]
         places = [replace(place, variable=names[place.variable]) for place in self.places[:-1]]
-        return Shared(loops, self.coordinates[:-1], places, self.within, self.around)
+        return _Lanes(loops, self.coordinates[:-1], places, self.within, self.around)
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ class _Grids(Nests):
             for p, t in zip(points[:1], tiles, strict=True)
         ]
         coordinates, ahead, within = self.counted(along, ranges, is_block=False)
-        body = self.where_there(Shared(along, coordinates, ahead, within, ranges), lambda _: work.statements)
+        body = self.where_there(_Lanes(along, coordinates, ahead, within, ranges), lambda _: work.statements)
         return self.grid(name, (*places, PerThread(tuple(coordinates), body)))
 
     def memory(self) -> list[Tensor]:
@@ -217,11 +217,11 @@ class _Grids(Nests):
         def own(there: Ranges) -> tuple[Statement, ...]:
             return self.iteration(nest, level, inner, arrays, there)
 
-        shared = Shared(level.loops, coordinates, places, within, ranges)
+        lanes = _Lanes(level.loops, coordinates, places, within, ranges)
         if nest.step in self.exchanged:
-            body = self.exchange(nest, levels, arrays, shared, own)
+            body = self.exchange(nest, levels, arrays, lanes, own)
         else:
-            body = self.where_there(shared, own)
+            body = self.where_there(lanes, own)
         self.part = around
         self.in_thread = False
         return PerThread(tuple(coordinates), body)
@@ -231,7 +231,7 @@ class _Grids(Nests):
         nest: PlacedNest,
         levels: Sequence[PlacedLevel],
         arrays: Arrays,
-        shared: Shared,
+        lanes: _Lanes,
         own: Callable[[Ranges], tuple[Statement, ...]],
     ) -> tuple[Statement, ...]:
         """Partial results in registers of all threads. Neighbours, along the innermost loop, have parts of
@@ -240,11 +240,11 @@ class _Grids(Nests):
         step = nest.step
         sums = tuple(Register(self.names.fresh("sum"), Type(dtype)) for dtype in step.stage.dtypes)
         self.sums = {step: sums}
-        parts = self.where_there(shared, own)
+        parts = self.where_there(lanes, own)
         self.sums = {}
-        first = shared.coordinates[-1]
+        first = lanes.coordinates[-1]
         lets = [let for level in levels for let in level.lets]
-        said = (*(loop.variable for loop in shared.loops), *(let.variable for let in lets))
+        said = (*(loop.variable for loop in lanes.loops), *(let.variable for let in lets))
         names = {name: self.names.fresh(name) for name in said}
         again = {name: variable(other) for name, other in names.items()}
         lets = [Let(names[let.variable], substituted(let.position, again)) for let in lets]
@@ -259,17 +259,17 @@ class _Grids(Nests):
             *grid_shuffles.begun(step, sums),
             *parts,
             *grid_shuffles.exchanged(step, sums, first.extent),
-            *self.where_there(shared.outer(names), put),
+            *self.where_there(lanes.outer(names), put),
         )
 
     def where_there(
-        self, shared: Shared, inner: Callable[[Ranges], tuple[Statement, ...]]
+        self, lanes: _Lanes, inner: Callable[[Ranges], tuple[Statement, ...]]
     ) -> tuple[Statement, ...]:
         """In the last tile there may be fewer than threads. What they do where there is one: a loop that has
         at most one iteration, so that both ends are known.
         """
-        loops, coordinates, places, ranges = shared.loops, shared.coordinates, shared.places, shared.around
-        within = shared.within
+        loops, coordinates, places, ranges = lanes.loops, lanes.coordinates, lanes.places, lanes.around
+        within = lanes.within
         ends: list[Linear | None] = []
         for loop, place in zip(loops, places, strict=True):
             is_there = within.is_natural(loop.last + place.position * -1)

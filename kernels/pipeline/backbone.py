@@ -100,6 +100,9 @@ class Step:
     """The steps whose host it is."""
     slots: tuple[Slot, ...] = ()
     """All of them, as in `SLOTS`; the exit has none."""
+    layouts: tuple[int, ...] = (0,)
+    """Places of the dimensions that elements of its stage may lie beside each other along: the first one, and
+    those that are more than a point long, as what they come before is."""
 
     @property
     def cap(self) -> SlotName:
@@ -176,15 +179,7 @@ class Step:
         """Whether it is the last one of a stage that no caller sees, of which elements may lie in several
         orders.
         """
-        return self.is_last and not self.is_output and not self.is_exit and len(self.layouts) > 1
-
-    @property
-    def layouts(self) -> tuple[int, ...]:
-        """Places of the dimensions that elements of its stage may lie beside each other along: the first one,
-        and those that are more than a point long, as what they come before is.
-        """
-        counts = [self.first.points(variable) for variable in self.stage.variables]
-        return (0, *(at for at in range(1, len(counts)) if counts[at] > 1 and max(counts[:at]) > 1))
+        return len(self.layouts) > 1 and self.is_last and not self.is_output
 
     @property
     def kept_boxes(self) -> tuple[Box, ...]:

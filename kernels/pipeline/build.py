@@ -47,6 +47,7 @@ def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
     builder.relate()
     builder.cover()
     builder.slide()
+    builder.arrange()
     return Kernel(whole, tuple(builder.steps), MappingProxyType(needed))
 
 
@@ -171,6 +172,13 @@ class _Builder:
         for step in self.steps[:-1]:
             has_rows = not step.stage.updates and len(step.dims) > 1
             step.is_slidable = has_rows and step.cap != "ROOT" and self.is_straight(step)
+
+    def arrange(self) -> None:
+        """In which orders elements of stages may lie."""
+        for step in self.steps[:-1]:
+            counts = [self.regions[step.stage.name][at].size for at in range(len(step.stage.variables))]
+            others = range(1, len(counts))
+            step.layouts = (0, *(at for at in others if counts[at] > 1 and max(counts[:at]) > 1))
 
     def is_straight(self, step: Step) -> bool:
         """Whether each dimension of what encloses it moves one of its own at most, and forwards."""

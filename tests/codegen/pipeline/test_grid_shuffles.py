@@ -52,6 +52,12 @@ CASES: Mapping[str, tuple[str, str, Mapping[str, str], Mapping[str, int]]] = {
             "s.y.LANE": 1, "s.1.y.LANE": 1, "s.1.r.CHUNK": 24, "s.1.r.LANE": 3,
         },
     ),
+    "half floats": (
+        "s(y) = f16(1)\ns(y) += f16(small(r, y)) for r in 0:32\nh(y) = f32(s(y))",
+        "{h: {y: 5}}",
+        {},
+        {"s.1.y.LANE": 1, "s.1.r.LANE": 8},
+    ),
     "bits": (
         "b(y) = small(0, y)\nb(y) = b(y) & small(r, y) for r in 1:39\nc(y) = b(y) == 0",
         "{c: {y: 9}}",
