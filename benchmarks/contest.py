@@ -119,7 +119,7 @@ class Patience:
     slower: float = math.inf
     """Than the fastest, that one call takes so many times as long."""
     rounds_s: float = math.inf
-    """Of all rounds: where they take longer, there are no more than `LEAST_ROUNDS`."""
+    """Of all rounds: after that no more are begun, but for the first `LEAST_ROUNDS`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
+from benchmarks.arguments import run
 from benchmarks.gpu import folder as folders
+from benchmarks.gpu.arguments import parsers
 from benchmarks.gpu.cases import BY_NAME
 from benchmarks.gpu.folder import SkippedError
 from benchmarks.gpu.report import report, show
@@ -31,21 +32,9 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu", description=(__doc__ or "").partition("\n")[0]
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    write = commands.add_parser("write", help="make the folder that goes to a machine with a GPU")
+    description = (__doc__ or "").partition("\n")[0]
+    parser, write = parsers("python -m benchmarks.gpu", description, device="h200", time="2m")
     write.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {', '.join(BY_NAME)}; default: all")
-    write.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
-    write.add_argument("--device", default="h200", help="the GPU to explore for; default: h200")
-    write.add_argument("--runs", type=existing_folder, metavar="DIR", help="take these, explore nothing")
-    write.add_argument("--time", type=duration_s, default="2m", help="of each exploration; default: 2m")
-    write.add_argument("--top", type=positive, default=100, metavar="N", help="of each run")
-    write.add_argument("--cases-there", action="store_true", help="spacedsl makes the test cases over there")
-    made = commands.add_parser("report", help="what was measured there")
-    made.add_argument("folder", type=existing_folder, metavar="FOLDER")
-    made.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args()
     unknown = [name for name in getattr(options, "cases", ()) if name not in BY_NAME]
     if unknown:

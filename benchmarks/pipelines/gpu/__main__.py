@@ -20,7 +20,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import LIBRARY
-from benchmarks.arguments import duration_s, existing_folder, new_file, positive, run
+from benchmarks.arguments import duration_s, run
+from benchmarks.gpu.arguments import parsers
 from benchmarks.gpu.folder import SkippedError, check_output, explore, runs_of
 from benchmarks.installed import PEERS_PYTHON, peers_python
 from benchmarks.pipelines import halide
@@ -42,17 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pipelines.gpu", description=(__doc__ or "").partition("\n")[0]
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    write = commands.add_parser("write", help="make the folder that goes to a machine with a GPU")
+    description = (__doc__ or "").partition("\n")[0]
+    parser, write = parsers("python -m benchmarks.pipelines.gpu", description, device="h100", time="1m")
     write.add_argument("apps", nargs="*", metavar="APP", help=f"of: {', '.join(BY_NAME)}; default: all")
-    write.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
-    write.add_argument("--device", default="h100", help="the GPU to explore for; default: h100")
-    write.add_argument("--runs", type=existing_folder, metavar="DIR", help="take these, explore nothing")
-    write.add_argument("--time", type=duration_s, default="1m", help="of each exploration; default: 1m")
-    write.add_argument("--top", type=positive, default=100, metavar="N", help="of each run")
     write.add_argument(
         "--schedulers", nargs="*", choices=NAMES, default=NAMES, metavar="NAME",
         help=f"of: {', '.join(NAMES)}; default: all; no name: none",
@@ -64,11 +57,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="TIME",
         help="of each of Halide's schedules",
     )
-    write.add_argument("--cases-there", action="store_true", help="spacedsl makes the test cases over there")
     write.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, metavar="FILE")
-    made = commands.add_parser("report", help="what was measured there")
-    made.add_argument("folder", type=existing_folder, metavar="FOLDER")
-    made.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args(arguments)
     unknown = [name for name in getattr(options, "apps", ()) if name not in BY_NAME]
     if unknown:
