@@ -1,7 +1,7 @@
 """Implementations near one that is known: large neighbourhood search, with propagation as the repair.
 
 In: implementations that were measured, fastest first, the cut, a generator. Out: an implementation near one
-of them, or none. One decision changes, or all choices between some groups of objects are drawn anew; all
+of them, or none. One choice gets another value, or all between some groups of objects are drawn anew; all
 others stay as they were where the constraints allow it, and a rollout decides the rest. So it is propagation
 that says what goes along (Perron, Shaw and Furnon, CP 2004). Nothing is measured here, and the tree is not
 touched.
@@ -144,20 +144,42 @@ class Neighbourhood:
     def _changed(self, steps: Sequence[Step], rng: np.random.Generator) -> Candidate | None:
         """A candidate without the implementation, and as much like it as the constraints then allow.
 
-        Every choice of the space is as likely to be the one that changes: some have many more instances
-        than others.
+        Every choice of the space is as likely to be the one that changes, and every value that it offers to
+        be the new one: some have many more instances than others, and of all pairs of statements few are
+        loops that can become one. What changes may have been implied as well as decided. What has the new
+        value already keeps it before anything else does: loops that are one join others as a whole.
         """
         instance = self.descent.instance
-        by_choice = _by_choice(_decided(instance, steps))
-        if not by_choice:
-            return None
-        changed = _drawn(by_choice[_drawn(list(by_choice), rng)], rng)
         known = replay(instance, self.root, steps)
-        before = self._where_present(changed, steps)
-        others = before.mask(changed) & ~known.mask(changed)
-        values = [1 << bit for bit in range(others.bit_length()) if others >> bit & 1]
-        candidate = instance.restrict(before, changed, _drawn(values, rng)) if values else None
-        return None if candidate is None else _like(instance, candidate, known, _in_turns(by_choice, rng))
+        decided = _by_choice(_decided(instance, steps))
+        choices = list(dict.fromkeys((*self.open, *decided)))
+        if not choices:
+            return None
+        choice = _drawn(choices, rng)
+        variables = dict.fromkeys((*self.open.get(choice, ()), *decided.get(choice, ())))
+        present = [variable for variable in variables if known.is_present(variable)]
+        others = self._others(known, steps, present)
+        if not others:
+            return None
+        value = _drawn(list(others), rng)
+        changed = _drawn(others[value], rng)
+        candidate = instance.restrict(self._where_present(changed, steps), changed, value)
+        if candidate is None:
+            return None
+        equal = [variable for variable in present if known.mask(variable) == value]
+        return _like(instance, candidate, known, [*_shuffled(equal, rng), *_in_turns(decided, rng)])
+
+    def _others(
+        self, known: Candidate, steps: Sequence[Step], variables: Iterable[Variable]
+    ) -> dict[int, list[Variable]]:
+        """By values, as masks, those variables that might have them and do not."""
+        found: dict[int, list[Variable]] = {}
+        for variable in variables:
+            mask = self._where_present(variable, steps).mask(variable) & ~known.mask(variable)
+            while mask:
+                found.setdefault(mask & -mask, []).append(variable)
+                mask &= mask - 1
+        return found
 
     def _where_present(self, variable: Variable, steps: Sequence[Step]) -> Candidate:
         """The root, or the candidate on the way to an implementation that decides the variable next."""

@@ -66,6 +66,20 @@ tiling: {b: [], i: [], j: [[16]], p: [[4]]}
 """
 """Loops with few iterations, which are shared out together."""
 
+SHIFTED = """
+kernel: shifted
+backbone: linalg
+sizes: {m: 64, n: 512}
+tensors:
+  X: {dtype: f32, shape: [m, n]}
+  Y: {dtype: f32, shape: [m, n], output: true}
+compute:
+  - top[i] = max[j](X[i, j])
+  - Y[i, j] = X[i, j] - top[i]
+tiling: {i: [[2, 4]], j: [[16]]}
+"""
+"""Two nests, whose loops over rows can be one."""
+
 SCALED = """
 kernel: scaled
 backbone: linalg

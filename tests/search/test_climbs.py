@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
+from spacedsl.engine.candidate import Candidate
 from spacedsl.search import climbs, drawing
 from spacedsl.search.climbs import GAIN, PATIENCE, Climb
+from spacedsl.search.descent import Cut
+from spacedsl.search.drawing import Drawing, Visit
+from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.run import Options
-from tests.search.toy import NoBound, ToyEvaluator, ToyInstance, search, timing
+from spacedsl.search.state import State
+from spacedsl.search.tree import Step
+from tests.search.toy import NoBound, ToyEvaluator, ToyInstance, cost, search, timing
 
 
 def climbed(*times_ns: float | None) -> Climb:
@@ -63,23 +71,41 @@ def test_a_new_champion_prolongs_a_climb() -> None:
     assert math.isinf(climb.remeasured({}, PATIENCE).best_ns)
 
 
-def traps(values: tuple[int, ...]) -> float:
-    """In each block of three, single changes lead away from the best values, unless two of them are there."""
-    blocks = [values[first : first + 3] for first in range(0, len(values), 3)]
-    return 1.0 + sum(0.0 if block == (3, 3, 3) else 1.0 + sum(block) for block in blocks)
-
-
-def test_later_climbs_come_to_what_the_first_one_could_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_climb_looks_near_what_it_has_found_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins with implementations from all over, and what counts at the end is the best of all climbs."""
     monkeypatch.setattr(drawing, "FIRST_ROLLOUTS", 20)
+    monkeypatch.setattr(climbs, "PATIENCE", 60)
+    near, down, draw = Drawing._near, Drawing._down, Neighbourhood.draw
+    state_of: list[State] = []
+    firsts: dict[int, int] = {}
+    """Of each climb, by its first iteration: what was drawn from all over before anything else."""
+    looked_near = set[int]()
 
-    def best_ns(seed: int, patience: int) -> float:
-        monkeypatch.setattr(climbs, "PATIENCE", patience)
-        options = Options(seed=seed, evaluations=1500, contenders=5)
-        result = search(ToyInstance([4] * 12), ToyEvaluator(traps), NoBound(), "near", options)
-        assert result.progress.evaluations == 1500
-        assert result.progress.best_ns is not None
-        return result.progress.best_ns
+    def looking(self: Drawing, state: State, rng: np.random.Generator) -> Visit | None:
+        state_of[:] = [state]
+        return near(self, state, rng)
 
-    one, several = ([best_ns(seed, patience) for seed in range(3)] for patience in (10**9, 80))
-    assert all(s <= o for s, o in zip(several, one, strict=True))
-    assert sum(several) < sum(one)
+    def going_down(self: Drawing, state: State, rng: np.random.Generator) -> Visit:
+        if state.climb.first not in looked_near:
+            firsts[state.climb.first] = firsts.get(state.climb.first, 0) + 1
+        return down(self, state, rng)
+
+    def drawing_near(
+        self: Neighbourhood, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        (state,) = state_of
+        looked_near.add(state.climb.first)
+        everything = (*state.contenders, *state.reserve)
+        own = {contender.steps for contender in everything if contender.iteration >= state.climb.first}
+        assert set(map(tuple, known)) <= own
+        return draw(self, known, cut, rng)
+
+    monkeypatch.setattr(Drawing, "_near", looking)
+    monkeypatch.setattr(Drawing, "_down", going_down)
+    monkeypatch.setattr(Neighbourhood, "draw", drawing_near)
+    options = Options(seed=0, evaluations=600, contenders=5)
+    result = search(ToyInstance([4] * 8), ToyEvaluator(cost), NoBound(), "near", options)
+    assert len(looked_near) >= 3
+    assert all(firsts[first] >= 20 for first in looked_near)
+    timings = [trial.outcome.timing for trial in result.trials]
+    assert result.progress.best_ns == min(timing.time_ns for timing in timings if timing is not None)

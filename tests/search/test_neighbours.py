@@ -7,6 +7,7 @@ import pytest
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.language.space import EnumChoice
 from spacedsl.search import neighbours
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.climbs import DOUBT
@@ -18,7 +19,7 @@ from spacedsl.search.policies import near
 from spacedsl.search.run import Options, Search
 from spacedsl.search.state import State
 from spacedsl.search.tree import Step, replay
-from tests.search.linalg import DEVICE, MATMUL, instance_of, ordering_of, root
+from tests.search.linalg import DEVICE, MATMUL, SHIFTED, instance_of, ordering_of, root
 from tests.search.toy import (
     Constraint,
     ExactBound,
@@ -149,6 +150,35 @@ def test_a_tile_size_changes_in_all_fused_loops_at_once(seed: int) -> None:
     other = [_rollout(instance, start, rng)[1].end.candidate for _ in range(20)]
     random_changes = [sum(c.mask(v) != known.mask(v) for v in instance.variables) for c in other]
     assert np.median(changes) < 0.5 * np.median(random_changes)
+
+
+def _merged(instance: Instance, candidate: Candidate) -> set[tuple[str, ...]]:
+    """Pairs of loops that are one."""
+    order = instance.space.choices["order"]
+    assert isinstance(order, EnumChoice)
+    one = order.mask("MERGED")
+    pairs = (v for v in instance.variables if v.choice == "order")
+    return {tuple(map(str, v.objects)) for v in pairs if candidate.mask(v) == one}
+
+
+def test_loops_of_two_nests_become_one_although_nobody_decided_to_keep_them_apart() -> None:
+    """What is implied changes, too, and what was one loop before stays one."""
+    instance, rng = instance_of(SHIFTED), np.random.default_rng(0)
+    start = root(instance)
+    nests = {"load_X", "init", "max", "store_top"}, {"load_X_2", "load_top", "sub", "store_Y"}
+
+    def between(pairs: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
+        owners = {pair: [name.partition(".")[0] for name in pair] for pair in pairs}
+        return {pair for pair in pairs if all(nest & set(owners[pair]) for nest in nests)}
+
+    for _ in range(12):
+        descent, end = _rollout(instance, start, rng)
+        steps = (*descent.expand(Bounded(start, 0.0)).expansion.forced, *end.steps)
+        before, near_it = _merged(instance, end.end.candidate), Neighbourhood(descent, start)
+        drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(60)]
+        after = [_merged(instance, candidate) for candidate in drawn if candidate is not None]
+        assert not between(before)
+        assert any(between(merged) and before <= merged for merged in after)
 
 
 @pytest.mark.parametrize("seed", range(3))
