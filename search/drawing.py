@@ -7,7 +7,7 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from spacedsl.search.partitions import Partition
 from spacedsl.search.phases import Guess, Known
 from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
+from spacedsl.search.surrogate import Surrogate
 from spacedsl.search.tree import Node, replay
 from spacedsl.search.walks import walked
 
@@ -50,6 +51,11 @@ TRANSPLANTED = 0.2
 TRIES = 8
 """Neighbours that are drawn, where bounds exclude them or they were met, before the policy chooses."""
 
+GUIDED, COMPARED = 0.5, 8
+"""The share of the neighbours that are chosen by what the search has learnt, and of how many each. The others
+are measured as they are drawn: what was learnt may be wrong.
+"""
+
 
 class Visit(NamedTuple):
     node: Node
@@ -65,6 +71,8 @@ class Drawing:
     """What neighbours may relax."""
     phases: Known | None = None
     """Which say what is worth a measurement; they learn what the state has of them."""
+    surrogate: Surrogate = field(default_factory=Surrogate)
+    """The same of whole implementations, where there is no cost model."""
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
         if self.phases is None:
@@ -151,11 +159,30 @@ class Drawing:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
+        if float(rng.random()) < GUIDED:
+            drawn = [neighbourhood.draw(known, state.cut, rng) for _ in range(COMPARED)]
+            visits = (self._to(target, state) for target in self._fastest_first(drawn, state, rng))
+            if (chosen := next((visit for visit in visits if visit is not None), None)) is not None:
+                return chosen
         for _ in range(TRIES):
             target = neighbourhood.draw(known, state.cut, rng)
             if target is not None and (visit := self._to(target, state)) is not None:
                 return visit
         return None
+
+    def _fastest_first(
+        self, drawn: Sequence[Candidate | None], state: State, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Those that are implementations, as the surrogate draws their times."""
+        root, bound = state.tree.candidate(state.tree.root), self.descent.bound
+        for timed in state.timed[self.surrogate.learnt :]:
+            known = replay(self.descent.instance, root, timed.steps)
+            self.surrogate.learn(bound.terms_ns(known), timed.time_ns)
+        found = [candidate for candidate in drawn if candidate is not None]
+        if not found:
+            return []
+        times = self.surrogate.drawn([bound.terms_ns(candidate) for candidate in found], rng)
+        return [found[place] for place in np.argsort(times, kind="stable")]
 
     def _select(self, state: State, rng: np.random.Generator) -> Node:
         """What a policy has learnt leads to where the climbs before have been: a new one begins anywhere."""

@@ -106,9 +106,10 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """An implementation of which phases were measured."""
+    """An implementation that was measured, and what was of its phases."""
 
     steps: tuple[Step, ...]
+    time_ns: float
     phases_ns: tuple[tuple[str, float], ...]
 
 
@@ -270,8 +271,9 @@ class State:
             if outcome.is_valid and outcome.message:
                 self.remarks[outcome.message] = self.remarks.get(outcome.message, 0) + 1
             self.climb = self.climb.after(iteration, outcome.timing, self.iterations)
-            if outcome.phases_ns:
-                self.timed.append(Timed(self.steps(node, drawn.steps), outcome.phases_ns))
+            if outcome.timing is not None:
+                steps = self.steps(node, drawn.steps)
+                self.timed.append(Timed(steps, outcome.timing.time_ns, outcome.phases_ns))
         if outcome.timing is not None:
             self.tree.record(node, outcome.timing.time_ns, drawn.digest)
             events += self._violated(drawn.digest, drawn.bound_ns, outcome.timing)

@@ -14,9 +14,20 @@ from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
+from spacedsl.search.run import Options
 from spacedsl.search.state import State
 from spacedsl.search.tree import Tree
-from tests.search.toy import Constraint, ExactBound, InOrder, NoBound, ToyInstance, cost, values_of
+from tests.search.toy import (
+    Constraint,
+    ExactBound,
+    InOrder,
+    NoBound,
+    ToyEvaluator,
+    ToyInstance,
+    cost,
+    search,
+    values_of,
+)
 
 
 class Needs(NoBound):
@@ -99,3 +110,27 @@ def test_a_walk_ends_where_no_neighbour_costs_less() -> None:
     found = [time_ns(costs, end.end.candidate) for end in ends if isinstance(end, Implementation)]
     assert len(found) == 10
     assert found.count(0.0) >= 7
+
+
+class _Parts(NoBound):
+    """What each decision costs is a resource of its own."""
+
+    def terms_ns(self, candidate: Candidate) -> list[float]:
+        return [1.0 + value for value in values_of(candidate)]
+
+
+def test_neighbours_chosen_by_what_was_learnt_come_down_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody says that of three needs the largest counts, of five others all do, and two do not."""
+
+    def time_ns(values: tuple[int, ...]) -> float:
+        return 60.0 + max(8 * values[0], 6 * values[1], 4 * values[2]) + sum(values[3:8])
+
+    def above_best_ns(guided: float, seed: int) -> float:
+        monkeypatch.setattr("spacedsl.search.drawing.GUIDED", guided)
+        options = Options(seed=seed, evaluations=100)
+        result = search(ToyInstance([8] * 10), ToyEvaluator(time_ns), _Parts(), "near", options)
+        assert result.progress.best_ns is not None
+        return result.progress.best_ns - 60.0
+
+    plain, guided = (sum(above_best_ns(share, seed) for seed in range(6)) for share in (0.0, 1.0))
+    assert guided < 0.7 * plain
