@@ -6,7 +6,7 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from spacedsl.search.phases import Guess, Known
 from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
 from spacedsl.search.surrogate import Surrogate
-from spacedsl.search.tree import Node, replay
+from spacedsl.search.tree import Node, Step, replay
 from spacedsl.search.walks import walked
 
 FIRST_ROLLOUTS = 40
@@ -159,16 +159,24 @@ class Drawing:
             return None
         neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
         known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
-        if float(rng.random()) < GUIDED:
-            drawn = [neighbourhood.draw(known, state.cut, rng) for _ in range(COMPARED)]
-            visits = (self._to(target, state) for target in self._fastest_first(drawn, state, rng))
-            if (chosen := next((visit for visit in visits if visit is not None), None)) is not None:
-                return chosen
-        for _ in range(TRIES):
-            target = neighbourhood.draw(known, state.cut, rng)
+        for target in self._neighbours(neighbourhood, known, state, rng):
             if target is not None and (visit := self._to(target, state)) is not None:
                 return visit
         return None
+
+    def _neighbours(
+        self,
+        neighbourhood: Neighbourhood,
+        known: Sequence[Sequence[Step]],
+        state: State,
+        rng: np.random.Generator,
+    ) -> Iterator[Candidate | None]:
+        """In the order in which they are to be visited, drawn as they are asked for; None: a draw failed."""
+        if float(rng.random()) < GUIDED:
+            drawn = [neighbourhood.draw(known, state.cut, rng) for _ in range(COMPARED)]
+            yield from self._fastest_first(drawn, state, rng)
+        for _ in range(TRIES):
+            yield neighbourhood.draw(known, state.cut, rng)
 
     def _fastest_first(
         self, drawn: Sequence[Candidate | None], state: State, rng: np.random.Generator

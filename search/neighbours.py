@@ -89,8 +89,7 @@ class Neighbourhood:
         if not by_choice:
             return None
         changed = _drawn(by_choice[choice or _drawn(list(by_choice), rng)], rng)
-        others = self.root.mask(changed) & ~known.mask(changed)
-        values = [1 << bit for bit in range(others.bit_length()) if others >> bit & 1]
+        values = list(_values(self.root.mask(changed) & ~known.mask(changed)))
         candidate = instance.restrict(self.root, changed, _drawn(values, rng)) if values else None
         if candidate is None:
             return None
@@ -175,10 +174,8 @@ class Neighbourhood:
         """By values, as masks, those variables that might have them and do not."""
         found: dict[int, list[Variable]] = {}
         for variable in variables:
-            mask = self._where_present(variable, steps).mask(variable) & ~known.mask(variable)
-            while mask:
-                found.setdefault(mask & -mask, []).append(variable)
-                mask &= mask - 1
+            for value in _values(self._where_present(variable, steps).mask(variable) & ~known.mask(variable)):
+                found.setdefault(value, []).append(variable)
         return found
 
     def _where_present(self, variable: Variable, steps: Sequence[Step]) -> Candidate:
@@ -192,6 +189,13 @@ class Neighbourhood:
 def _decided(instance: Instance, steps: Sequence[Step]) -> list[Variable]:
     """The variables that the steps decide."""
     return [instance.variables[index] for index in dict.fromkeys(step.variable for step in steps)]
+
+
+def _values(mask: int) -> Iterator[int]:
+    """Each of the values, as a mask of its own."""
+    while mask:
+        yield mask & -mask
+        mask &= mask - 1
 
 
 def _by_choice(variables: Iterable[Variable]) -> dict[str, list[Variable]]:

@@ -43,6 +43,8 @@ class Known:
 
     def learn(self, candidate: Candidate, phases_ns: Sequence[tuple[str, float]]) -> None:
         self.learnt += 1
+        if not phases_ns:
+            return
         measured = dict(phases_ns)
         for phase in self.costs.phases(candidate):
             time_ns = measured.get(phase.name)

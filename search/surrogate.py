@@ -24,6 +24,9 @@ SLOW = 2.0
 LEAST_SHARE = 1e-3
 """Of the sum of all needs: what is less is nothing."""
 
+LEAST_DEVIATION = 1e-3
+"""Of the logarithms of a need: what has always been the same says nothing."""
+
 NOISE = 0.02
 """Variance of the logarithm of one time."""
 
@@ -46,6 +49,7 @@ class Surrogate:
     needs_ns: list[Needs] = field(default_factory=list)
     times_ns: list[float] = field(default_factory=list)
     _process: _Process | None = None
+    """Of all that was learnt; None where it has to be made."""
 
     @property
     def learnt(self) -> int:
@@ -60,7 +64,7 @@ class Surrogate:
     def expected(self, needs_ns: Sequence[Needs]) -> tuple[Array, Array]:
         """Means and standard deviations of logarithms of times, once something was learnt."""
         if self._process is None:
-            self._process = _process(self.needs_ns, self.times_ns)
+            self._process = _Process.of(self.needs_ns, self.times_ns)
         return self._process.expected(needs_ns)
 
     def drawn(self, needs_ns: Sequence[Needs], rng: np.random.Generator) -> Array:
@@ -82,6 +86,22 @@ class _Process:
     """Cholesky's, lower, of the covariance of the times."""
     weights: Array
 
+    @classmethod
+    def of(cls, needs_ns: Sequence[Needs], times_ns: Sequence[float]) -> _Process:
+        from scipy.linalg import cho_solve, cholesky
+
+        times = np.log(times_ns)
+        least = np.argsort(times, kind="stable")[: MOST // 2]
+        used = np.union1d(least, np.arange(len(times))[-(MOST // 2) :])
+        points = _logarithms([needs_ns[place] for place in used])
+        mean, deviation = points.mean(axis=0), points.std(axis=0)
+        deviation[deviation < LEAST_DEVIATION] = np.inf
+        points = (points - mean) / deviation
+        values = np.minimum(times[used], times.min() + np.log(SLOW))
+        level = float(values.mean())
+        factor = cholesky(_covariance(points, points) + NOISE * np.eye(len(points)), lower=True)
+        return cls(mean, deviation, points, level, factor, cho_solve((factor, True), values - level))
+
     def expected(self, needs_ns: Sequence[Needs]) -> tuple[Array, Array]:
         from scipy.linalg import solve_triangular
 
@@ -90,23 +110,6 @@ class _Process:
         known = np.square(solve_triangular(self.factor, between.T, lower=True)).sum(axis=0)
         alone = AMPLITUDE + np.square(points).sum(axis=1)
         return self.level + between @ self.weights, np.sqrt(np.maximum(alone - known, 0.0))
-
-
-def _process(needs_ns: Sequence[Needs], times_ns: Sequence[float]) -> _Process:
-    from scipy.linalg import cho_solve, cholesky
-
-    times = np.log(times_ns)
-    least = np.argsort(times, kind="stable")[: MOST // 2]
-    used = np.union1d(least, np.arange(len(times))[-(MOST // 2) :])
-    points = _logarithms([needs_ns[place] for place in used])
-    mean, deviation = points.mean(axis=0), points.std(axis=0)
-    # What has always been the same says nothing.
-    deviation[deviation < LEAST_SHARE] = np.inf
-    points = (points - mean) / deviation
-    values = np.minimum(times[used], times.min() + np.log(SLOW))
-    level = float(values.mean())
-    factor = cholesky(_covariance(points, points) + NOISE * np.eye(len(points)), lower=True)
-    return _Process(mean, deviation, points, level, factor, cho_solve((factor, True), values - level))
 
 
 def _logarithms(needs_ns: Sequence[Needs]) -> Array:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from benchmarks import LIBRARY
 from benchmarks.neighbours import main
 
-_KERNEL = Path(__file__).resolve().parents[2] / "kernels" / "library" / "matmul_small.yaml"
+_KERNEL = LIBRARY / "matmul_small.yaml"
 
 
 def test_each_way_is_named_with_how_many_programs_it_came_to(capsys: pytest.CaptureFixture[str]) -> None:

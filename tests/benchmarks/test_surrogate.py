@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import LIBRARY
 from benchmarks.surrogate import main, measured, ordered
 from spacedsl import api
 
-_KERNEL = Path(__file__).resolve().parents[2] / "kernels" / "library" / "matmul_small.yaml"
+_KERNEL = LIBRARY / "matmul_small.yaml"
 
 
 def test_what_was_faster_stands_first_where_needs_say_so() -> None:
