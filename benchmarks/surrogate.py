@@ -46,12 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", nargs="+", type=existing_folder, metavar="RUN")
     options = parser.parse_args(arguments)
+    found = {each: [database.parent for database in each.rglob(DATABASE)] for each in options.runs}
+    for each, runs in found.items():
+        if not runs:
+            parser.error(f"{each} holds no run: there is no {DATABASE} in it, or below")
+    folders = sorted({folder for runs in found.values() for folder in runs})
     table = headed(
         "What was faster than all before, and where it stands among the next evaluations",
         ("run", "evaluations", "faster", "ordered by", "first quarter", "first tenth", "rank correlation"),
         words=("run", "ordered by"),
     )
-    folders = sorted({found.parent for each in options.runs for found in each.rglob(DATABASE)})
     for folder in folders:
         needs_ns, times_ns = measured(folder)
         table.add_section()

@@ -31,3 +31,10 @@ def test_a_run_is_read_as_it_was_measured(tmp_path: Path, capsys: pytest.Capture
     assert len(needs_ns) == len(times_ns) == result.progress.valid
     assert main([str(tmp_path)]) == 0
     assert result.run.name in capsys.readouterr().out
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(tmp_path)])
+    assert ended.value.code == 2
+    assert f"{tmp_path} holds no run" in capsys.readouterr().err
