@@ -17,9 +17,14 @@ from spacedsl.kernels.tensors import Tensor
 
 def is_inside(tensor: Tensor, position: Position, lanes: range, ranges: Ranges) -> bool:
     """Whether all lanes of a position are elements of an array, or lie between them, wherever it may be."""
-    return _is_inside_each(tensor.extents_by_stride, position, lanes, ranges) or _is_below(
-        position, tensor.span, lanes, ranges
-    )
+    return _is_inside(tensor.extents_by_stride, tensor.span, position, lanes, ranges)
+
+
+def _is_inside(
+    extents: Sequence[tuple[int, int]], span: int, position: Position, lanes: range, ranges: Ranges
+) -> bool:
+    """The same, by strides with extents, the largest stride first, and by how many elements that are."""
+    return _is_inside_each(extents, position, lanes, ranges) or _is_below(position, span, lanes, ranges)
 
 
 def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> bool:
@@ -30,7 +35,7 @@ def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> 
 def _is_inside_each(
     extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges
 ) -> bool:
-    """Whether it is inside along each dimension, of these strides and extents, the largest stride first.
+    """Whether it is inside along each dimension.
 
     A number may belong to a dimension, or with the opposite sign to those of smaller strides.
     """
@@ -49,25 +54,40 @@ def _is_inside_each(
 def is_apart(
     tensor: Tensor, position: Position, lanes: range, variable: str, ranges: Ranges, around: Collection[str]
 ) -> bool:
-    """Whether iterations that differ in a variable alone come to elements of their own, along a dimension.
+    """Whether iterations that differ in a variable come to elements of their own, along a dimension.
 
-    `around`: variables that are the same in all of them.
+    `around`: variables that are the same in all of them. What leads along smaller strides has to stay below.
     """
-    for stride, _ in tensor.extents_by_stride:
+    above: int | None = None
+    found = False
+    extents = tensor.extents_by_stride
+    for place, (stride, _) in enumerate(extents):
         part = _along(position, stride)
-        position += part * -stride
-        more = lanes[-1] if stride == 1 else 0
-        most: int | None = None
-        match part.terms:
-            case [(Remainder(dividend, divisor), 1)] if part.constant == 0:
-                # Where it goes along a window: apart if all together are no longer than that.
-                part, most = dividend, divisor
-        for step, first in dict.fromkeys(ranges.steps(part, variable, around)):
-            if ranges.is_within(part, more, variable, step, first) and (
-                most is None or ranges.is_within(part, more, variable, 0, first, most)
-            ):
-                return True
-    return False
+        if not part.terms:
+            continue
+        if above is not None and not any(
+            _is_inside(extents[place:], above, position + Position(n), lanes, ranges) for n in (0, above)
+        ):
+            return False
+        found = found or _is_apart_along(part, lanes[-1] if stride == 1 else 0, variable, ranges, around)
+        above, position = stride, position + part * -stride
+    return found and (above == 1 or (above is not None and position.constant + lanes[-1] < above))
+
+
+def _is_apart_along(
+    part: Position, more: int, variable: str, ranges: Ranges, around: Collection[str]
+) -> bool:
+    """The same of what leads along one dimension, with `more` elements behind it."""
+    most: int | None = None
+    match part.terms:
+        case [(Remainder(dividend, divisor), 1)]:
+            # Where it goes along a window: apart if all together are no longer than that.
+            part, most = dividend, divisor
+    return any(
+        ranges.is_within(part, more, variable, step, first)
+        and (most is None or ranges.is_within(part, more, variable, 0, first, most))
+        for step, first in dict.fromkeys(ranges.steps(part, variable, around))
+    )
 
 
 def _along(position: Position, stride: int) -> Position:

@@ -249,7 +249,9 @@ class _Placer:
         moving = (g for g in level.guests if g.step not in done or not done[g.step].is_all)
         here = [guest for guest in moving if guest.step in needed]
         guests = tuple(self.nest(guest, needed, names.ranges) for guest in here)
-        windows = {each: self.window(each, of.dim, level.slot) for each, of in done.items()}
+        # What none but such steps read is needed there alone.
+        sliding = (each for each in done if each in needed)
+        windows = {each: self.window(each, done[each].dim, level.slot) for each in sliding}
         start = self.start(spot, within, windows, _Names(outside)) if spot is not None and windows else None
         lets = tuple(names.lets)
         return PlacedLevel(level.slot, tuple(loops), lets, needed, guests, windows, start), names.ranges

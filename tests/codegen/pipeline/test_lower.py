@@ -66,8 +66,13 @@ def found(file: PipelineFile, program: Program) -> dict[str, Elements]:
     }
 
 
+def results(file: PipelineFile) -> dict[str, Elements]:
+    """What the algorithm says is in its outputs."""
+    return outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs_of(file)))
+
+
 def try_programs(file: PipelineFile, count: int, seed: int, vector_bytes: int = 16) -> None:
-    expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs_of(file)))
+    expected = results(file)
     for candidate in drawn(file, count, seed, DescentCounts()):
         program = lowered(file, candidate, vector_bytes)
         assert found(file, program) == expected, candidate.decisions()
@@ -95,6 +100,20 @@ def test_programs_of_generated_images_compute_what_they_say(
     file = image.file()
     assume(sum(math.prod(e.size for e in box) for box in file.boxes.values()) < 2000)
     try_programs(file, 2, seed, vector_bytes)
+
+
+def test_what_stands_still_is_there_before_a_loop_with_what_it_alone_reads() -> None:
+    """Both slide around `y`; along `r`, which is inside of it, neither moves."""
+    stages = """
+        a(x, y) = image(x, y)
+        d(x, y) = a(x, y) + a(x, y + 1)
+        b(x, y) = 0
+        b(x, y) += d(x, y) * r for r in 0:6
+    """
+    file = pipeline(stages, "{b: {x: 5, y: 7}}", IMAGE)
+    tiles = {"b.1.y.CHUNK": 3, "b.1.r.CHUNK": 2}
+    candidate = scheduled(instance(file.backbone), {"a": "CHUNK", "d": "CHUNK"}, tiles, sliding=["a", "d"])
+    assert found(file, lowered(file, candidate)) == results(file)
 
 
 # ---- Applications -----------------------------------------------------------------------------------------
