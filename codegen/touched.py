@@ -37,7 +37,7 @@ def _is_inside_each(
 ) -> bool:
     """Whether it is inside along each dimension.
 
-    A number may belong to a dimension, or with the opposite sign to those of smaller strides.
+    A number may belong to a dimension, or as many times its stride to those of smaller strides.
     """
     if not extents:
         return position == Position(0)
@@ -47,7 +47,7 @@ def _is_inside_each(
     return any(
         _is_below(each, extent, here, ranges)
         and _is_inside_each(others, position + each * -stride, lanes, ranges)
-        for each in (part, part + Position(1))
+        for each in (part + Position(n) for n in (0, 1, -1))
     )
 
 
@@ -65,13 +65,20 @@ def is_apart(
         part = _along(position, stride)
         if not part.terms:
             continue
-        if above is not None and not any(
-            _is_inside(extents[place:], above, position + Position(n), lanes, ranges) for n in (0, above)
-        ):
+        if above is not None and not _stays_below(extents[place:], above, position, lanes, ranges):
             return False
         found = found or _is_apart_along(part, lanes[-1] if stride == 1 else 0, variable, ranges, around)
         above, position = stride, position + part * -stride
     return found and (above == 1 or (above is not None and position.constant + lanes[-1] < above))
+
+
+def _stays_below(
+    extents: Sequence[tuple[int, int]], above: int, position: Position, lanes: range, ranges: Ranges
+) -> bool:
+    """Whether all are among as many neighbours as lead to the next along a larger stride."""
+    least = ranges.least(position)
+    numbers = dict.fromkeys((0, above, -above, *([] if least is None else [-least])))
+    return any(_is_inside(extents, above, position + Position(n), lanes, ranges) for n in numbers)
 
 
 def _is_apart_along(
