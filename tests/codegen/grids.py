@@ -95,7 +95,11 @@ def _renamed(program: Program, number: int) -> Program:
     return replace(program, name=f"program_{number}", body=tuple(grids))
 
 
-def orders(library: ctypes.CDLL, chosen: Sequence[int] = (0, 1, 3)) -> Iterator[int]:
+ORDERS = (0, 1, 3)
+"""In which threads may be taken, of every kind one."""
+
+
+def orders(library: ctypes.CDLL, chosen: Sequence[int] = ORDERS) -> Iterator[int]:
     """Takes the threads of what the library has in every kind of order, or in those chosen, in turn."""
     order = ctypes.c_uint.in_dll(library, "twin_order")
     for order.value in chosen:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,10 @@ from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_CUDA_SPACE, PipelineFile
 from spacedsl.language import load_space
+from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
 from spacedsl.search.orderings import branches_of, select_ordering
 from tests.codegen.apart import ENDED, said_apart
-from tests.codegen.grids import device, orders, twins
+from tests.codegen.grids import ORDERS, device, orders, twins
 from tests.codegen.pipeline.running import called_difference
 from tests.codegen.sanitized import watched
 from tests.kernels.pipeline.cases import scheduled
@@ -33,6 +36,7 @@ def rules() -> CompiledSpace:
     return compile_space(load_space(PIPELINE_CUDA_SPACE))
 
 
+@lru_cache(maxsize=4)
 def instance(file: PipelineFile) -> Instance:
     return instantiate(rules(), file.backbone, device(), Engine.NATIVE)
 
@@ -65,6 +69,28 @@ def grids_of(file: PipelineFile, candidate: Candidate) -> Program:
     return verify(lower_grids(file.backbone, CandidateDecisions(candidate)))
 
 
+# ---- Twins ------------------------------------------------------------------------------------------------
+
+MOST_COMPUTED = 300_000_000
+"""Points of all steps: what computes more takes its twin minutes, and is left out."""
+
+MOST_WATCHED = 20_000_000
+"""Of what a twin is watched in; others take threads in one order, unwatched."""
+
+
+def moderate(file: PipelineFile, count: int, seed: int) -> Iterator[Candidate]:
+    """The first of the random candidates that do not compute too much."""
+    return islice((c for c in drawn(file, 100 * count, seed) if computed(c) <= MOST_COMPUTED), count)
+
+
+def computed(candidate: Candidate) -> float:
+    """Points of all steps, with those that are computed again."""
+    estimate = GpuPipelineCosts(candidate.instance, device()).estimate(candidate)
+    steps = [step for steps in estimate.nests().values() for step in steps]
+    boxes = ((estimate.iterations(step, "REG"), estimate.extents(step, "REG").values()) for step in steps)
+    return sum(times * math.prod(extents) for times, extents in boxes)
+
+
 BYTEWISE = "-DTWIN_CELL_BYTES=1"
 """Neighbours of one byte are no race."""
 
@@ -74,12 +100,29 @@ def built(programs: Sequence[Program], folder: Path) -> Path:
     return twins(programs, folder, *watched(), BYTEWISE)
 
 
-def twin_difference(file: PipelineFile, library: Path, name: str, case: Case) -> str:
+def twin_differences(
+    file: PipelineFile, case: Case, programs: Sequence[tuple[Candidate, Program]], folder: Path
+) -> Iterator[tuple[Candidate, str]]:
+    """What is wrong with the twin of each; empty for nothing."""
+    for build, chosen in ((built, ORDERS), (twins, ORDERS[:1])):
+        alike = [each for each in programs if (computed(each[0]) <= MOST_WATCHED) is (build is built)]
+        if not alike:
+            continue
+        place = folder / build.__name__
+        place.mkdir()
+        library = build([program for _, program in alike], place)
+        for number, (candidate, _) in enumerate(alike):
+            yield candidate, twin_difference(file, library, f"program_{number}", case, chosen)
+
+
+def twin_difference(
+    file: PipelineFile, library: Path, name: str, case: Case, chosen: Sequence[int] = ORDERS
+) -> str:
     """What is wrong with a twin, in some order of threads; empty for nothing."""
 
     def differences() -> Iterator[str]:
         loaded = ctypes.CDLL(str(library))
-        for _ in orders(loaded):
+        for _ in orders(loaded, chosen):
             yield called_difference(file, loaded, name, case)
 
     said = said_apart(differences)

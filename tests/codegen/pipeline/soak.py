@@ -58,10 +58,10 @@ def fault(name: str, seed: int) -> str | None:
 
 
 def gpu_fault(name: str, seed: int) -> str | None:
-    """The same for a GPU: compiled for it, and run on the CPU, watched for races."""
+    """The same for a GPU: compiled for it, and run on the CPU, watched for races where that is little."""
     file, (case, *_) = cases_of(name)
     candidate = next(on_gpus.drawn(file, 1, seed), None)
-    if candidate is None:
+    if candidate is None or on_gpus.computed(candidate) > on_gpus.MOST_COMPUTED:
         return None
     decisions = CandidateDecisions(candidate)
     program = lower_grids(file.backbone, decisions)
@@ -71,7 +71,8 @@ def gpu_fault(name: str, seed: int) -> str | None:
             compile_cubin(print_cuda(program), device().compute_capability)
         except BuildError as error:
             return str(error)
-        return on_gpus.twin_difference(file, on_gpus.built([program], folder), "program_0", case)
+        ((_, found),) = on_gpus.twin_differences(file, case, [(candidate, program)], folder)
+        return found
 
     return tried(file, decisions, program, difference)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +14,17 @@ from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import statements
 from spacedsl.codegen.pipeline.cases import make_cases
-from spacedsl.codegen.program import Barrier, Grid, PerThread, Program
-from spacedsl.engine.candidate import Candidate
+from spacedsl.codegen.program import Barrier, Grid, PerThread
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
-from tests.codegen.grids import device, twins
-from tests.codegen.pipeline.on_gpus import built, drawn, grids_of, twin_difference
+from tests.codegen.grids import device
+from tests.codegen.pipeline.on_gpus import (
+    built,
+    drawn,
+    grids_of,
+    moderate,
+    twin_difference,
+    twin_differences,
+)
 from tests.codegen.pipeline.test_cases import cases_of
 from tests.kernels.pipeline.cases import named
 from tests.kernels.pipeline.files import pipeline
@@ -29,54 +32,18 @@ from tests.kernels.pipeline.test_library import NAMES
 
 pytestmark = pytest.mark.skipif(find_compiler().is_clang, reason="only twins built by GCC see races")
 
-SCHEDULES = {
-    "bilateral_grid": 1, "camera_pipe": 1, "nl_means": 1, "max_filter": 1, "harris": 2, "unsharp": 2,
-    "interpolate": 1, "lens_blur": 1, "local_laplacian": 1, "bgu": 1, "vgg": 1, "learned_demosaic": 1,
-    "stencil_chain": 1,
-}  # fmt: skip
-"""Of those of which the code is long; of others there are more."""
-
-UNWATCHED = ("stencil_chain", "bgu")
-"""Which compute so much that races in them are for the soak."""
-
-LARGE = 3
-"""Schedules that are drawn for one of these, of which what computes least is tried."""
-
 
 def try_grids(file: PipelineFile, case: Case, count: int, seed: int, folder: Path) -> None:
-    try_candidates(file, case, list(drawn(file, count, seed)), folder)
-
-
-def try_candidates(
-    file: PipelineFile,
-    case: Case,
-    candidates: Sequence[Candidate],
-    folder: Path,
-    build: Callable[[Sequence[Program], Path], Path] = built,
-) -> None:
-    assert candidates
-    programs = [grids_of(file, candidate) for candidate in candidates]
-    library = build(programs, folder)
-    for number, candidate in enumerate(candidates):
-        found = twin_difference(file, library, f"program_{number}", case)
+    programs = [(candidate, grids_of(file, candidate)) for candidate in moderate(file, count, seed)]
+    assert programs
+    for candidate, found in twin_differences(file, case, programs, folder):
         assert found == "", candidate.decisions()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_of_applications_compute_what_they_say(name: str, tmp_path: Path) -> None:
     file, (case, *_) = cases_of(name)
-    candidates = list(drawn(file, LARGE if name in SCHEDULES else 3, 1))
-    if name in SCHEDULES:
-        candidates = sorted(candidates, key=computed)[: SCHEDULES[name]]
-    try_candidates(file, case, candidates, tmp_path, twins if name in UNWATCHED else built)
-
-
-def computed(candidate: Candidate) -> float:
-    """Points of all steps, with those that are computed again."""
-    estimate = GpuPipelineCosts(candidate.instance, device()).estimate(candidate)
-    steps = [step for steps in estimate.nests().values() for step in steps]
-    boxes = ((estimate.iterations(step, "REG"), estimate.extents(step, "REG").values()) for step in steps)
-    return sum(times * math.prod(extents) for times, extents in boxes)
+    try_grids(file, case, 10, 1, tmp_path)
 
 
 KINDS = (

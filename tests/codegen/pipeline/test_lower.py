@@ -118,17 +118,11 @@ def test_what_stands_still_is_there_before_a_loop_with_what_it_alone_reads() -> 
 
 # ---- Applications -----------------------------------------------------------------------------------------
 
-SCHEDULES = {
-    "bilateral_grid": 3, "camera_pipe": 3, "nl_means": 3, "max_filter": 3, "harris": 6, "unsharp": 6,
-    "vgg": 2, "bgu": 2, "stencil_chain": 1, "interpolate": 1, "lens_blur": 1, "local_laplacian": 1,
-}  # fmt: skip
-"""Of those of which the code is long; of others there are more."""
-
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_path: Path) -> None:
     file, (case, *_) = cases_of(name)
-    for number, candidate in enumerate(drawn(file, SCHEDULES.get(name, 10), 1, DescentCounts())):
+    for number, candidate in enumerate(drawn(file, 10, 1, DescentCounts())):
         program = lowered(file, candidate, (16, 32, 64)[number % 3])
         library = tmp_path / f"{number}.so"
         assert compiled_difference(file, program, case, library, ("-O0",)) == "", candidate.decisions()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -169,6 +169,7 @@ def rules() -> CompiledSpace:
     return compile_space(load_space(PIPELINE_SPACE))
 
 
+@lru_cache(maxsize=4)
 def instance(kernel: Kernel) -> Instance:
     return instantiate(rules(), kernel, None, Engine.NATIVE)
 
