@@ -100,12 +100,21 @@ def built(programs: Sequence[Program], folder: Path) -> Path:
     return twins(programs, folder, *watched(), BYTEWISE)
 
 
+def unwatched(programs: Sequence[Program], folder: Path) -> Path:
+    """The same, soon built."""
+    return twins(programs, folder, "-O0")
+
+
 def twin_differences(
-    file: PipelineFile, case: Case, programs: Sequence[tuple[Candidate, Program]], folder: Path
+    file: PipelineFile,
+    case: Case,
+    programs: Sequence[tuple[Candidate, Program]],
+    folder: Path,
+    most_watched: float = MOST_WATCHED,
 ) -> Iterator[tuple[Candidate, str]]:
     """What is wrong with the twin of each; empty for nothing."""
-    for build, chosen in ((built, ORDERS), (twins, ORDERS[:1])):
-        alike = [each for each in programs if (computed(each[0]) <= MOST_WATCHED) is (build is built)]
+    for build, chosen in ((built, ORDERS), (unwatched, ORDERS[:1])):
+        alike = [each for each in programs if (computed(each[0]) <= most_watched) is (build is built)]
         if not alike:
             continue
         place = folder / build.__name__
