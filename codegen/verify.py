@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
+from operator import is_
+from weakref import WeakKeyDictionary
 
 from spacedsl.codegen.parts import (
     added_to,
@@ -49,6 +51,7 @@ from spacedsl.codegen.program import (
     PartialLoad,
     PartialStore,
     PerThread,
+    Phase,
     Position,
     Prefetch,
     Program,
@@ -81,7 +84,7 @@ from spacedsl.codegen.touched import counted_fault, is_apart, is_inside
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.pipeline.affine import has_values
-from spacedsl.kernels.tensors import Tensor
+from spacedsl.kernels.tensors import Parameter, Tensor
 
 MOST_THREADS = 1024
 """Of a block, on any GPU."""
@@ -102,10 +105,16 @@ def _refuse(fault: str | None) -> None:
 
 
 def verify(program: Program) -> Program:
-    """The program itself; raises `VerificationError` at the first rule that it breaks."""
+    """The program itself; raises `VerificationError` at the first rule that it breaks.
+
+    Phases that other programs have had are not looked at again.
+    """
     _check_names(program)
     checker = _Checker(program)
-    checker.block(program.body, Scope())
+    phases = _leading(program)
+    for phase in phases:
+        checker.phase(phase)
+    checker.block(program.body[sum(len(phase.statements) for phase in phases) :], Scope())
     for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
         counts = checker.added if tensor.name in checker.added else checker.writes
         written = counts[tensor.name]
@@ -114,6 +123,13 @@ def verify(program: Program) -> Program:
                 f"output {tensor.name} has {tensor.elements} elements, but only {written} are written"
             )
     return program
+
+
+def _leading(program: Program) -> Sequence[Phase]:
+    """Phases without grids, if what they do is what the program begins with, and none if it is not."""
+    statements = [statement for phase in program.phases for statement in phase.statements]
+    is_body = len(statements) <= len(program.body) and all(map(is_, statements, program.body))
+    return () if any(isinstance(s, Grid) for s in statements) or not is_body else program.phases
 
 
 def _check_names(program: Program) -> None:
@@ -134,8 +150,37 @@ def _check_names(program: Program) -> None:
         taken.add(name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """Of a phase that breaks no rule: all of the program that this depends on, and what it stores to."""
+
+    arguments: tuple[Tensor, ...]
+    parameters: tuple[Parameter, ...]
+    touched: Mapping[str, Tensor]
+    read: frozenset[str]
+    """What others have stored to before."""
+    writes: Counter[str]
+    uncounted: frozenset[str]
+
+    def is_of(self, program: Program, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether it says the same in a program with these arrays."""
+        return (self.arguments, self.parameters) == (program.tensors, program.parameters) and all(
+            tensors.get(name) == tensor for name, tensor in self.touched.items()
+        )
+
+
+_VERIFIED: WeakKeyDictionary[Phase, _Verified] = WeakKeyDictionary()
+
+
 class _Checker:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, before: Collection[str] = ()) -> None:
+        """`before`: what has been stored to before."""
+        self.program = program
+        self.before = frozenset(before)
+        self.read: set[str] = set()
+        """Of these, what is read before it is stored to again."""
+        self.touched: dict[str, Tensor] = {}
+        """Arguments, and memory of the program's own."""
         own = (s.tensor for s in program.scratch)
         self.tensors: dict[str, Tensor] = {t.name: t for t in (*program.tensors, *own)}
         self.arguments = {t.name for t in program.tensors}
@@ -150,6 +195,30 @@ class _Checker:
         self.contested: dict[str, list[Access]] = {}
         """What is done to arrays that the parallel loop, or grid, around stores to, without those of each."""
         self.index_bits = index_bits(program)
+
+    @property
+    def stored(self) -> Collection[str]:
+        """Whatever has been stored to."""
+        return {*(name for name, count in self.writes.items() if count), *self.uncounted}
+
+    def phase(self, phase: Phase) -> None:
+        """One without grids, for which it does not matter what is done before, but for what is stored to."""
+        known = _VERIFIED.get(phase)
+        if known is None or not known.is_of(self.program, self.tensors):
+            alone = _Checker(self.program, self.stored)
+            alone.block(phase.statements, Scope())
+            known = _VERIFIED[phase] = _Verified(
+                self.program.tensors,
+                self.program.parameters,
+                alone.touched,
+                frozenset(alone.read),
+                alone.writes,
+                frozenset(alone.uncounted),
+            )
+        for name in sorted(known.read.difference(self.stored)):
+            raise VerificationError(f"output {name} is read before it is written")
+        self.writes.update(known.writes)
+        self.uncounted |= known.uncounted
 
     def block(self, body: tuple[Statement, ...], scope: Scope) -> None:
         for statement in body:
@@ -503,7 +572,9 @@ class _Checker:
     def load(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> Tensor:
         tensor = self.access(name, index, kind, lanes, scope)
         if tensor.is_output and not self.writes[name] and name not in self.uncounted:
-            raise VerificationError(f"output {name} is read before it is written")
+            if name not in self.before:
+                raise VerificationError(f"output {name} is read before it is written")
+            self.read.add(name)
         return tensor
 
     def access(self, name: str, index: Index, kind: Type, lanes: range, scope: Scope) -> Tensor:
@@ -511,6 +582,8 @@ class _Checker:
         tensor = scope.private.get(name) or self.tensors.get(name)
         if tensor is None:
             raise VerificationError(f"there is no tensor {name}")
+        if name not in scope.private:
+            self.touched[name] = tensor
         if kind.dtype is not tensor.dtype:
             raise VerificationError(f"{name} holds {tensor.dtype.label}, it is accessed as {kind}")
         if kind.lanes < 1 or kind.lanes & (kind.lanes - 1):

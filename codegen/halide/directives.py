@@ -19,7 +19,7 @@ from typing import Literal
 from spacedsl.codegen.halide.definitions import Names
 from spacedsl.codegen.halide.python import Assign, Atom, Blank, Call, Comment, Do, Node, Statement, quoted
 from spacedsl.codegen.pipeline.bodies import widths
-from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Span, place
+from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Placement, Span
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, schedule
 from spacedsl.kernels.pipeline.algorithm import Stage
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Kernel, SlotName, Step
@@ -62,10 +62,11 @@ def directives(
     def is_shifted(step: Step, slot: SlotName) -> bool:
         return step.update is None or SLOTS.index(slot) <= SLOTS.index(hosts.get(step, "ROOT"))
 
-    placement = place([*map(_fresh, nests)], kernel.steps, decisions, UniqueNames().fresh, is_shifted)
+    placement = Placement(Sites(kernel.steps, decisions.site), decisions, is_shifted)
+    fresh = UniqueNames().fresh
     scheduler = _Scheduler(kernel, decisions, names, vector_bytes, frozenset(copied(nests)))
-    for nest, placed in zip(nests, placement.nests, strict=True):
-        scheduler.nest(nest, placed, placement.needed, None)
+    for nest in nests:
+        scheduler.nest(nest, placement.nest(_fresh(nest), fresh), placement.needed, None)
     return (*scheduler.declared(), *scheduler.statements)
 
 

@@ -25,7 +25,7 @@ from spacedsl.codegen.pipeline.grid_partials import Along, PerPoint, begun, comb
 from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
-from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest
+from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest, Placement
 from spacedsl.codegen.pipeline.schedule import SHARED, Decisions, Nest
 from spacedsl.codegen.program import (
     Coordinate,
@@ -92,7 +92,8 @@ class _Grids(Nests):
 
     # ---- Grids -------------------------------------------------------------------------------------------
 
-    def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
+    def root(self, scheduled: Nest, placement: Placement, arrays: Arrays) -> Phase:
+        nest = placement.nest(scheduled, self.names.fresh)
         self.shared, self.private, self.blocks = [], [], []
         self.added = nest.step if scheduled.reduce == "ATOMIC" else None
         self.exchanged = frozenset(each.step for each in scheduled.nests if each.reduce == "SHUFFLE")

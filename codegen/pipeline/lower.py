@@ -15,8 +15,8 @@ from functools import partial
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
-from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedNest
-from spacedsl.codegen.pipeline.schedule import Decisions, Nest
+from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedNest, Placement, spelled
+from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest
 from spacedsl.codegen.program import Let, Load, ParallelLoop, Phase, Program, Statement, Store, Sweep, Type
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, variable
@@ -47,17 +47,26 @@ class _Loops(Nests):
     made: Made = field(default_factory=dict)
     private: list[Tensor] | None = field(default=None, init=False)
     """Memory of each thread, within a parallel loop."""
+    counters: tuple[str, ...] = field(default=(), init=False)
+    """Of the loops of the parallel nest that is made, outermost first."""
     partials: tuple[Partials, int] | None = field(default=None, init=False)
     """Of the parallel loop that is made, and which of its loops shares them out."""
+    tasks: dict[tuple[Step, str], str] = field(default_factory=dict, init=False)
+    """By step and dimension, what counts tasks: functions are called after them, no two alike."""
     taken: frozenset[str] = field(init=False)
-    """Names of arguments and of arrays."""
+    """Names of arguments, arrays and tasks, which are the same in all programs for a pipeline."""
 
     def __post_init__(self) -> None:
+        for step in self.sites.steps:
+            for dim in step.dims:
+                self.tasks[step, dim] = self.names.fresh(f"{spelled(step)}_{dim}_task")
         self.taken = frozenset(self.names.taken)
 
-    def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
-        if not _is_parallel(nest):
-            return Phase(nest.step.name, self.levels(nest, nest.levels, arrays, Ranges()))
+    def root(self, scheduled: Nest, placement: Placement, arrays: Arrays) -> Phase:
+        step = scheduled.step
+        if not _is_parallel(scheduled):
+            nest = placement.nest(scheduled, self.names.fresh)
+            return Phase(step.name, self.levels(nest, nest.levels, arrays, Ranges()))
         self.partials = self.parts_of(scheduled, arrays)
         steps = [each.step for each in scheduled.nests]
         inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
@@ -69,11 +78,13 @@ class _Loops(Nests):
             if len(self.made) >= KEPT:
                 self.made.clear()
             # It is a function of its own in C: names that it alone has do not depend on other nests.
-            names, self.names = self.names, UniqueNames({*self.taken, *nest.variables})
+            names, self.names = self.names, UniqueNames({*self.taken})
+            nest = placement.nest(scheduled, self.names.fresh)
+            self.counters = tuple(self.tasks[step, loop.dim] for loop in scheduled.levels[0].loops)
             statements = self.levels(nest, nest.levels, arrays, Ranges())
             if self.partials is not None:
                 statements = (*statements, self.partials[0].combined(self.names.fresh))
-            known = self.made[key] = Phase(nest.step.name, statements)
+            known = self.made[key] = Phase(step.name, statements)
             self.names = names
         return known
 
@@ -113,8 +124,7 @@ class _Loops(Nests):
         """The loops of a level as parallel ones, which count from 0."""
         counters: list[tuple[str, int]] = []
         places: list[Let] = []
-        for loop in level.loops:
-            counter = self.names.fresh(f"{loop.variable}_task")
+        for loop, counter in zip(level.loops, self.counters, strict=True):
             place = loop.first + variable(counter) * loop.step
             counters.append((counter, loop.trips))
             places.append(Let(loop.variable, place))
@@ -158,11 +168,11 @@ class _Loops(Nests):
         return statements
 
 
-def _is_shared_out(level: PlacedLevel) -> bool:
+def _is_shared_out(level: Level | PlacedLevel) -> bool:
     return level.slot == "TASK" and bool(level.loops)
 
 
-def _is_parallel(nest: PlacedNest) -> bool:
+def _is_parallel(nest: Nest) -> bool:
     """Whether all of it is one parallel loop."""
     return bool(nest.levels) and _is_shared_out(nest.levels[0])
 

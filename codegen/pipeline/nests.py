@@ -18,11 +18,11 @@ from spacedsl.codegen.pipeline.placement import (
     Needed,
     PlacedLevel,
     PlacedNest,
+    Placement,
     Span,
     Spans,
     Start,
     Window,
-    place,
 )
 from spacedsl.codegen.pipeline.schedule import Decisions, Nest, schedule
 from spacedsl.codegen.program import Phase, Program, Register, Statement, Sweep
@@ -70,8 +70,8 @@ class Nests(ABC):
     # ---- Machines ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def root(self, scheduled: Nest, nest: PlacedNest, arrays: Arrays) -> Phase:
-        """A nest that is outside of all others; `scheduled`, without positions."""
+    def root(self, scheduled: Nest, placement: Placement, arrays: Arrays) -> Phase:
+        """A nest that is outside of all others."""
 
     @abstractmethod
     def copied(self, stage: Stage, source: Array, target: Array, wanted: Box) -> tuple[Statement, ...]:
@@ -89,9 +89,9 @@ class Nests(ABC):
 
     # ---- Memory ------------------------------------------------------------------------------------------
 
-    def allocate(self, nest: PlacedNest, needed: Needed, arrays: dict[str, Array]) -> None:
-        """The array of the nest's stage, where it has none: the first of its steps comes here then."""
-        stage = nest.step.stage
+    def allocate(self, step: Step, needed: Needed, arrays: dict[str, Array]) -> None:
+        """The array of a step's stage, where it has none: the first of its steps comes here then."""
+        stage = step.stage
         if stage.name not in arrays:
             arrays[stage.name] = self.array(stage, needed[self.definitions[stage.name]])
 
@@ -168,7 +168,7 @@ class Nests(ABC):
         for guest in part.guests:
             stage, window = guest.step.stage, windows.get(guest.step)
             if window is None:
-                self.allocate(guest, part.needed, arrays)
+                self.allocate(guest.step, part.needed, arrays)
             else:
                 origin = _origin(stage, part.needed[guest.step], window)
                 arrays[stage.name] = replace(arrays[stage.name], origin=origin)
@@ -200,9 +200,8 @@ def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: Make
     own = {s.name: [names.fresh(name) for name in value_names(s)] for s in algorithm.stages}
     own |= {s.name: [names.fresh(f"{n}_parts") for n in value_names(s.stage)] for s in kernel.reductions}
     layouts = {s.stage.name: layout for s in kernel.arrangeable if (layout := decisions.layout(s))}
-    lowering = nests(Sites(kernel.steps, decisions.site), names, own, vector_bytes, layouts)
-    scheduled_nests = schedule(kernel.steps, decisions)
-    placement = place(scheduled_nests, kernel.steps, decisions, names.fresh)
+    sites = Sites(kernel.steps, decisions.site)
+    lowering, placement = nests(sites, names, own, vector_bytes, layouts), Placement(sites, decisions)
     arrays = dict(_arguments(kernel))
     copied: list[Statement] = []
     for name, wanted in algorithm.outputs.items():
@@ -212,9 +211,9 @@ def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: Make
             copied += lowering.copied(stage, whole, arrays[name], wanted)
             arrays[name] = whole
     phases: list[Phase] = []
-    for scheduled, nest in zip(scheduled_nests, placement.nests, strict=True):
-        lowering.allocate(nest, placement.needed, arrays)
-        phases.append(lowering.root(scheduled, nest, arrays))
+    for nest in schedule(kernel.steps, decisions):
+        lowering.allocate(nest.step, placement.needed, arrays)
+        phases.append(lowering.root(nest, placement, arrays))
     statements = [statement for phase in phases for statement in phase.statements]
     return Program(
         algorithm.name,

@@ -1,6 +1,6 @@
 """Where the boxes of a schedule begin and end: loops and variables around each body.
 
-In: the nests of a schedule, and what is needed of each stage. Out: the same nests with, at each level, the
+In: a nest of a schedule, and what is needed of each stage. Out: the same nest with, at each level, the
 first and the last point of each box along each dimension, as positions over loops around it. What is computed
 is just what is needed, once for each box: the last tile of a row is as long as what is left, and a box has at
 most as many points as the space says. Of a sliding step, a box is only what the iteration before has not
@@ -9,9 +9,9 @@ computed; what that would have computed is so before the first one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Literal
 
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest
@@ -127,27 +127,34 @@ class PlacedNest:
                 yield from guest.variables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
-    needed: Needed
-    """Of all steps, by the whole program."""
-    nests: tuple[PlacedNest, ...]
+    """`is_shifted`: of which loops the last tile begins earlier, where it would be shorter than others."""
+
+    sites: Sites
+    decisions: Decisions
+    is_shifted: Callable[[Step, SlotName], bool] = lambda step, slot: False
+
+    @cached_property
+    def needed(self) -> Needed:
+        """Of all steps, by the whole program."""
+        return {
+            step: {box.dim: _everywhere(box, self.decisions) for box in step.slots[0].boxes}
+            for step in self.sites.steps
+        }
+
+    def nest(self, nest: Nest, fresh: Callable[[str], str]) -> PlacedNest:
+        """One that is outside of all others; `fresh` gives names to variables."""
+        placer = _Placer(self.sites, self.decisions, fresh, self.is_shifted)
+        return placer.nest(nest, self.needed, Ranges())
 
 
-def place(
-    nests: Sequence[Nest],
-    steps: Sequence[Step],
-    decisions: Decisions,
-    fresh: Callable[[str], str],
-    is_shifted: Callable[[Step, SlotName], bool] = lambda step, slot: False,
-) -> Placement:
-    """`nests` are the schedule of the steps by these decisions; `fresh` gives names to variables.
-
-    `is_shifted` says of which loops the last tile begins earlier, where it would be shorter than others.
-    """
-    placer = _Placer(Sites(steps, decisions.site), decisions, fresh, is_shifted)
-    whole = {step: {box.dim: placer.whole(box) for box in step.slots[0].boxes} for step in placer.sites.steps}
-    return Placement(whole, tuple(placer.nest(nest, whole, Ranges()) for nest in nests))
+def _everywhere(box: Box, decisions: Decisions) -> Span:
+    """Of a box that covers the same wherever it is."""
+    first = min(read.least for read in box.reads)
+    last = max(read.least + read.more for read in box.reads)
+    most = decisions.extent(box)
+    return Span(Linear(first), Linear(last), most, last - first + 1 == most)
 
 
 @dataclass(slots=True)
@@ -231,7 +238,7 @@ class _Placer:
         outside, within = ranges, dict(inner)
         for loop in level.loops:
             outside, within = ranges, dict(inner)
-            outer, name = inner[loop.dim], self.fresh(f"{_spelled(step)}_{loop.dim}")
+            outer, name = inner[loop.dim], self.fresh(f"{spelled(step)}_{loop.dim}")
             is_full = outer.is_full and (outer.most % loop.size == 0 or self.is_shifted(step, level.slot))
             final = outer.last + Linear(1 - loop.size) if is_full else outer.last
             loops.append(PlacedLoop(name, outer.first, final, loop.size, -(-outer.most // loop.size)))
@@ -277,7 +284,7 @@ class _Placer:
         return done
 
     def window(self, step: Step, dim: str, slot: SlotName) -> Window:
-        first = self.whole(step.box(dim, "ROOT")).first
+        first = _everywhere(step.box(dim, "ROOT"), self.decisions).first
         return Window(dim, first, self.decisions.extent(step.box(dim, slot)))
 
     def moves(self, span: Span, at: Linear, names: _Names) -> bool:
@@ -346,7 +353,7 @@ class _Placer:
     def named(self, step: Step, spans: Spans, names: _Names) -> Spans:
         found = {}
         for dim, span in spans.items():
-            name = f"{_spelled(step)}_{dim}"
+            name = f"{spelled(step)}_{dim}"
             first = names.named(f"{name}_first", span.first, self.fresh)
             last = first + Linear(span.most - 1)
             if not span.is_full:
@@ -358,7 +365,7 @@ class _Placer:
         """The hull of what all take that read it."""
         box = step.box(dim, slot)
         if not any(read.terms for read in box.reads):
-            return self.whole(box)
+            return _everywhere(box, self.decisions)
         stage = step.stage
         firsts: list[Linear] = []
         lasts: list[Linear] = []
@@ -371,7 +378,7 @@ class _Placer:
             forms = [linear(r.point[at]) for r in reads(reader.definition) if r.source == stage.name]
             firsts += [_end(form, spans, is_last=False) for form in forms]
             lasts += [_end(form, spans, is_last=True) for form in forms]
-        whole = self.whole(step.box(dim, "ROOT"))
+        whole = _everywhere(step.box(dim, "ROOT"), self.decisions)
         first = _outermost("min", [simplified(first, ranges.is_natural) for first in firsts])
         last = _outermost("max", [simplified(last, ranges.is_natural) for last in lasts])
         if not ranges.is_natural(first + whole.first * -1):
@@ -382,13 +389,6 @@ class _Placer:
         is_full = ranges.is_natural(last + first * -1 + Linear(1 - most))
         may_be_empty = any(span.may_be_empty for spans in readers.values() for span in spans.values())
         return _held(Span(first, last, most, is_full, may_be_empty and not is_full), ranges)
-
-    def whole(self, box: Box) -> Span:
-        """Of a box that covers the same wherever it is."""
-        first = min(read.least for read in box.reads)
-        last = max(read.least + read.more for read in box.reads)
-        most = self.decisions.extent(box)
-        return Span(Linear(first), Linear(last), most, last - first + 1 == most)
 
 
 def _behind(span: Span, last: Linear, ranges: Ranges) -> Span:
@@ -412,7 +412,7 @@ def _held(span: Span, ranges: Ranges) -> Span:
     return replace(span, last=extreme("min", span.last, most))
 
 
-def _spelled(step: Step) -> str:
+def spelled(step: Step) -> str:
     """As names of variables begin: those of other steps begin otherwise."""
     return step.stage.name if step.update is None else f"{step.stage.name}_{step.update + 1}"
 

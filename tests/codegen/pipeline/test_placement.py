@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.codegen.pipeline import placement
-from spacedsl.codegen.pipeline.placement import PlacedNest, Span, Spans, Start, Window, place
+from spacedsl.codegen.pipeline.placement import PlacedNest, Placement, Span, Spans, Start, Window
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule
 from spacedsl.codegen.program import Let
 from spacedsl.diagnostics import Source
@@ -53,9 +53,10 @@ class Placed:
 
     def run(self) -> dict[str, Elements]:
         steps = self.file.backbone.steps
-        placed = place(schedule(steps, self.decisions), steps, self.decisions, UniqueNames().fresh)
+        placement, fresh = Placement(self.sites, self.decisions), UniqueNames().fresh
+        nests = [placement.nest(nest, fresh) for nest in schedule(steps, self.decisions)]
         with np.errstate(all="ignore"):
-            self.nests(placed.nests, {})
+            self.nests(nests, {})
         return outputs_of(self.file.algorithm, self.stored)
 
     def nests(self, nests: Sequence[PlacedNest], at: Mapping[str, int]) -> None:
@@ -212,8 +213,8 @@ def test_steps_are_placed_by_name() -> None:
     )
     decisions = CandidateDecisions(candidate)
     steps = file.backbone.steps
-    placed = place(schedule(steps, decisions), steps, decisions, UniqueNames().fresh)
-    (outermost, *_) = [n for n in placed.nests if n.step.name == "d"]
+    (nest,) = [n for n in schedule(steps, decisions) if n.step.name == "d"]
+    outermost = Placement(Sites(steps, decisions.site), decisions).nest(nest, UniqueNames().fresh)
     first = outermost.levels[0]
     assert [loop.variable for loop in first.loops] == ["d_x"]
     assert [let.variable for let in first.lets] == ["d_x_last"]
