@@ -91,11 +91,6 @@ def called_function(expression: Expression) -> tuple[Type, str] | None:
             return None
 
 
-def print_expression(expression: Expression) -> str:
-    """The text as the right side of an assignment: an operand of something else may need parentheses."""
-    return _Printer().value(expression)
-
-
 @dataclass(frozen=True, slots=True)
 class Declarations:
     """What the text of an expression needs, in the order in which it stands there."""
@@ -105,11 +100,32 @@ class Declarations:
     """Each with the type that it is for."""
 
 
+_PRINTED: dict[int, tuple[Expression, str, Declarations]] = {}
+"""By identity, since first all declarations of a file are asked for, and then all texts."""
+
+_MOST_PRINTED = 1 << 12
+
+
+def print_expression(expression: Expression) -> str:
+    """The text as the right side of an assignment: an operand of something else may need parentheses."""
+    return _printed(expression)[1]
+
+
 def declarations(expression: Expression) -> Declarations:
-    printer = _Printer()
-    printer.value(expression)
-    vectors = dict.fromkeys(kind for e in subexpressions(expression) if (kind := type_of(e)).lanes > 1)
-    return Declarations(tuple(vectors | printer.vectors), tuple(printer.functions))
+    return _printed(expression)[2]
+
+
+def _printed(expression: Expression) -> tuple[Expression, str, Declarations]:
+    known = _PRINTED.get(id(expression))
+    if known is None:
+        if len(_PRINTED) >= _MOST_PRINTED:
+            _PRINTED.clear()
+        printer = _Printer()
+        text = printer.value(expression)
+        vectors = dict.fromkeys(kind for e in subexpressions(expression) if (kind := type_of(e)).lanes > 1)
+        needed = Declarations(tuple(vectors | printer.vectors), tuple(printer.functions))
+        known = _PRINTED[id(expression)] = expression, text, needed
+    return known
 
 
 class _Printer:

@@ -49,8 +49,16 @@ class Called:
 _NESTED = re.compile(r"[(){}\[\] ]")
 
 
+class Open(str):
+    """An operation that needs parentheses as an operand of another one, whatever it consists of."""
+
+    __slots__ = ()
+
+
 def operand(text: str) -> str:
     """In parentheses where it needs some: operators with two operands have spaces around them."""
+    if type(text) is Open:
+        return f"({text})"
     depth = 0
     for found in _NESTED.finditer(text) if " " in text else ():
         character = found[0]
@@ -73,15 +81,15 @@ def arithmetic(expression: Expression, printed: Callable[[Expression], str]) -> 
     unsigned = "1u * " if kind.lanes == 1 and kind.dtype.is_integer and kind.dtype.nbytes == 2 else ""
     match expression:
         case Fma(a, b, c):
-            return _cut(kind, f"{unsigned}{part(a)} * {part(b)} + {part(c)}")
+            return _cut(kind, Open(f"{unsigned}{part(a)} * {part(b)} + {part(c)}"))
         case Add(a, b):
-            return _cut(kind, f"{part(a)} + {part(b)}")
+            return _cut(kind, Open(f"{part(a)} + {part(b)}"))
         case Sub(a, b):
-            return _cut(kind, f"{part(a)} - {part(b)}")
+            return _cut(kind, Open(f"{part(a)} - {part(b)}"))
         case Mul(a, b):
-            return _cut(kind, f"{unsigned}{part(a)} * {part(b)}")
+            return _cut(kind, Open(f"{unsigned}{part(a)} * {part(b)}"))
         case Div(a, b):
-            return f"{part(a)} / {part(b)}"
+            return Open(f"{part(a)} / {part(b)}")
         case Neg(a):
             return _cut(kind, f"-{part(a)}")
     raise AssertionError(f"{type(expression).__name__} is no arithmetic")
@@ -110,7 +118,7 @@ def _shift(kind: Type, is_left: bool, value: str, amount: str, constant: int | N
         return _again_unsigned(kind, f"{signed(kind, value)} >> {constant if is_within else width - 1}")
     if not is_within:
         return _zero(kind)
-    return _cut(kind, f"{operand(value)} {'<<' if is_left else '>>'} {constant}")
+    return _cut(kind, Open(f"{operand(value)} {'<<' if is_left else '>>'} {constant}"))
 
 
 def division(node: FloorDiv | FloorMod, printed: Callable[[Expression], str]) -> str | Called:

@@ -115,6 +115,14 @@ class Index:
         return Position(self.constant, (*terms, *self.atoms))
 
 
+class _Operation:
+    """What has parts, whose types say what its own is. Programs may have thousands, each asked for its type
+    again and again.
+    """
+
+    __slots__ = ("known_type",)
+
+
 @dataclass(frozen=True, slots=True)
 class Register:
     name: str
@@ -153,7 +161,7 @@ class ParameterValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Broadcast:
+class Broadcast(_Operation):
     """The scalar `value` in each of `lanes` lanes."""
 
     value: Expression
@@ -161,7 +169,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLane:
+class FirstLane(_Operation):
     """The scalar `value` in the first of `lanes` lanes; in the others what is neutral to `combine`."""
 
     value: Expression
@@ -170,7 +178,7 @@ class FirstLane:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneReduction:
+class LaneReduction(_Operation):
     """The lanes of a vector combined into a scalar, in an order of its own."""
 
     value: Expression
@@ -178,7 +186,7 @@ class LaneReduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class Convert(_Operation):
     """The numbers of `value` in another type, each the nearest one, to even where there are two.
 
     Floats of 16 bits come from f32 alone, and become f32 alone. As an integer, a float loses what is behind
@@ -197,7 +205,7 @@ def is_conversion(given: DType, dtype: DType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Blend:
+class Blend(_Operation):
     """The first `count` lanes of `value`, the others of `other`."""
 
     value: Expression
@@ -206,7 +214,7 @@ class Blend:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(_Operation):
     """One lane of a vector."""
 
     value: Expression
@@ -214,14 +222,14 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(_Operation):
     """A vector of these scalars."""
 
     values: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Interleave:
+class Interleave(_Operation):
     """The lanes of two vectors of one type in turns, beginning with the first one of `even`."""
 
     even: Expression
@@ -229,7 +237,7 @@ class Interleave:
 
 
 @dataclass(frozen=True, slots=True)
-class EveryOther:
+class EveryOther(_Operation):
     """Of what two vectors of one type hold together, every other lane, beginning with the first one.
 
     The second one begins with the last lane of the first.
@@ -275,7 +283,7 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
-class Fma:
+class Fma(_Operation):
     """a * b + c, rounded once where the machine can."""
 
     a: Expression
@@ -284,31 +292,31 @@ class Fma:
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class Add(_Operation):
     left: Expression
     right: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Sub:
+class Sub(_Operation):
     left: Expression
     right: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Mul:
+class Mul(_Operation):
     left: Expression
     right: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Div:
+class Div(_Operation):
     left: Expression
     right: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Max:
+class Max(_Operation):
     """`left` where it is the greater, else `right`: also where one of them is NaN."""
 
     left: Expression
@@ -316,7 +324,7 @@ class Max:
 
 
 @dataclass(frozen=True, slots=True)
-class Min:
+class Min(_Operation):
     """`left` where it is the smaller, else `right`: also where one of them is NaN."""
 
     left: Expression
@@ -324,12 +332,12 @@ class Min:
 
 
 @dataclass(frozen=True, slots=True)
-class Neg:
+class Neg(_Operation):
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(_Operation):
     """One of `operations.FUNCTIONS`; of integers, only the absolute value is known."""
 
     function: Op
@@ -337,7 +345,7 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorDiv:
+class FloorDiv(_Operation):
     """The quotient of integers, rounded to minus infinity; 0 where the divisor is 0."""
 
     left: Expression
@@ -345,7 +353,7 @@ class FloorDiv:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorMod:
+class FloorMod(_Operation):
     """What is left of `left` then, with the sign of `right`; 0 where that is 0."""
 
     left: Expression
@@ -356,7 +364,7 @@ BitOperator = Literal["&", "|", "^", "<<", ">>"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bitwise:
+class Bitwise(_Operation):
     """Of the bits of integers, or of truth values, which are not shifted.
 
     A shift by fewer than 0 bits, or by as many as there are, leaves 0; to the right, -1 of what is negative.
@@ -368,14 +376,14 @@ class Bitwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Operation):
     """All bits of an integer turned over; of a truth value, the other one."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(_Operation):
     """A truth value. Those of truth values themselves are `==` and `!=`."""
 
     comparator: Comparator
@@ -384,7 +392,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(_Operation):
     """`yes` in the lanes in which the condition holds, `no` in the others; all three are evaluated."""
 
     condition: Expression
@@ -393,7 +401,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Operation):
     """A function of one or two floats, as the C library has it."""
 
     function: Function
@@ -413,7 +421,7 @@ WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(_Operation):
     """What `value` is in the thread of the warp whose number differs in one bit, that of `distance`."""
 
     value: Expression
@@ -752,9 +760,26 @@ _SAME: Mapping[type, Callable[[Any], Expression]] = {
 
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
+    path: list[Expression] = []
+    known: Type | None = None
     while (part := _SAME.get(type(expression))) is not None:
+        known = getattr(expression, _KNOWN_TYPE, None)
+        if known is not None:
+            break
+        path.append(expression)
         expression = part(expression)
-    return type_by(expression, type_of)
+    if known is None:
+        known = getattr(expression, _KNOWN_TYPE, None)
+    if known is None:
+        known = type_by(expression, type_of)
+        if isinstance(expression, _Operation):
+            path.append(expression)
+    for each in path:
+        object.__setattr__(each, _KNOWN_TYPE, known)
+    return known
+
+
+_KNOWN_TYPE = "known_type"
 
 
 def type_by(expression: Expression, of: Callable[[Expression], Type]) -> Type:
