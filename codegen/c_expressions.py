@@ -6,6 +6,8 @@ declared is for `c_printer.py`, what a function does for `c_functions.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -101,9 +103,15 @@ class Declarations:
 
 
 _PRINTED: dict[int, tuple[Expression, str, Declarations]] = {}
-"""By identity, since first all declarations of a file are asked for, and then all texts."""
+"""Of a file, by identity: first all declarations are asked for, and then all texts."""
 
-_MOST_PRINTED = 1 << 12
+
+@contextmanager
+def one_file() -> Iterator[None]:
+    """Around what prints one: nothing is printed twice."""
+    _PRINTED.clear()
+    yield
+    _PRINTED.clear()
 
 
 def print_expression(expression: Expression) -> str:
@@ -118,8 +126,6 @@ def declarations(expression: Expression) -> Declarations:
 def _printed(expression: Expression) -> tuple[Expression, str, Declarations]:
     known = _PRINTED.get(id(expression))
     if known is None:
-        if len(_PRINTED) >= _MOST_PRINTED:
-            _PRINTED.clear()
         printer = _Printer()
         text = printer.value(expression)
         vectors = dict.fromkeys(kind for e in subexpressions(expression) if (kind := type_of(e)).lanes > 1)

@@ -21,6 +21,7 @@ from spacedsl.codegen.c_expressions import (
     declarations,
     distance,
     element,
+    one_file,
     print_expression,
 )
 from spacedsl.codegen.c_functions import functions
@@ -68,6 +69,7 @@ _POOL = Path(__file__).parent / "runtime" / "pool.h"
 _PREFETCH = Path(__file__).parent / "runtime" / "prefetch.h"
 
 
+@one_file()
 def print_c(program: Program, threads: int) -> str:
     """The file's text. `threads`: the most threads that its pool uses, the calling one included."""
     parts, rest = _parts_of(program)
@@ -78,6 +80,7 @@ def print_c(program: Program, threads: int) -> str:
     return _joined([*texts, _entry(program)])
 
 
+@one_file()
 def print_units(program: Program, threads: int) -> tuple[str, ...]:
     """The same program in files that are built by themselves and then linked: one for each parallel loop,
     whose text depends on nothing else, and before them one for all the rest.
