@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import is_
-from weakref import WeakKeyDictionary
 
 from spacedsl.codegen.parts import (
     added_to,
@@ -81,10 +80,11 @@ from spacedsl.codegen.rules import (
 from spacedsl.codegen.scopes import Scope
 from spacedsl.codegen.threads import are_apart
 from spacedsl.codegen.touched import counted_fault, is_apart, is_inside
+from spacedsl.codegen.verified import VERIFIED, Verified
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
 from spacedsl.kernels.pipeline.affine import has_values
-from spacedsl.kernels.tensors import Parameter, Tensor
+from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
 """Of a block, on any GPU."""
@@ -150,28 +150,6 @@ def _check_names(program: Program) -> None:
         taken.add(name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
-    """Of a phase that breaks no rule: all of the program that this depends on, and what it stores to."""
-
-    arguments: tuple[Tensor, ...]
-    parameters: tuple[Parameter, ...]
-    touched: Mapping[str, Tensor]
-    read: frozenset[str]
-    """What others have stored to before."""
-    writes: Counter[str]
-    uncounted: frozenset[str]
-
-    def is_of(self, program: Program, tensors: Mapping[str, Tensor]) -> bool:
-        """Whether it says the same in a program with these arrays."""
-        return (self.arguments, self.parameters) == (program.tensors, program.parameters) and all(
-            tensors.get(name) == tensor for name, tensor in self.touched.items()
-        )
-
-
-_VERIFIED: WeakKeyDictionary[Phase, _Verified] = WeakKeyDictionary()
-
-
 class _Checker:
     def __init__(self, program: Program, before: Collection[str] = ()) -> None:
         """`before`: what has been stored to before."""
@@ -203,11 +181,11 @@ class _Checker:
 
     def phase(self, phase: Phase) -> None:
         """One without grids, for which it does not matter what is done before, but for what is stored to."""
-        known = _VERIFIED.get(phase)
+        known = VERIFIED.get(phase)
         if known is None or not known.is_of(self.program, self.tensors):
             alone = _Checker(self.program, self.stored)
             alone.block(phase.statements, Scope())
-            known = _VERIFIED[phase] = _Verified(
+            known = VERIFIED[phase] = Verified(
                 self.program.tensors,
                 self.program.parameters,
                 alone.touched,

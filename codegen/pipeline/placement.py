@@ -9,7 +9,7 @@ computed; what that would have computed is so before the first one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Literal
@@ -114,17 +114,6 @@ class PlacedNest:
     def body(self) -> Spans:
         """What is computed without loops of a level."""
         return self.levels[-1].needed[self.step] if self.levels else self.spans
-
-    @property
-    def variables(self) -> Iterator[str]:
-        """Of its loops and levels, and of those inside of it."""
-        for level in self.levels:
-            yield from (loop.variable for loop in level.loops)
-            yield from (let.variable for let in level.lets)
-            start = level.start or Start((), {}, ())
-            yield from (let.variable for let in start.lets)
-            for guest in (*start.guests, *level.guests):
-                yield from guest.variables
 
 
 @dataclass(frozen=True)
