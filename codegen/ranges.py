@@ -81,6 +81,21 @@ class Ranges:
         """The same in terms of loops alone."""
         return substituted(position, self.positions)
 
+    def origins(self, names: Collection[str]) -> frozenset[str]:
+        """The loops whose variables these are, or depend on."""
+        found: set[str] = set()
+        wanted = {*names}
+        while wanted:
+            name = wanted.pop()
+            form = self.positions.get(name)
+            if form is not None:
+                wanted |= form.names
+            elif name not in found:
+                found.add(name)
+                loop = self.loops.get(name)
+                wanted |= (loop.first.names | loop.last.names) - found if loop is not None else set()
+        return frozenset(found)
+
     def is_natural(self, position: Linear) -> bool:
         """Whether it is known never to be negative."""
         plain = self.plain(position)

@@ -6,12 +6,12 @@ or what is wrong with it. Who else touches the same elements is for `races.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from spacedsl.codegen.program import Index, Position
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.scopes import Scope
-from spacedsl.kernels.pipeline.affine import Remainder
+from spacedsl.kernels.pipeline.affine import Remainder, names_of
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -24,7 +24,11 @@ def _is_inside(
     extents: Sequence[tuple[int, int]], span: int, position: Position, lanes: range, ranges: Ranges
 ) -> bool:
     """The same, by strides with extents, the largest stride first, and by how many elements that are."""
-    return _is_inside_each(extents, position, lanes, ranges) or _is_below(position, span, lanes, ranges)
+    return (
+        _is_inside_each(extents, position, lanes, ranges, _along)
+        or _is_below(position, span, lanes, ranges)
+        or _is_inside_each(extents, position, lanes, ranges, _along_alone)
+    )
 
 
 def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> bool:
@@ -32,8 +36,12 @@ def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> 
     return ranges.is_natural(position) and ranges.is_natural(end)
 
 
+_Part = Callable[[Position, int, Ranges], Position]
+"""Of a position, what leads along the dimension with a stride."""
+
+
 def _is_inside_each(
-    extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges
+    extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges, along: _Part
 ) -> bool:
     """Whether it is inside along each dimension.
 
@@ -42,11 +50,11 @@ def _is_inside_each(
     if not extents:
         return position == Position(0)
     (stride, extent), *others = extents
-    part = _along(position, stride)
+    part = along(position, stride, ranges)
     here = range(1) if others else lanes
     return any(
         _is_below(each, extent, here, ranges)
-        and _is_inside_each(others, position + each * -stride, lanes, ranges)
+        and _is_inside_each(others, position + each * -stride, lanes, ranges, along)
         for each in (part + Position(n) for n in (0, 1, -1))
     )
 
@@ -58,11 +66,25 @@ def is_apart(
 
     `around`: variables that are the same in all of them. What leads along smaller strides has to stay below.
     """
+    return any(
+        _is_apart(tensor.extents_by_stride, position, lanes, variable, ranges, around, along)
+        for along in (_along, _along_alone)
+    )
+
+
+def _is_apart(
+    extents: Sequence[tuple[int, int]],
+    position: Position,
+    lanes: range,
+    variable: str,
+    ranges: Ranges,
+    around: Collection[str],
+    along: _Part,
+) -> bool:
     above: int | None = None
     found = False
-    extents = tensor.extents_by_stride
     for place, (stride, _) in enumerate(extents):
-        part = _along(position, stride)
+        part = along(position, stride, ranges)
         if not part.terms:
             continue
         if above is not None and not _stays_below(extents[place:], above, position, lanes, ranges):
@@ -97,10 +119,21 @@ def _is_apart_along(
     )
 
 
-def _along(position: Position, stride: int) -> Position:
+def _along(position: Position, stride: int, _: Ranges) -> Position:
     """What leads along a dimension: all that are multiples of its stride, and the number rounded down."""
     terms = tuple((atom, number // stride) for atom, number in position.terms if number % stride == 0)
     return Position(position.constant // stride, terms)
+
+
+def _along_alone(position: Position, stride: int, ranges: Ranges) -> Position:
+    """The same without multiples that depend on loops of what leads along a smaller stride.
+
+    Where every second row of a picture is read, rows may have two elements.
+    """
+    rest = [atom for atom, number in position.terms if number % stride]
+    loops = ranges.origins(frozenset[str]().union(*map(names_of, rest)))
+    alone = (each for each in position.terms if ranges.origins(names_of(each[0])).isdisjoint(loops))
+    return _along(Position(position.constant, tuple(alone)), stride, ranges)
 
 
 def counted_fault(tensor: Tensor, index: Index, lanes: range, scope: Scope, bits: int) -> str | None:

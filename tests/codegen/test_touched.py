@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.touched import is_apart
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, remainder, variable
+from spacedsl.kernels.pipeline.affine import Linear, extreme, remainder, variable
 from spacedsl.kernels.tensors import Tensor, dense_strides
 from tests.codegen.interpreter import position
 
@@ -62,3 +62,12 @@ def test_rows_are_apart_wherever_their_columns_begin_but_no_longer_ones_and_no_m
     assert all(apart(4, 5, number) for number in (0, 5, 6, 11))
     assert not any(apart(4, 6, number) for number in (0, 5, 6))
     assert not apart(5, 5, 5)
+
+
+def test_what_goes_with_a_column_leads_along_columns_however_large_its_number_is() -> None:
+    ranges = Ranges().with_loop("y", Linear(0), Linear(4)).with_position("begin", variable("y") * 3)
+    ranges = ranges.with_loop("t", Linear(0), Linear(1)).with_loop("c", Linear(0), Linear(2))
+    ranges = ranges.with_loop("inner", variable("y"), extreme("min", variable("y"), Linear(3)))
+    at = variable("t") * 3 + variable("inner") * 3 + variable("begin") * -1 + variable("c")
+    assert is_apart(window(2, 3), at, range(1), "t", ranges, ())
+    assert not is_apart(window(2, 3), at + variable("c"), range(1), "t", ranges, ())
