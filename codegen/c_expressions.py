@@ -102,16 +102,20 @@ class Declarations:
     """Each with the type that it is for."""
 
 
-_PRINTED: dict[int, tuple[Expression, str, Declarations]] = {}
-"""Of a file, by identity: first all declarations are asked for, and then all texts."""
+_FILES: list[dict[int, tuple[Expression, str, Declarations]]] = []
+"""What has been printed of those that are printed now, by identity."""
 
 
 @contextmanager
 def one_file() -> Iterator[None]:
-    """Around what prints one: nothing is printed twice."""
-    _PRINTED.clear()
-    yield
-    _PRINTED.clear()
+    """Around what prints one, whose declarations are asked for first, and then its texts: nothing is printed
+    twice.
+    """
+    _FILES.append({})
+    try:
+        yield
+    finally:
+        _FILES.pop()
 
 
 def print_expression(expression: Expression) -> str:
@@ -124,13 +128,14 @@ def declarations(expression: Expression) -> Declarations:
 
 
 def _printed(expression: Expression) -> tuple[Expression, str, Declarations]:
-    known = _PRINTED.get(id(expression))
+    file = _FILES[-1] if _FILES else {}
+    known = file.get(id(expression))
     if known is None:
         printer = _Printer()
         text = printer.value(expression)
         vectors = dict.fromkeys(kind for e in subexpressions(expression) if (kind := type_of(e)).lanes > 1)
         needed = Declarations(tuple(vectors | printer.vectors), tuple(printer.functions))
-        known = _PRINTED[id(expression)] = expression, text, needed
+        known = file[id(expression)] = expression, text, needed
     return known
 
 

@@ -50,7 +50,10 @@ _NESTED = re.compile(r"[(){}\[\] ]")
 
 
 class Open(str):
-    """An operation that needs parentheses as an operand of another one, whatever it consists of."""
+    """An operation that needs parentheses as an operand of another one, which need not be found out.
+
+    Arithmetic alone says so: long sums of long products are what takes time to look through.
+    """
 
     __slots__ = ()
 

@@ -116,8 +116,9 @@ class Index:
 
 
 class _Operation:
-    """What has parts, whose types say what its own is. Programs may have thousands, each asked for its type
-    again and again.
+    """What has parts, whose types say what its own is.
+
+    It keeps its type once somebody has asked for it (`type_of`): that is no part of what it is.
     """
 
     __slots__ = ("known_type",)
@@ -761,25 +762,18 @@ _SAME: Mapping[type, Callable[[Any], Expression]] = {
 def type_of(expression: Expression) -> Type:
     """The type of an expression whose operands agree, which `verify.py` makes sure of."""
     path: list[Expression] = []
-    known: Type | None = None
-    while (part := _SAME.get(type(expression))) is not None:
-        known = getattr(expression, _KNOWN_TYPE, None)
-        if known is not None:
-            break
+    while (known := getattr(expression, "known_type", None)) is None and (
+        part := _SAME.get(type(expression))
+    ) is not None:
         path.append(expression)
         expression = part(expression)
-    if known is None:
-        known = getattr(expression, _KNOWN_TYPE, None)
     if known is None:
         known = type_by(expression, type_of)
         if isinstance(expression, _Operation):
             path.append(expression)
     for each in path:
-        object.__setattr__(each, _KNOWN_TYPE, known)
+        object.__setattr__(each, "known_type", known)
     return known
-
-
-_KNOWN_TYPE = "known_type"
 
 
 def type_by(expression: Expression, of: Callable[[Expression], Type]) -> Type:

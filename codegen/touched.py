@@ -17,17 +17,21 @@ from spacedsl.kernels.tensors import Tensor
 
 def is_inside(tensor: Tensor, position: Position, lanes: range, ranges: Ranges) -> bool:
     """Whether all lanes of a position are elements of an array, or lie between them, wherever it may be."""
-    return _is_inside(tensor.extents_by_stride, tensor.span, position, lanes, ranges)
+    return _is_among(tensor.span, tensor.extents_by_stride, position, lanes, ranges)
 
 
-def _is_inside(
-    extents: Sequence[tuple[int, int]], span: int, position: Position, lanes: range, ranges: Ranges
+def _is_among(
+    neighbours: int, extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges
 ) -> bool:
-    """The same, by strides with extents, the largest stride first, and by how many elements that are."""
+    """Whether all lanes are among so many neighbours, from 0 on.
+
+    `extents`: by stride, the largest first, of dimensions that may lie in them.
+    """
+    has_room = bool(extents) and 1 + sum((n - 1) * stride for stride, n in extents) <= neighbours
     return (
-        _is_inside_each(extents, position, lanes, ranges, _along)
-        or _is_below(position, span, lanes, ranges)
-        or _is_inside_each(extents, position, lanes, ranges, _along_alone)
+        (has_room and _is_inside_each(extents, position, lanes, ranges, _along))
+        or _is_below(position, neighbours, lanes, ranges)
+        or (has_room and _is_inside_each(extents, position, lanes, ranges, _along_alone))
     )
 
 
@@ -36,16 +40,12 @@ def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> 
     return ranges.is_natural(position) and ranges.is_natural(end)
 
 
-_Part = Callable[[Position, int, Ranges], Position]
-"""Of a position, what leads along the dimension with a stride."""
-
-
 def _is_inside_each(
     extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges, along: _Part
 ) -> bool:
     """Whether it is inside along each dimension.
 
-    A number may belong to a dimension, or as many times its stride to those of smaller strides.
+    What its number says of a dimension may be off by one, since those of smaller strides have theirs in it.
     """
     if not extents:
         return position == Position(0)
@@ -81,26 +81,30 @@ def _is_apart(
     around: Collection[str],
     along: _Part,
 ) -> bool:
+    """The same, if that is what leads along each dimension."""
     above: int | None = None
     found = False
     for place, (stride, _) in enumerate(extents):
         part = along(position, stride, ranges)
         if not part.terms:
             continue
-        if above is not None and not _stays_below(extents[place:], above, position, lanes, ranges):
+        if above is not None and not _stays_below(above, extents[place:], position, lanes, ranges):
             return False
         found = found or _is_apart_along(part, lanes[-1] if stride == 1 else 0, variable, ranges, around)
         above, position = stride, position + part * -stride
-    return found and (above == 1 or (above is not None and position.constant + lanes[-1] < above))
+    return found and (above == 1 or (above is not None and _stays_below(above, (), position, lanes, ranges)))
 
 
 def _stays_below(
-    extents: Sequence[tuple[int, int]], above: int, position: Position, lanes: range, ranges: Ranges
+    stride: int, extents: Sequence[tuple[int, int]], position: Position, lanes: range, ranges: Ranges
 ) -> bool:
-    """Whether all are among as many neighbours as lead to the next along a larger stride."""
+    """Whether all are among as many neighbours as a stride leads on, wherever these begin.
+
+    `extents`: of the dimensions with smaller strides.
+    """
     least = ranges.least(position)
-    numbers = dict.fromkeys((0, above, -above, *([] if least is None else [-least])))
-    return any(_is_inside(extents, above, position + Position(n), lanes, ranges) for n in numbers)
+    numbers = dict.fromkeys((0, stride, -stride, *([] if least is None else [-least])))
+    return any(_is_among(stride, extents, position + Position(n), lanes, ranges) for n in numbers)
 
 
 def _is_apart_along(
@@ -110,7 +114,8 @@ def _is_apart_along(
     most: int | None = None
     match part.terms:
         case [(Remainder(dividend, divisor), 1)]:
-            # Where it goes along a window: apart if all together are no longer than that.
+            # Where it goes along a window: apart if all together are no longer than that. A number behind
+            # it moves all alike, or belongs to a dimension of a smaller stride.
             part, most = dividend, divisor
     return any(
         ranges.is_within(part, more, variable, step, first)
@@ -119,21 +124,30 @@ def _is_apart_along(
     )
 
 
+# ---- Dimensions -------------------------------------------------------------------------------------------
+
+_Part = Callable[[Position, int, Ranges], Position]
+"""Of a position, what leads along the dimension with a stride."""
+
+
 def _along(position: Position, stride: int, _: Ranges) -> Position:
-    """What leads along a dimension: all that are multiples of its stride, and the number rounded down."""
+    """All that are multiples of the stride, and the number rounded down."""
     terms = tuple((atom, number // stride) for atom, number in position.terms if number % stride == 0)
     return Position(position.constant // stride, terms)
 
 
 def _along_alone(position: Position, stride: int, ranges: Ranges) -> Position:
-    """The same without multiples that depend on loops of what leads along a smaller stride.
+    """The same without those that depend on loops of what leads along a smaller stride.
 
-    Where every second row of a picture is read, rows may have two elements.
+    A multiple of the stride may lead along that, too: in rows of two elements, of which every second is read.
     """
     rest = [atom for atom, number in position.terms if number % stride]
     loops = ranges.origins(frozenset[str]().union(*map(names_of, rest)))
     alone = (each for each in position.terms if ranges.origins(names_of(each[0])).isdisjoint(loops))
     return _along(Position(position.constant, tuple(alone)), stride, ranges)
+
+
+# ---- Positions that are counted ---------------------------------------------------------------------------
 
 
 def counted_fault(tensor: Tensor, index: Index, lanes: range, scope: Scope, bits: int) -> str | None:

@@ -22,15 +22,20 @@ class Verified:
     arguments: tuple[Tensor, ...]
     parameters: tuple[Parameter, ...]
     touched: Mapping[str, Tensor]
+    names: frozenset[str]
+    """Of variables and registers, which nothing else has."""
     read: frozenset[str]
     """What others have stored to before."""
     writes: Counter[str]
+    zeros: Counter[str]
     uncounted: frozenset[str]
 
     def is_of(self, program: Program, tensors: Mapping[str, Tensor]) -> bool:
         """Whether it says the same in a program with these arrays."""
-        return (self.arguments, self.parameters) == (program.tensors, program.parameters) and all(
-            tensors.get(name) == tensor for name, tensor in self.touched.items()
+        return (
+            (self.arguments, self.parameters) == (program.tensors, program.parameters)
+            and all(tensors.get(name) == tensor for name, tensor in self.touched.items())
+            and self.names.isdisjoint(tensors)
         )
 
 

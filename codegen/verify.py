@@ -107,14 +107,18 @@ def _refuse(fault: str | None) -> None:
 def verify(program: Program) -> Program:
     """The program itself; raises `VerificationError` at the first rule that it breaks.
 
-    Phases that other programs have had are not looked at again.
+    Phases of parallel loops, which are functions of their own, are not looked at again in other programs.
     """
     _check_names(program)
     checker = _Checker(program)
-    phases = _leading(program)
-    for phase in phases:
-        checker.phase(phase)
-    checker.block(program.body[sum(len(phase.statements) for phase in phases) :], Scope())
+    scope, rest = Scope(), program.body
+    for phase in _leading(program):
+        if all(isinstance(s, ParallelLoop) for s in phase.statements):
+            checker.phase(phase)
+        else:
+            scope = checker.block(phase.statements, scope)
+        rest = rest[len(phase.statements) :]
+    checker.block(rest, scope)
     for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
         counts = checker.added if tensor.name in checker.added else checker.writes
         written = counts[tensor.name]
@@ -126,10 +130,10 @@ def verify(program: Program) -> Program:
 
 
 def _leading(program: Program) -> Sequence[Phase]:
-    """Phases without grids, if what they do is what the program begins with, and none if it is not."""
+    """Its phases, if what they do is what the program begins with, and none if it is not."""
     statements = [statement for phase in program.phases for statement in phase.statements]
     is_body = len(statements) <= len(program.body) and all(map(is_, statements, program.body))
-    return () if any(isinstance(s, Grid) for s in statements) or not is_body else program.phases
+    return program.phases if is_body else ()
 
 
 def _check_names(program: Program) -> None:
@@ -159,6 +163,8 @@ class _Checker:
         """Of these, what is read before it is stored to again."""
         self.touched: dict[str, Tensor] = {}
         """Arguments, and memory of the program's own."""
+        self.names: set[str] = set()
+        """Of variables and registers."""
         own = (s.tensor for s in program.scratch)
         self.tensors: dict[str, Tensor] = {t.name: t for t in (*program.tensors, *own)}
         self.arguments = {t.name for t in program.tensors}
@@ -180,7 +186,7 @@ class _Checker:
         return {*(name for name, count in self.writes.items() if count), *self.uncounted}
 
     def phase(self, phase: Phase) -> None:
-        """One without grids, for which it does not matter what is done before, but for what is stored to."""
+        """One of parallel loops: of what is done before, it matters to it only what is stored to."""
         known = VERIFIED.get(phase)
         if known is None or not known.is_of(self.program, self.tensors):
             alone = _Checker(self.program, self.stored)
@@ -189,21 +195,26 @@ class _Checker:
                 self.program.tensors,
                 self.program.parameters,
                 alone.touched,
+                frozenset(alone.names),
                 frozenset(alone.read),
                 alone.writes,
+                alone.zeros,
                 frozenset(alone.uncounted),
             )
         for name in sorted(known.read.difference(self.stored)):
             raise VerificationError(f"output {name} is read before it is written")
         self.writes.update(known.writes)
+        self.zeros.update(known.zeros)
         self.uncounted |= known.uncounted
 
-    def block(self, body: tuple[Statement, ...], scope: Scope) -> None:
+    def block(self, body: tuple[Statement, ...], scope: Scope) -> Scope:
+        """The scope behind it."""
         for statement in body:
             if isinstance(statement, Let | Take | TakeEach):
                 scope = self.declared(statement, scope)
             else:
                 self.statement(statement, scope)
+        return scope
 
     def declared(self, statement: Let | Take | TakeEach, scope: Scope) -> Scope:
         """With variables for the rest of its block, which sees the same registers."""
@@ -233,6 +244,7 @@ class _Checker:
         taken = (*self.tensors, *self.parameters, *scope.private, *scope.registers)
         if name in taken or name in scope.ranges:
             raise VerificationError(f"variable {name} has the name of something else")
+        self.names.add(name)
 
     def position(self, position: Position, scope: Scope) -> None:
         """It is of variables that are visible."""
@@ -421,6 +433,7 @@ class _Checker:
         if register.name in self.tensors or register.name in self.parameters or register.name in scope.ranges:
             raise VerificationError(f"register {register.name} has the name of something else")
         scope.registers[register.name] = register.type
+        self.names.add(register.name)
 
     def store(self, name: str, index: Index, value: Expression, lanes: range, scope: Scope) -> None:
         tensor = self.access(name, index, self.expression(value, scope), lanes, scope)

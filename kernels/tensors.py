@@ -41,7 +41,7 @@ class Tensor:
         """Strides, the largest first, each with the extent of the dimensions that have it."""
         extents: dict[int, int] = {}
         for stride, extent in zip(self.strides, self.shape, strict=True):
-            extents[stride] = extents.get(stride, 1) * extent
+            extents[stride] = extents.get(stride, 1) + extent - 1
         return tuple(sorted(extents.items(), reverse=True))
 
     @property

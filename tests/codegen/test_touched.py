@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -11,45 +12,69 @@ from spacedsl.codegen.ranges import Ranges
 from spacedsl.codegen.touched import is_apart
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, extreme, remainder, variable
-from spacedsl.kernels.tensors import Tensor, dense_strides
+from spacedsl.kernels.tensors import Tensor
 from tests.codegen.interpreter import position
 
 
+def array(shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    return Tensor("a", DType.F32, shape, strides, True)
+
+
 def window(rows: int, columns: int) -> Tensor:
-    shape = (rows, columns)
-    return Tensor("a", DType.F32, shape, dense_strides(shape), True)
+    return array((rows, columns), (columns, 1))
+
+
+def assert_apart(at: Linear, lanes: int, variable: str, ends: Mapping[str, tuple[int, int]]) -> None:
+    """In all pairs of iterations."""
+    owners: dict[int, int] = {}
+    for values in itertools.product(*(range(low, high + 1) for low, high in ends.values())):
+        named = dict(zip(ends, values, strict=True))
+        for lane in range(lanes):
+            assert owners.setdefault(position(at, named) + lane, named[variable]) == named[variable]
 
 
 @given(
-    st.integers(1, 6),
-    st.integers(1, 5),
-    st.integers(1, 4),
-    st.integers(-2, 3),
-    st.integers(0, 3),
-    st.integers(-6, 6),
-    st.integers(0, 4),
+    st.tuples(st.integers(1, 6), st.integers(1, 5)),
+    st.tuples(st.integers(0, 3), st.integers(1, 4)),
+    st.tuples(st.integers(1, 4), st.integers(-2, 3), st.integers(0, 3)),
+    st.tuples(st.integers(-6, 6), st.integers(0, 4), st.integers(0, 5)),
     st.integers(1, 3),
 )
 def test_what_is_apart_is_so_in_all_pairs_of_iterations(
-    rows: int, columns: int, threads: int, step: int, more: int, least: int, width: int, lanes: int
+    shape: tuple[int, int],
+    gaps: tuple[int, int],
+    rows_of: tuple[int, int, int],
+    columns_of: tuple[int, int, int],
+    lanes: int,
 ) -> None:
-    """Threads come to rows of a window that goes along; columns begin below 0, as where there is a margin."""
-    tensor = window(rows, columns)
-    ends = {"t": (0, threads - 1), "y": (0, more), "x": (least, least + width)}
+    """Threads come to rows of a window that goes along, of columns that may begin anywhere and have gaps."""
+    (rows, columns), (gap, apart) = shape, gaps
+    (threads, step, more), (least, width, between) = rows_of, columns_of
+    row_stride = columns * apart + gap
+    tensor = array((rows, columns), (row_stride, apart))
+    ends = {"t": (0, threads - 1), "y": (0, more), "x": (least, least + width), "z": (0, between)}
     ranges = Ranges()
     for name, (low, high) in ends.items():
         ranges = ranges.with_loop(name, Linear(low), Linear(high))
-    row = remainder(variable("t") * step + variable("y"), rows)
-    for columns_before in (0, least, columns):
-        at = row * columns + variable("x") + Linear(-columns_before)
-        if not is_apart(tensor, at, range(lanes), "t", ranges, ()):
-            continue
-        event(f"{threads > 1} {more > 0} {width > 0}")
-        owners: dict[int, int] = {}
-        for values in itertools.product(*(range(low, high + 1) for low, high in ends.values())):
-            named = dict(zip(ends, values, strict=True))
-            for lane in range(lanes):
-                assert owners.setdefault(position(at, named) + lane, named["t"]) == named["t"]
+    along = variable("t") * step + variable("y")
+    for row in (remainder(along, rows), along):
+        for before in (0, least, columns):
+            column = variable("x") * apart + variable("z") + Linear(-before * apart)
+            at = row * row_stride + column
+            if is_apart(tensor, at, range(lanes), "t", ranges, ()):
+                event(f"{threads > 1} {more > 0} {width > 0} {apart > 1} {lanes > 1}")
+                assert_apart(at, lanes, "t", ends)
+
+
+def test_elements_between_those_of_an_array_are_not_apart() -> None:
+    """Threads 0 and 1 meet at 4, which is no multiple of the stride for one of them."""
+    ranges = Ranges().with_loop("t", Linear(0), Linear(1)).with_loop("x", Linear(0), Linear(4))
+    at = variable("t") * 4 + variable("x")
+    for tensor in (array((3,), (4,)), array((3, 3), (12, 4)), array((3, 5), (3, 1))):
+        assert not is_apart(tensor, at, range(1), "t", ranges, ())
+    ranges = Ranges().with_loop("t", Linear(0), Linear(1)).with_loop("x", Linear(0), Linear(3))
+    assert is_apart(array((3,), (4,)), at, range(1), "t", ranges, ())
+    assert not is_apart(array((3,), (4,)), at, range(2), "t", ranges, ())
 
 
 def test_rows_are_apart_wherever_their_columns_begin_but_no_longer_ones_and_no_more_of_them() -> None:

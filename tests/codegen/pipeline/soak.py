@@ -61,16 +61,18 @@ def gpu_fault(name: str, seed: int) -> str | None:
     """The same for a GPU: compiled for it, and run on the CPU, watched for races where that is little."""
     file, (case, *_) = cases_of(name)
     candidate = next(on_gpus.drawn(file, 1, seed), None)
-    if candidate is None or on_gpus.computed(candidate) > on_gpus.MOST_COMPUTED:
+    if candidate is None:
         return None
     decisions = CandidateDecisions(candidate)
     program = lower_grids(file.backbone, decisions)
 
-    def difference(folder: Path) -> str:
+    def difference(folder: Path) -> str | None:
         try:
             compile_cubin(print_cuda(program), device().compute_capability)
         except BuildError as error:
             return str(error)
+        if on_gpus.computed(candidate) > on_gpus.MOST_COMPUTED:
+            return None
         ((_, found),) = on_gpus.twin_differences(file, case, [(candidate, program)], folder)
         return found
 
@@ -78,7 +80,10 @@ def gpu_fault(name: str, seed: int) -> str | None:
 
 
 def tried(
-    file: PipelineFile, decisions: CandidateDecisions, program: Program, difference: Callable[[Path], str]
+    file: PipelineFile,
+    decisions: CandidateDecisions,
+    program: Program,
+    difference: Callable[[Path], str | None],
 ) -> str | None:
     """What is wrong with a program, and its loops."""
     if sum(1 for _ in statements(program.body)) > MOST_STATEMENTS:
