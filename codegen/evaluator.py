@@ -230,7 +230,7 @@ class CpuEvaluator:
             while going:
                 for turn, measurement in going.items():  # noqa: B007 (names the culprit)
                     measurement.round(is_resumed=len(going) > 1)
-                best_ns = min(summarise(m.samples_ns).time_ns for m in timed.values())
+                best_ns = min(summarise(m.counted_ns).time_ns for m in timed.values())
                 going = {n: m for n, m in going.items() if not m.is_decided(best_ns)}
             for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
                 measurement.finish()
@@ -240,7 +240,7 @@ class CpuEvaluator:
         except KeyboardInterrupt:
             self.workers.drop()
             raise
-        return None, {n: summarise(m.samples_ns or m.first_ns) for n, m in measurements.items()}
+        return None, {n: summarise(m.counted_ns or m.first_ns) for n, m in measurements.items()}
 
     # ---- Workers ---------------------------------------------------------------------------------------
 

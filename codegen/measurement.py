@@ -88,6 +88,8 @@ class Measurement:
     loops: int = 0
     """Parallel loops whose ends the library notes."""
     samples_ns: list[float] = field(default_factory=list)
+    disturbed_ns: list[float] = field(default_factory=list)
+    """Those in which a thread had to leave its CPU to others: they count where there are none besides."""
     loops_ns: list[float] = field(default_factory=list)
     """How long each of them takes, with what comes before it: means of the rounds' medians."""
     handle: int = 0
@@ -110,7 +112,7 @@ class Measurement:
             while not self.is_decided(self.best_ns):
                 self.round()
             self._check(TIMED_CASE)
-        timing = summarise(self.samples_ns)
+        timing = summarise(self.counted_ns)
         if self.best_ns is None or timing.time_ns < self.best_ns:
             self.check_adversarial()
         self.end()
@@ -143,14 +145,22 @@ class Measurement:
         answer = self._time(_MOST_SAMPLES, self.batch)
         self._add_loops(answer["loops_ns"], len(answer["samples_ns"]))
         self.samples_ns += answer["samples_ns"]
+        self.disturbed_ns += answer["disturbed_ns"]
         self.spent_s += time.monotonic() - began
 
+    @property
+    def counted_ns(self) -> Sequence[float]:
+        return self.samples_ns or self.disturbed_ns
+
     def _add_loops(self, medians_ns: Sequence[float], samples: int) -> None:
+        """Of so many samples that were not disturbed; before the first one, any will do."""
         before = len(self.samples_ns)
-        known = self.loops_ns or [0.0] * len(medians_ns)
+        if not before:
+            self.loops_ns = [*medians_ns]
+            return
         self.loops_ns = [
             (mean_ns * before + median_ns * samples) / (before + samples)
-            for mean_ns, median_ns in zip(known, medians_ns, strict=True)
+            for mean_ns, median_ns in zip(self.loops_ns, medians_ns, strict=True)
         ]
 
     def finish(self) -> None:
@@ -173,7 +183,8 @@ class Measurement:
             return 1
         while True:
             batch = math.ceil(_SAMPLE_NS / max(estimate_ns, 1))
-            estimate_ns = statistics.median(self._time(_CALIBRATION_SAMPLES, batch)["samples_ns"])
+            answer = self._time(_CALIBRATION_SAMPLES, batch)
+            estimate_ns = statistics.median(answer["samples_ns"] or answer["disturbed_ns"])
             if estimate_ns * batch >= _SAMPLE_NS / 2:
                 return batch
 
@@ -193,16 +204,17 @@ class Measurement:
 
     def is_decided(self, best_ns: float | None) -> bool:
         """Whether the median is known, the budget is spent, or the code is clearly slower than the best."""
-        if not self.samples_ns:
+        if not self.counted_ns:
             return False
         is_slower = best_ns is not None and self._is_clearly_slower(best_ns)
         return self._is_settled or is_slower or self.spent_s >= self.options.budget_s
 
     @property
     def _is_settled(self) -> bool:
-        if sum(self.samples_ns) < _LEAST_MEASURED_NS and len(self.samples_ns) < _MOST_SAMPLES:
+        counted_ns = self.counted_ns
+        if sum(counted_ns) < _LEAST_MEASURED_NS and len(counted_ns) < _MOST_SAMPLES:
             return False
-        return is_settled(summarise(self.samples_ns), self.options.relative_error)
+        return is_settled(summarise(counted_ns), self.options.relative_error)
 
     def is_hopeless(self, best_ns: float) -> bool:
         """Judged by calls that pay for page faults and the start of a pool: only what takes long is."""
@@ -212,7 +224,7 @@ class Measurement:
         """The fewer the samples, the slower it has to be: most losers are told by one.
 
         The lower end of the interval counts, of few samples the fastest: other work on the machine makes
-        calls slower, never faster.
+        calls slower, never faster. Disturbed samples tell nothing.
         """
         options, count = self.options, len(self.samples_ns)
         factors = [factor for least, factor in options.slower_factors if count >= least]

@@ -5,7 +5,8 @@ each message on another pipe. It runs in a process of its own (`fork_server.py`)
 anything to it. It decides nothing: which library, which case, how long is said in the messages.
 
     load(library, symbol) -> handle          run(handle, case) -> ns          check(case) -> wrong
-    time(handle, case, most, batch, budget_ns, loops) -> samples_ns, loops_ns       unload(handle)
+    time(handle, case, most, batch, budget_ns, loops) -> samples_ns, disturbed_ns, loops_ns
+    unload(handle)
     corner(part) -> cases, or not_finite
 """
 
@@ -121,11 +122,12 @@ class Worker:
         return {"ns": time.perf_counter_ns() - start}
 
     def op_time(self, handle: int, case: int, most: int, batch: int, budget_ns: int, loops: int) -> Message:
-        """Samples, the calling thread pinned to the first CPU, which a pool leaves to it; of a library that
-        notes when its parallel loops have ended, also how long so many of them take: medians.
+        """Samples, the calling thread pinned to the first CPU, which a pool leaves to it, and apart from them
+        those in which a thread had to leave its CPU to other programs; of a library that notes when its
+        parallel loops have ended, also how long so many of them take: medians.
         """
         library, function = self.libraries[handle]
-        samples = (ctypes.c_int64 * most)()
+        samples, marks = np.zeros(most, np.int64), np.zeros(most, np.bool_)
         lasted = np.zeros((most, loops), np.int64)
         ends = ctypes.byref(ctypes.c_char.in_dll(library, "pool_ends")) if loops else None
         flush = ctypes.c_void_p(self.flush.address if self.flush else None)
@@ -133,13 +135,19 @@ class Worker:
         limits = ctypes.c_int64(batch), ctypes.c_int64(most), ctypes.c_int64(budget_ns)
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(allowed)})
+        found = (ctypes.c_void_p(each.ctypes.data) for each in (samples, marks))
         looking = ends, ctypes.c_int64(loops), ctypes.c_void_p(lasted.ctypes.data)
         count = self.harness.harness_time(
-            function, self.arguments[case], *limits, flush, flush_bytes, samples, *looking
+            function, self.arguments[case], *limits, flush, flush_bytes, *found, *looking
         )
         os.sched_setaffinity(0, allowed)
-        loops_ns = [float(each) / batch for each in np.median(lasted[:count], axis=0)]
-        return {"samples_ns": [s / batch for s in samples[:count]], "loops_ns": loops_ns}
+        calls_ns, disturbed = samples[:count] / batch, marks[:count]
+        counted = lasted[:count] if disturbed.all() else lasted[:count][~disturbed]
+        return {
+            "samples_ns": calls_ns[~disturbed].tolist(),
+            "disturbed_ns": calls_ns[disturbed].tolist(),
+            "loops_ns": (np.median(counted, axis=0) / batch).tolist(),
+        }
 
     def op_check(self, case: int) -> Message:
         """What is wrong with the outputs and around them; empty where nothing is."""

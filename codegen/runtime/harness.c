@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,12 +48,21 @@ static void harness_call_looking(void *function, void *const *arguments, struct 
   }
 }
 
+/* How often a thread of this process had to leave its CPU to others. */
+static long harness_switches(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
 /* Takes samples of `batch` calls each until there are `most` of them or `budget_ns` have gone by; returns how many.
- * Of each sample, also `loops` numbers for the loops of all calls, where `ends` is not NULL. */
+ * Of each sample, also whether a thread had to leave its CPU, and `loops` numbers for the loops of all calls, where
+ * `ends` is not NULL. */
 int64_t harness_time(void *function, void *const *arguments, int64_t batch, int64_t most, int64_t budget_ns,
-                     char *flush, int64_t flush_bytes, int64_t *samples_ns, struct harness_ends *ends, int64_t loops,
-                     int64_t *lasted_ns) {
+                     char *flush, int64_t flush_bytes, int64_t *samples_ns, char *disturbed, struct harness_ends *ends,
+                     int64_t loops, int64_t *lasted_ns) {
   int64_t start = harness_now_ns(), count = 0;
+  long before_switches = harness_switches();
   while (count < most) {
     harness_flush(flush, flush_bytes);
     int64_t before = harness_now_ns();
@@ -62,7 +72,10 @@ int64_t harness_time(void *function, void *const *arguments, int64_t batch, int6
       else
         harness_call(function, arguments);
     int64_t after = harness_now_ns();
-    samples_ns[count++] = after - before;
+    long after_switches = harness_switches();
+    samples_ns[count] = after - before;
+    disturbed[count++] = after_switches != before_switches;
+    before_switches = after_switches;
     if (after - start >= budget_ns) break;
   }
   return count;
