@@ -74,6 +74,9 @@ _COLD_NS = 10_000_000
 
 _MOST_SAMPLES = 2000
 
+_DISTURBED_FOR_ONE = 4
+"""Samples that tell that code is slow as one does that was not disturbed."""
+
 
 @dataclass(slots=True, eq=False)
 class Measurement:
@@ -224,13 +227,15 @@ class Measurement:
         """The fewer the samples, the slower it has to be: most losers are told by one.
 
         The lower end of the interval counts, of few samples the fastest: other work on the machine makes
-        calls slower, never faster. Disturbed samples tell nothing.
+        calls slower, never faster. Where all are disturbed, it takes more of them.
         """
-        options, count = self.options, len(self.samples_ns)
+        options = self.options
+        many = 1 if self.samples_ns else _DISTURBED_FOR_ONE
+        count = len(self.counted_ns) // many
         factors = [factor for least, factor in options.slower_factors if count >= least]
-        if sum(self.samples_ns) * self.batch >= options.settled_slower_s * 1e9:
+        if sum(self.counted_ns) * self.batch >= many * options.settled_slower_s * 1e9:
             factors.append(options.settled_slower_factor)
-        return bool(factors) and summarise(self.samples_ns).low_ns > min(factors) * best_ns
+        return bool(factors) and summarise(self.counted_ns).low_ns > min(factors) * best_ns
 
     # ---- Requests --------------------------------------------------------------------------------------
 

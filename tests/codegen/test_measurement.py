@@ -88,6 +88,11 @@ def test_what_is_slow_is_known_by_its_first_sample_that_is_not_disturbed() -> No
     assert worker.asked == 2 and measurement.counted_ns == of(9, 1)
 
 
+def test_where_all_are_disturbed_it_takes_four_for_one() -> None:
+    measurement, worker = measured([([], of(9, 1))] * 9, best_ms=2)
+    assert worker.asked == 4 and measurement.counted_ns == of(9, 4)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="nothing can be pinned to a CPU here")
 def test_that_a_thread_has_to_leave_its_cpu_is_seen(tmp_path: Path) -> None:
     """Two programs that compute all the time share a CPU."""
