@@ -78,9 +78,9 @@ MOST_WATCHED = 20_000_000
 """Of what a twin is watched in; others take threads in one order, unwatched."""
 
 
-def moderate(file: PipelineFile, count: int, seed: int) -> Iterator[Candidate]:
-    """The first of the random candidates that do not compute too much."""
-    return islice((c for c in drawn(file, 100 * count, seed) if computed(c) <= MOST_COMPUTED), count)
+def moderate(file: PipelineFile, count: int, seed: int, most: float) -> Iterator[Candidate]:
+    """The first of the random candidates that compute no more points."""
+    return islice((c for c in drawn(file, 100 * count, seed) if computed(c) <= most), count)
 
 
 def computed(candidate: Candidate) -> float:

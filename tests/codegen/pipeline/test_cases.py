@@ -31,7 +31,11 @@ SIZES = {
     "lens_blur": {"width": 46, "height": 38, "slices": 8, "focus": 3, "reach": 3, "samples": 8},
     "local_laplacian": {"width": 37, "height": 26, "levels": 3},
     "max_filter": {"width": 28, "height": 22},
+    "stencil_chain": {"width": 20, "height": 13},
 }
+SCHEDULES = dict.fromkeys(("bgu", "interpolate", "lens_blur", "local_laplacian", "stencil_chain", "vgg"), 4)
+"""Random ones that tests carry out of those whose code is long; of others there are ten."""
+
 SEEN_AT_LARGE = ("down_", "up_", "push_", "pull_")
 """Of deep pyramids, whose coarse levels have hardly an influence at small sizes."""
 

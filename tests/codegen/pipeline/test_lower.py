@@ -23,7 +23,7 @@ from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.running import compiled_difference
-from tests.codegen.pipeline.test_cases import cases_of
+from tests.codegen.pipeline.test_cases import SCHEDULES, cases_of
 from tests.kernels.pipeline.cases import (
     IMAGE,
     PIPELINES,
@@ -122,7 +122,7 @@ def test_what_stands_still_is_there_before_a_loop_with_what_it_alone_reads() -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_path: Path) -> None:
     file, (case, *_) = cases_of(name)
-    for number, candidate in enumerate(drawn(file, 10, 1, DescentCounts())):
+    for number, candidate in enumerate(drawn(file, SCHEDULES.get(name, 10), 1, DescentCounts())):
         program = lowered(file, candidate, (16, 32, 64)[number % 3])
         library = tmp_path / f"{number}.so"
         assert compiled_difference(file, program, case, library, ("-O0",)) == "", candidate.decisions()
