@@ -153,6 +153,7 @@ class Measurement:
 
     @property
     def counted_ns(self) -> Sequence[float]:
+        """The samples that all is judged by."""
         return self.samples_ns or self.disturbed_ns
 
     def _add_loops(self, medians_ns: Sequence[float], samples: int) -> None:

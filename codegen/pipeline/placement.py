@@ -246,8 +246,7 @@ class _Placer:
         here = [guest for guest in moving if guest.step in needed]
         guests = tuple(self.nest(guest, needed, names.ranges) for guest in here)
         # What none but such steps read is needed there alone.
-        sliding = (each for each in done if each in needed)
-        windows = {each: self.window(each, done[each].dim, level.slot) for each in sliding}
+        windows = {e: self.window(e, of.dim, level.slot) for e, of in done.items() if e in needed}
         start = self.start(spot, within, windows, _Names(outside)) if spot is not None and windows else None
         lets = tuple(names.lets)
         return PlacedLevel(level.slot, tuple(loops), lets, needed, guests, windows, start), names.ranges

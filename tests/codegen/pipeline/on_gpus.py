@@ -72,7 +72,7 @@ def grids_of(file: PipelineFile, candidate: Candidate) -> Program:
 # ---- Twins ------------------------------------------------------------------------------------------------
 
 MOST_COMPUTED = 300_000_000
-"""Points of all steps: what computes more takes its twin minutes, and is left out."""
+"""Points of all steps: the twin of what computes more takes minutes, and is not run."""
 
 MOST_WATCHED = 20_000_000
 """Of what a twin is watched in; others take threads in one order, unwatched."""
