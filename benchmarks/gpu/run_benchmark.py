@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gpu.runner import Line, Visit, main
+from spacedsl.codegen.cuda.batches.arena import Arena
 from spacedsl.codegen.cuda.batches.driver import Array
-from spacedsl.codegen.cuda.batches.measuring import Arena, measure
+from spacedsl.codegen.cuda.batches.measuring import measure
 
 LIMIT_S = 600.0
 """Of all peers of a problem."""

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spacedsl.codegen.cuda.batches.arena import Arena, CasesError
 from spacedsl.codegen.cuda.batches.driver import DeviceError
-from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, device_of
+from spacedsl.codegen.cuda.batches.measuring import device_of
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / "peers.jsonl"

@@ -28,7 +28,7 @@ from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.benchmarks.test_pipelines import KERNEL
-from tests.codegen.fake_gpu import environment
+from tests.codegen.fake_gpu import environment, substitute_own
 from tests.codegen.grids import device
 
 # As Halide's own headers, HalideRuntime.h and HalideRuntimeCuda.h, have these records and functions.
@@ -102,6 +102,7 @@ def folder(kernel: PipelineFile, tmp_path: Path) -> Path:
         folder / "slope", [*made[1:], larger, Prepared("none", "", absent="no schedule in 1 s")], kernel, at()
     )
     write_benchmark(folder)
+    substitute_own(folder)
     return folder
 
 

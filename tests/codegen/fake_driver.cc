@@ -41,6 +41,11 @@ API cuGetErrorString(int status, const char **text) {
   return 0;
 }
 
+/* The memory that is free, in bytes. */
+static size_t room() {
+  const char *said = getenv("FAKE_GPU_FREE");
+  return said ? strtoull(said, 0, 10) : (size_t)1 << 34;
+}
 API cuMemAlloc_v2(uint64_t *address, size_t size) {
   if (broken) return broken;
   if (size > (size_t)1 << 40) return 2;
@@ -51,6 +56,10 @@ API cuMemAlloc_v2(uint64_t *address, size_t size) {
 API cuMemFree_v2(uint64_t) { return broken; }
 API cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) { return broken ? broken : (memcpy((void *)to, from, size), 0); }
 API cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) { return broken ? broken : (memcpy(to, (void *)from, size), 0); }
+API cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t size) {
+  return broken ? broken : (memcpy((void *)to, (void *)from, size), 0);
+}
+API cuMemGetInfo_v2(size_t *free, size_t *total) { return *free = *total = room(), broken; }
 API cuMemsetD8_v2(uint64_t to, unsigned char byte, size_t size) {
   if (broken) return broken;
   if (size < 1 << 26) memset((void *)to, byte, size); /* what is larger only takes time */

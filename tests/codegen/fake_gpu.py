@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from spacedsl.codegen.build import build_library
-from spacedsl.codegen.cuda.batches.writing import PROBES
+from spacedsl.codegen.cuda.batches.writing import COMPARING, PROBES
 from spacedsl.codegen.cuda.twin import build_twin
 
 HERE = Path(__file__).parent
@@ -47,14 +47,22 @@ def build_image(code: str, library: Path) -> bytes:
 
 
 def substitute(folder: Path) -> None:
-    """Twins in place of all cubins of a batch; of probes, which would take a CPU long, nothing is left."""
+    """Twins in place of all cubins of a batch."""
     with tempfile.TemporaryDirectory() as scratch:
         for cubin in folder.glob("*/**/*.cubin"):
             cubin.write_bytes(
                 build_image(cubin.with_suffix(".cu").read_text(), Path(scratch) / f"{cubin.stem}.so")
             )
+    substitute_own(folder)
+
+
+def substitute_own(folder: Path) -> None:
+    """The same of what no implementation is; of probes, which would take a CPU long, nothing is left."""
+    with tempfile.TemporaryDirectory() as scratch:
         names = _KERNEL.findall(PROBES.read_text())
         runs = (f'extern "C" void run_{name}(unsigned, unsigned, size_t, void **) {{}}' for name in names)
+        comparing = build_image(COMPARING.read_text(), Path(scratch) / "comparing.so")
+        (folder / "comparing.cubin").write_bytes(comparing)
         (folder / "probes.cubin").write_bytes(
             build_twin("\n".join(runs), Path(scratch) / "probes.so").read_bytes()
         )

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.build import BuildError
-from spacedsl.codegen.cuda.batches import cases, measuring, writing
+from spacedsl.codegen.cuda.batches import arena, cases, writing
 from spacedsl.codegen.cuda.batches.writing import (
     RUNNER,
     Batched,
@@ -87,9 +87,11 @@ def spoil(folder: Path, number: int, old: str, new: str) -> str:
     return str(entry["digest"])
 
 
+@pytest.mark.parametrize("free_bytes", [0, 1 << 34])
 def test_what_is_right_is_timed_and_what_is_wrong_costs_a_worker_at_most(
-    written: Path, machine: dict[str, str], tmp_path: Path
+    written: Path, machine: dict[str, str], tmp_path: Path, free_bytes: int
 ) -> None:
+    """Also where the device has no room for test cases, so that the host compares."""
     folder = tmp_path / "batch"
     shutil.copytree(written, folder)
     runner = folder / "run_batch.py"
@@ -104,7 +106,7 @@ def test_what_is_right_is_timed_and_what_is_wrong_costs_a_worker_at_most(
         "prints": spoil(folder, 5, begin, begin + 'puts("no answer");\n'),
     }  # fmt: skip
     substitute(folder)
-    ran = run_batch(folder, machine)
+    ran = run_batch(folder, {**machine, "FAKE_GPU_FREE": str(free_bytes)})
     assert ran.code == 0, ran.err
     about, *lines = results(folder)
     assert (about["device"]["name"], about["device"]["sms"], about["device"]["driver"]) == (
@@ -202,7 +204,7 @@ def test_integers_of_64_bits_are_not_rounded_where_they_have_to_be_equal(
 ) -> None:
     wanted = np.full(4, 2**60, np.int64)
     found = wanted + np.array([0, 0, 1, 0])
-    said = measuring._difference(found, wanted, np.asarray(tolerance), {"dtype": "i64"})
+    said = arena._difference(found, wanted, np.asarray(tolerance), {"dtype": "i64"})
     assert said == at
 
 

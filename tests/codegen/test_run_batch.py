@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cuda.batches import driver, measuring
-from spacedsl.codegen.cuda.batches.writing import PROBES
+from spacedsl.codegen.cuda.batches import arena, driver
+from spacedsl.codegen.cuda.batches.writing import COMPARING, PROBES
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import elements
 from tests.codegen.fake_gpu import build_image
@@ -23,35 +23,35 @@ NEAR = np.array(0.25)
 def test_the_one_element_that_is_off_is_found(
     shape: tuple[int, ...], dtype: DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "CHUNK", 4)
+    monkeypatch.setattr(arena, "CHUNK", 4)
     tensor = {"name": "C", "dtype": dtype.label}
     values = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
     wrong = values.copy()
     at = tuple(extent - 1 for extent in shape)
     wrong[at] += 1.0
     right, off = (elements(dtype, array) for array in (values, wrong))
-    assert measuring._difference(right, right, NEAR, tensor) is None
-    assert measuring._difference(off, right, NEAR, tensor) == at
+    assert arena._difference(right, right, NEAR, tensor) is None
+    assert arena._difference(off, right, NEAR, tensor) == at
 
 
 def test_what_is_no_number_is_near_to_nothing_but_itself() -> None:
     tensor, nan = {"name": "C", "dtype": "f32"}, np.float32("nan")
     some, other = np.array([nan, np.inf, 1.0], np.float32), np.array([nan, np.inf, nan], np.float32)
-    assert measuring._difference(some, some, NEAR, tensor) is None
-    assert measuring._difference(some, other, NEAR, tensor) == (2,)
-    assert measuring._difference(other, some, NEAR, tensor) == (2,)
+    assert arena._difference(some, some, NEAR, tensor) is None
+    assert arena._difference(some, other, NEAR, tensor) == (2,)
+    assert arena._difference(other, some, NEAR, tensor) == (2,)
 
 
 def test_each_element_may_have_a_tolerance_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "CHUNK", 4)
+    monkeypatch.setattr(arena, "CHUNK", 4)
     tensor, right = {"name": "C", "dtype": "f32"}, np.zeros((5, 3), np.float32)
     tolerance = np.arange(15, dtype=np.float32).reshape(5, 3)
-    assert measuring._difference(right + tolerance, right, tolerance, tensor) is None
+    assert arena._difference(right + tolerance, right, tolerance, tensor) is None
     tolerance[3, 1] = 9
-    assert measuring._difference(right + np.float32(9.5), right, tolerance + 1, tensor) == (0, 0)
+    assert arena._difference(right + np.float32(9.5), right, tolerance + 1, tensor) == (0, 0)
     off = right.copy()
     off[3, 1] = 9.5
-    assert measuring._difference(off, right, tolerance, tensor) == (3, 1)
+    assert arena._difference(off, right, tolerance, tensor) == (3, 1)
 
 
 class SlowHost:
@@ -122,3 +122,48 @@ def test_the_probes_do_what_their_rates_say(tmp_path: Path) -> None:
     launch("fma_f64", 2, 32, ctypes.c_void_p(sums.ctypes.data), ctypes.c_double(0.5), ctypes.c_int(3))
     # x * 0.5 + 0.5, 3 * 64 times: eight chains go to 1.
     assert np.allclose(sums, 8.0)
+
+
+@pytest.fixture(scope="module")
+def comparing(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("comparing")
+    image = folder / "comparing.so"
+    image.write_bytes(build_image(COMPARING.read_text(), folder / "built.so"))
+    return ctypes.CDLL(str(image))
+
+
+def _is_off(library: ctypes.CDLL, dtype: DType, found: Any, expected: Any, tolerance: Any) -> bool:
+    """What the kernel says, of flat arrays as they are kept."""
+    own = np.ascontiguousarray(tolerance, np.float64) if np.ndim(tolerance) else None
+    is_off = ctypes.c_int(0)
+    arguments = (
+        ctypes.c_void_p(found.ctypes.data),
+        ctypes.c_void_p(expected.ctypes.data),
+        ctypes.c_void_p(0 if own is None else own.ctypes.data),
+        ctypes.c_double(0.0 if own is not None else float(tolerance)),
+        ctypes.c_longlong(found.size),
+        ctypes.c_void_p(ctypes.addressof(is_off)),
+    )
+    pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(a) for a in arguments))
+    getattr(library, f"run_compare_{dtype.label}")(3, 32, ctypes.c_size_t(0), pointers)
+    return bool(is_off.value)
+
+
+@pytest.mark.parametrize("has_own", [False, True])
+@pytest.mark.parametrize("dtype", list(DType))
+def test_the_device_sees_what_the_host_sees(comparing: ctypes.CDLL, dtype: DType, has_own: bool) -> None:
+    random, tensor = np.random.default_rng(7), {"name": "C", "dtype": dtype.label}
+    outcomes = set()
+    for _ in range(200):
+        values = random.integers(0, 2 if dtype is DType.BOOL else 100, 300).astype(float)
+        changed = values.copy()
+        for at in random.integers(0, 300, random.integers(0, 3)):
+            changed[at] += random.choice([-1, 1, 0.25, np.nan, np.inf] if dtype.is_float else [-1, 1])
+            if dtype.is_float and random.random() < 0.3:
+                values[at] = random.choice([np.nan, np.inf, values[at]])
+        found, expected = (elements(dtype, array) for array in (changed, values))
+        tolerance = np.asarray(random.choice([0.0, 0.25, 1.0], 300 if has_own else None))
+        seen = _is_off(comparing, dtype, found, expected, tolerance)
+        assert seen == (arena._difference(found, expected, tolerance, tensor) is not None)
+        outcomes.add(seen)
+    assert outcomes == {False, True}

@@ -29,7 +29,8 @@ from benchmarks.pipelines.buffers import (
     values,
 )
 from benchmarks.pipelines.signature import Argument, Box, Signature, box_of, inside
-from spacedsl.codegen.cuda.batches.measuring import Arena, timed
+from spacedsl.codegen.cuda.batches.arena import Arena
+from spacedsl.codegen.cuda.batches.measuring import timed
 
 LIMIT_S = 300.0
 """Of a library, its arrays included."""

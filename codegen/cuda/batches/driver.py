@@ -125,6 +125,15 @@ class Device:
         data = ctypes.c_void_p(array.ctypes.data)
         self._call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes))
 
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Within the device."""
+        self._call("cuMemcpyDtoD_v2", ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(nbytes))
+
+    def free_bytes(self) -> int:
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         """Queued: the host does not wait for it."""
         self._call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(byte), ctypes.c_size_t(nbytes))

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.cuda.batches.driver import Array, Clock, Device, DeviceError, Launch, Stopwatch
+from spacedsl.codegen.cuda.batches.arena import Arena
+from spacedsl.codegen.cuda.batches.driver import Device, DeviceError, Launch, Stopwatch
 
 SLOW = 2.0
 """Of what takes so many times as long as the best, few samples are enough."""
-GUARD_BYTES = 4096
-"""In front of each array and behind it."""
-GUARD = 0xA5
 COPIED_BYTES = 256 << 20
-CHUNK = 1 << 22
-"""Elements that are compared at a time."""
 
 
 def device_of(folder: Path) -> Device:
@@ -89,137 +83,7 @@ def _median_ns(stopwatch: Stopwatch, launch: Launch, *, is_cold: bool = False) -
     return float(np.median(stopwatch.samples_ns(partial(stopwatch.device.launch, launch), is_cold=is_cold)))
 
 
-# ---- One problem ---------------------------------------------------------------------------------------
-
-
-def make_cases(folder: Path) -> None:
-    """The test cases of a problem that came without them; raises `CasesError`."""
-    command = [sys.executable, "-m", "spacedsl.codegen.cuda.batches.cases", str(folder)]
-    ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    if ran.returncode:
-        last = ran.stderr.strip().rpartition("\n")[2]
-        raise CasesError(f"{folder.name} came without test cases, which need spacedsl here: {last}")
-
-
-class CasesError(Exception):
-    """There is nothing to check with."""
-
-
-class Arena:
-    """The arrays of a problem on the device, with guards around them that nothing may write to."""
-
-    def __init__(self, device: Device, folder: Path) -> None:
-        self.device, self.folder = device, folder
-        self.problem: dict[str, Any] = json.loads((folder / "problem.json").read_text())
-        if not (folder / "cases.json").exists():
-            make_cases(folder)
-        self.cases: list[dict[str, Any]] = json.loads((folder / "cases.json").read_text())
-        with np.load(folder / "cases.npz") as arrays:
-            self.arrays: dict[str, Array] = dict(arrays)
-        self.sizes = {t["name"]: int(t["nbytes"]) for t in self.problem["tensors"]}
-        self.addresses = {name: self._guarded(nbytes) for name, nbytes in self.sizes.items()}
-        self.scratch: dict[str, tuple[int, int]] = {}
-        self.stopwatch = Stopwatch(device)
-        self.clock = Clock(device)
-        self.best_ns: dict[str, float] = {}
-        """Of the implementations that this process has timed: `warm_ns`, `cold_ns`."""
-
-    def _guarded(self, nbytes: int) -> int:
-        return self.device.allocate(nbytes + 2 * GUARD_BYTES) + GUARD_BYTES
-
-    def room(self, name: str, nbytes: int) -> int:
-        """The address of an array that an implementation has for itself."""
-        address, size = self.scratch.get(name, (0, -1))
-        if size < nbytes:
-            if address:
-                self.device.free(address - GUARD_BYTES)
-            address, size = self._guarded(nbytes), nbytes
-            self.scratch[name] = (address, size)
-        return address
-
-    def enter(self, case: int) -> None:
-        """Inputs as they are in a case, outputs that are no numbers."""
-        for name, address, nbytes in self._arrays():
-            for end in (address - GUARD_BYTES, address + nbytes):
-                self.device.fill(end, GUARD, GUARD_BYTES)
-            if name in self.sizes and (array := self.arrays.get(f"{case}/in/{name}")) is not None:
-                self.device.upload(address, array)
-            elif name in self.sizes:
-                self.device.fill(address, 0xFF, nbytes)
-
-    def _arrays(self) -> Iterator[tuple[str, int, int]]:
-        for name, nbytes in self.sizes.items():
-            yield name, self.addresses[name], nbytes
-        for name, (address, nbytes) in self.scratch.items():
-            yield name, address, nbytes
-
-    def wrong(self, case: int) -> str:
-        """What is wrong with the outputs, or with what lies around an array; empty where nothing is."""
-        about = self.cases[case]
-        for tensor in self.problem["tensors"]:
-            expected = self.arrays.get(f"{case}/out/{tensor['name']}")
-            if expected is None:
-                continue
-            found = np.empty_like(expected)
-            self.device.download(found, self.addresses[tensor["name"]])
-            name = tensor["name"]
-            own = self.arrays.get(f"{case}/tolerance/{name}")
-            tolerance = np.asarray(about["tolerances"][name]) if own is None else own
-            at = _difference(_elements(found, tensor), _elements(expected, tensor), tolerance, tensor)
-            if at is not None:
-                values = (_elements(flat, tensor)[at] for flat in (found, expected))
-                got, wanted = (_numbers(value, tensor) for value in values)
-                return f"{tensor['name']}{list(at)} is {got}, not {wanted} (inputs: {about['name']})"
-        guard = np.empty(GUARD_BYTES, np.uint8)
-        for name, address, nbytes in self._arrays():
-            for end, where in ((address - GUARD_BYTES, "before"), (address + nbytes, "behind")):
-                self.device.download(guard, end)
-                if not (guard == GUARD).all():
-                    return f"something was written {where} {name}"
-        return ""
-
-
-def _elements(flat: Array, tensor: dict[str, Any]) -> Array:
-    """The elements of a tensor among all that lies between its first and its last one, as they are kept."""
-    strides = [s * flat.itemsize for s in tensor["strides"]]
-    return np.lib.stride_tricks.as_strided(flat, tensor["shape"], strides)
-
-
-def _numbers(kept: Array, tensor: dict[str, Any]) -> Array:
-    """What `bf16` and `f16` are kept as bits of; others as they are."""
-    if tensor["dtype"] == "bf16":
-        return (kept.astype(np.uint32) << 16).view(np.float32)
-    if tensor["dtype"] == "f16":
-        return kept.view(np.float16).astype(np.float32)
-    return kept
-
-
-def _difference(
-    found: Array, expected: Array, tolerance: Array, tensor: dict[str, Any]
-) -> tuple[int, ...] | None:
-    """The index of the first element that is off by more than the tolerance; None where there is none.
-
-    The tolerance is a number, or one for each element.
-    """
-    allowed = np.broadcast_to(tolerance, expected.shape)
-    rows = max(1, CHUNK * len(expected) // max(expected.size, 1)) if expected.ndim else 1
-    for first in range(0, len(expected) if expected.ndim else 1, rows):
-        part = np.s_[first : first + rows] if expected.ndim else ()
-        got, wanted = (_numbers(np.ascontiguousarray(a[part]), tensor) for a in (found, expected))
-        if got.dtype.kind in "iu":
-            # Integers of 64 bits are equal or not, and rounded where they are not.
-            apart = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
-            is_near = (got == wanted) | ((allowed[part] > 0) & (apart <= allowed[part]))
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):
-                is_near = np.abs(got - wanted) <= allowed[part]
-        if is_near.all():
-            continue
-        is_near |= (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-        if not is_near.all():
-            at = [int(n) for n in np.argwhere(~is_near.reshape(got.shape))[0]]
-            return (first + at[0], *at[1:]) if expected.ndim else ()
-    return None
+# ---- Implementations ------------------------------------------------------------------------------------
 
 
 class Implementation:

@@ -24,8 +24,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from spacedsl.codegen.cuda.batches.arena import Arena, CasesError
 from spacedsl.codegen.cuda.batches.driver import OUT_OF_MEMORY, DeviceError
-from spacedsl.codegen.cuda.batches.measuring import Arena, CasesError, device_of, limits, measure
+from spacedsl.codegen.cuda.batches.measuring import device_of, limits, measure
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.jsonl"

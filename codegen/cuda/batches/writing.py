@@ -28,10 +28,11 @@ from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
 
-PROBES = Path(__file__).parent / "probes.cu"
+PROBES, COMPARING = (Path(__file__).parent / name for name in ("probes.cu", "comparing.cu"))
+"""What runs on the device beside implementations: their cubins lie in the folder."""
 DECISIONS = "decisions.json.gz"
 """What each implementation is made of, by its digest: much text, which only `import` reads."""
-RUNNER = ("run_batch.py", "measuring.py", "driver.py")
+RUNNER = ("run_batch.py", "measuring.py", "arena.py", "driver.py")
 """What runs on the other machine; the first is called."""
 
 
@@ -76,8 +77,9 @@ def write_batch(
     if has_cases:
         for name, problem in named.items():
             write_cases(folder / name, problem.kernel, seed)
-    cubin = compile_cubin(PROBES.read_text(encoding="utf-8"), device.compute_capability)
-    (folder / "probes.cubin").write_bytes(cubin.code)
+    for kernels in (PROBES, COMPARING):
+        cubin = compile_cubin(kernels.read_text(encoding="utf-8"), device.compute_capability)
+        (folder / kernels.with_suffix(".cubin").name).write_bytes(cubin.code)
     document = {
         "schema": 2,
         "device": device.name,
