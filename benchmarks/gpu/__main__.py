@@ -57,7 +57,9 @@ def _write(options: argparse.Namespace) -> int:
                 runs.append(folders.explore(kernel, options.device, place, options.time, err.print))
         except SkippedError as error:
             err.print(f"{name} is skipped: {error}", highlight=False)
-    written = folders.write(options.output, runs, options.top, has_cases=not options.cases_there)
+    written = folders.write(
+        options.output, runs, options.top, options.others, has_cases=not options.cases_there
+    )
     what = f"{counted(written.implementations, 'implementation')} of {counted(written.problems, 'kernel')}"
     err.print(f"{options.output}: {what}; there, `python run_benchmark.py` measures them", highlight=False)
     return 0

@@ -85,9 +85,9 @@ def runs_of(kernel: MeasurableKernel, folder: Path) -> list[Path]:
     return found
 
 
-def write(folder: Path, runs: Sequence[Path], top: int, *, has_cases: bool) -> api.Batch:
+def write(folder: Path, runs: Sequence[Path], top: int, others: int, *, has_cases: bool) -> api.Batch:
     """Writes the folder; raises as `api.batch` does."""
-    written = api.batch(runs, folder, top=top, has_cases=has_cases)
+    written = api.batch(runs, folder, top=top, others=others, has_cases=has_cases)
     batch = json.loads((folder / "batch.json").read_text())
     for name in batch["problems"]:
         add_naive(folder / name, batch["compute_capability"])

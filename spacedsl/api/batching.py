@@ -28,6 +28,7 @@ from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.record import MeasuredRecord, read
 from spacedsl.search.restoring import implementations
+from spacedsl.search.state import Contender
 from spacedsl.search.store import Store, holds_run
 from spacedsl.search.tree import replay as follow
 
@@ -58,13 +59,14 @@ def batch(
     folder: Path,
     *,
     top: int = DEFAULT_TOP,
+    others: int = 0,
     seed: int = 0,
     has_cases: bool = True,
     on_event: Listener = lambda event: None,
 ) -> Batch:
     """Writes a folder with the implementations of records, and, `top` of each run, those that are predicted
-    to be the fastest and have not been measured. `seed`: of the values of test cases, which the other machine
-    makes itself without `has_cases`.
+    to be the fastest and have not been measured, with so many `others`, evenly spread over all slower ones.
+    `seed`: of the values of test cases, which the other machine makes itself without `has_cases`.
 
     Raises `UnknownNameError` for what is not for one GPU, `StoreError` where there is no run, `ChangedError`
     where the space or the generator has changed since, `EnvironmentLack`; for records what `replay` does.
@@ -74,7 +76,9 @@ def batch(
     gathered: dict[tuple[object, ...], _Gathered] = {}
     device: GpuDevice | None = None
     for source in sources:
-        problem, found, run = _of_run(source, top, on_event) if source.is_dir() else _of_record(source)
+        problem, found, run = (
+            _of_run(source, top, others, on_event) if source.is_dir() else _of_record(source)
+        )
         assert isinstance(problem.device, GpuDevice)
         device = device or problem.device
         if problem.device != device:
@@ -103,7 +107,7 @@ Found = tuple[Problem, list[Batched], Path | None]
 """A problem, implementations of it, and the run that they belong to."""
 
 
-def _of_run(folder: Path, top: int, on_event: Listener) -> Found:
+def _of_run(folder: Path, top: int, others: int, on_event: Listener) -> Found:
     folder = folder.resolve()
     with Store.open(folder, read_only=True) as store:
         about = store.about()
@@ -115,7 +119,8 @@ def _of_run(folder: Path, top: int, on_event: Listener) -> Found:
         measured = {measurement.digest for measurement in store.measurements()}
         contenders = implementations(problem.instance, problem.root, bound, store)
     found: list[Batched] = []
-    for contender in [c for c in contenders if c.digest not in measured][:top]:
+    unmeasured = [c for c in contenders if c.digest not in measured]
+    for contender in [*unmeasured[:top], *_spread(unmeasured[top:], others)]:
         candidate = follow(problem.instance, problem.root, contender.steps)
         batched = _batched(problem, candidate, contender.timing.time_ns, contender.bound_ns)
         lowered = Lowered.of(print_cuda(batched.program))
@@ -123,6 +128,12 @@ def _of_run(folder: Path, top: int, on_event: Listener) -> Found:
             raise ChangedError(f"the code generator has changed since {folder.name} began: explore anew")
         found.append(batched)
     return problem, found, folder
+
+
+def _spread(contenders: Sequence[Contender], count: int) -> list[Contender]:
+    """So many of them, the last one among them, at even distances."""
+    count = min(count, len(contenders))
+    return [contenders[(n + 1) * len(contenders) // count - 1] for n in range(count)]
 
 
 def _of_record(path: Path) -> Found:

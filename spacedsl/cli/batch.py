@@ -34,6 +34,15 @@ def batch(
             "--top", min=1, metavar="N", help="Of each run, so many that are predicted to be fastest."
         ),
     ] = 100,
+    others: Annotated[
+        int,
+        typer.Option(
+            "--others",
+            min=0,
+            metavar="N",
+            help="And so many slower ones, spread evenly: they show how well predictions rank.",
+        ),
+    ] = 0,
     cases: Annotated[
         bool,
         typer.Option(
@@ -55,7 +64,9 @@ def batch(
     for source in sources:
         if not holds_run(source):
             no_other(source)
-    found = api.batch(sources, output, top=top, has_cases=cases, on_event=lambda event: say(console, event))
+    found = api.batch(
+        sources, output, top=top, others=others, has_cases=cases, on_event=lambda event: say(console, event)
+    )
     if found.refused:
         console.warn(f"{counted(found.refused, 'implementation')} left out, which the compiler refuses")
     what = f"{counted(found.implementations, 'implementation')} of {counted(found.problems, 'kernel')}"

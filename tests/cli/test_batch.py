@@ -184,3 +184,15 @@ def test_what_is_not_for_a_gpu_makes_no_batch(explored: Run, tmp_path: Path) -> 
     assert ran.code == 2
     assert "a run for a CPU" in ran.err
     assert run("import", tmp_path).code == 2
+
+
+def test_slower_ones_come_along_where_they_are_asked_for(measured: Path, tmp_path: Path) -> None:
+    def batched(name: str, *flags: object) -> list[str]:
+        ran = run("batch", the_run(measured), *flags, "--no-cases", "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+        problem = json.loads((tmp_path / name / "axpy" / "problem.json").read_text())
+        return [each["digest"] for each in problem["implementations"]]
+
+    by_prediction = batched("all", "--top", 5)
+    assert batched("some", "--top", 1, "--others", 2) == [by_prediction[n] for n in (0, 2, 4)]
+    assert batched("more", "--top", 2, "--others", 9) == by_prediction

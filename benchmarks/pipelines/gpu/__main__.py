@@ -88,7 +88,14 @@ def _write(options: argparse.Namespace) -> int:
         raise CommandError(f"nothing is left for {options.output}: {'; '.join(skipped)}", code)
     schedulers = [schedulers_for(device)[name] for name in dict.fromkeys(options.schedulers)]
     written = folders.write(
-        options.output, runs, options.top, schedulers, at, say, has_cases=not options.cases_there
+        options.output,
+        runs,
+        options.top,
+        options.others,
+        schedulers,
+        at,
+        say,
+        has_cases=not options.cases_there,
     )
     what = f"{counted(written.implementations, 'implementation')} of {counted(written.problems, 'pipeline')}"
     say(f"{options.output}: {what}; there, `python run_benchmark.py` measures them")

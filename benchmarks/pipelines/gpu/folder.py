@@ -38,6 +38,7 @@ def write(
     folder: Path,
     runs: Sequence[Path],
     top: int,
+    others: int,
     schedulers: Sequence[Scheduler],
     at: Workplace,
     say: Say,
@@ -45,7 +46,7 @@ def write(
     has_cases: bool,
 ) -> api.Batch:
     """Writes the folder; raises as `api.batch` does."""
-    written = api.batch(runs, folder, top=top, has_cases=has_cases)
+    written = api.batch(runs, folder, top=top, others=others, has_cases=has_cases)
     for name in json.loads((folder / "batch.json").read_text(encoding="utf-8"))["problems"]:
         for made in add_halide(folder / name, schedulers, at, say):
             took = f"scheduled in {made.schedule_s:.1f} s, compiled in {made.compile_s:.1f} s"
