@@ -41,7 +41,6 @@ from spacedsl.codegen.program import (
     Index,
     Lane,
     Load,
-    LoadMatrix,
     Not,
     Number,
     Pack,
@@ -148,8 +147,6 @@ def print_expression(expression: Expression) -> str:
             return f"__ldcs({first})" if is_streamed else f"*{first}"
         case Bits(Pack((low, high))):
             return f"{print_expression(low)} | (uint32_t){print_expression(high)} << 16"
-        case LoadMatrix(tensor, index, _, is_transposed):
-            return f"load_matrix<{int(is_transposed)}>(&{c_name(tensor)}[{distance(index)}])"
         case Lane(Register(name), lane):
             return f"{c_name(name)}.{'xyzw'[lane]}"
         case Lane(vector, lane):

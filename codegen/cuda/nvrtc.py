@@ -38,7 +38,7 @@ class Cubin:
     resources: Mapping[str, Resources]
 
 
-OPTIONS = ("--std=c++17", "-default-device", "--ptxas-options=-v", "--restrict")
+OPTIONS = ("--std=c++17", "-default-device", "--ptxas-options=-v")
 
 
 def compile_cubin(code: str, compute_capability: str) -> Cubin:

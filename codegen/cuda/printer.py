@@ -16,9 +16,9 @@ from spacedsl.codegen.c_positions import print_position
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, place, print_expression
 from spacedsl.codegen.cuda.functions import COPIES, functions
 from spacedsl.codegen.cuda.positions import index_type, position_functions
-from spacedsl.codegen.cuda.products import MATRICES, product_name, products
+from spacedsl.codegen.cuda.products import Together, loaded_together, matrices, product_name, products
 from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import expressions, loaded, statements, stored, used_parameters
+from spacedsl.codegen.parts import blocks, expressions, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
     Assign,
     AtomicAdd,
@@ -70,6 +70,9 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;"""
 """Those of pipelines alone."""
 
+UNROLLED = 1200
+"""Statements, at most, of a loop that the compiler is told to unroll: it then loads ahead of computing."""
+
 STATIC_SHARED_BYTES = 48 << 10
 """More has to be asked for."""
 
@@ -91,7 +94,7 @@ def print_cuda(program: Program) -> str:
     if CopyAhead in kinds:
         parts.append(COPIES)
     if LoadMatrix in met:
-        parts.append(MATRICES)
+        parts.append(matrices())
     if Multiply in kinds:
         parts += products(s for s in statements(program.body) if isinstance(s, Multiply))
     parts += [_kernel(program, grid, index) for grid in grids]
@@ -118,9 +121,15 @@ def _coordinates(coordinates: Sequence[Coordinate], count: int, index: str, dept
 
 
 def _parameters(program: Program, grid: Grid) -> Iterator[str]:
-    """The declarations of what a kernel is passed: what it uses."""
+    """The declarations of what a kernel is passed: what it uses.
+
+    Of what is stored and loaded, nothing is promised: a compiler may load what nobody else changes before the
+    barrier behind which others have stored it.
+    """
+    changing = loaded(grid.body) & stored(grid.body)
     for tensor in _used(program, grid):
-        yield pointer(tensor).replace("*restrict ", "*__restrict__ ")
+        promise = "" if tensor.name in changing else "__restrict__ "
+        yield pointer(tensor).replace("*restrict ", f"*{promise}")
     names = used_parameters(grid.body)
     yield from (f"{p.dtype.c_name} {c_name(p.name)}" for p in program.parameters if p.name in names)
 
@@ -174,8 +183,15 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
     """The lines of a block; `visible` are the registers declared around it and, by and by, in it."""
     lines: list[str] = []
     margin = "  " * depth
-    for statement in body:
+    for statement in loaded_together(body):
         match statement:
+            case Together(first, registers):
+                new = [register for register in registers if register.name not in visible]
+                lines += [f"{margin}{cuda_type(r.type)} {c_name(r.name)};" for r in new]
+                visible |= {register.name: register.type for register in new}
+                names = ", ".join(c_name(register.name) for register in registers)
+                row = f"&{c_name(first.tensor)}[{statement.row}]"
+                lines.append(f"{margin}load_matrices<{int(first.is_transposed)}>({row}, {names});")
             case Assign(register, value):
                 declare = "" if register.name in visible else f"{cuda_type(register.type)} "
                 visible[register.name] = register.type
@@ -209,8 +225,8 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
                         if register.name not in visible:
                             lines.append(f"{margin}{cuda_type(register.type)} {c_name(register.name)}{{}};")
                             visible[register.name] = register.type
-                for head, first, inner in _inside(statement, depth + 1, index):
-                    lines += [f"{margin}{head} {{", *first]
+                for head, begin, inner in _inside(statement, depth + 1, index):
+                    lines += [f"{margin}{head} {{", *begin]
                     lines += _block(inner, dict(visible), depth + 1, index)
                 lines.append(f"{margin}}}")
     return lines
@@ -228,7 +244,8 @@ def _inside(
             yield f"if (threadIdx.x < {statement.threads})", first, body
         case Loop(variable, extent, body):
             v = c_name(variable)
-            yield f"for ({index} {v} = 0; {v} < {extent}; ++{v})", [], body
+            told = f"#pragma unroll\n{'  ' * (depth - 1)}" if _executed(statement) <= UNROLLED else ""
+            yield f"{told}for ({index} {v} = 0; {v} < {extent}; ++{v})", [], body
         case Sweep():
             yield _turns(statement, index), [], statement.body
         case Branch(variable, limit, body, otherwise):
@@ -242,6 +259,13 @@ def _inside(
                 yield "} else", [], otherwise
         case _:
             raise AssertionError(statement)
+
+
+def _executed(statement: Statement) -> int:
+    """Statements, each as often as loops repeat it."""
+    times = statement.extent if isinstance(statement, Loop) else 1
+    inner = sum(_executed(each) for block in blocks(statement) for each in block)
+    return times * max(1, inner)
 
 
 def _declared(statement: Let | Take, index: str) -> str:

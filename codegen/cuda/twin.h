@@ -216,18 +216,21 @@ template <class Value> static Value __shfl_xor_sync(unsigned mask, Value value, 
 }
 
 /* A matrix of shared memory, the n-th row of which begins where the n-th thread of the warp says. */
-template <int is_transposed> static uint32_t load_matrix(const void *row) {
+template <int is_transposed, class... Bits> static void load_matrices(const void *row, Bits &...bits) {
   const twin_gift *given = twin_exchange(&row, sizeof row) + threadIdx.x / 32 * 32;
-  unsigned lane = threadIdx.x % 32;
-  uint32_t bits = 0;
-  for (unsigned n = 0; n < 2; ++n) {
-    unsigned at[2] = {lane / 4, lane % 4 * 2 + n};
-    const char *begin;
-    memcpy(&begin, &given[at[is_transposed]], sizeof begin);
-    if ((uintptr_t)begin % 16) twin_fail("a row of a matrix that begins at no multiple of 16");
-    bits |= (uint32_t)((const uint16_t *)begin)[at[1 - is_transposed]] << 16 * n;
+  unsigned lane = threadIdx.x % 32, first = 0;
+  uint32_t *const all[] = {&bits...};
+  for (uint32_t *found : all) {
+    *found = 0;
+    for (unsigned n = 0; n < 2; ++n) {
+      unsigned at[2] = {lane / 4, lane % 4 * 2 + n};
+      const char *begin;
+      memcpy(&begin, &given[first + at[is_transposed]], sizeof begin);
+      if ((uintptr_t)begin % 16) twin_fail("a row of a matrix that begins at no multiple of 16");
+      *found |= (uint32_t)((const uint16_t *)begin)[at[1 - is_transposed]] << 16 * n;
+    }
+    first += 8;
   }
-  return bits;
 }
 
 struct twin_bf16 {

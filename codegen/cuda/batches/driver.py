@@ -30,7 +30,9 @@ DELAY_BYTES = 1 << 30
 """Filling them takes a device longer than a host takes to launch a sample."""
 MOST_DELAYS = 16
 CALLS = 10
-"""Of a sample with warm caches."""
+"""Of a sample with warm caches, at most."""
+SAMPLE_NS = 2e6
+"""A call that takes longer is a sample by itself."""
 SAMPLES = 40
 LEAST_SAMPLES = 5
 BUDGET_S = 0.5
@@ -224,13 +226,16 @@ class Stopwatch:
     def samples_ns(
         self, call: Callable[[], object], *, is_cold: bool, enough_ns: float = math.inf
     ) -> list[float]:
-        """Of one call, which queues work: after the cache was displaced, or of `CALLS` after one more.
+        """Of one call, which queues work: after the cache was displaced, or of some calls after one more.
 
         Where even the least of the first samples is above `enough_ns`, they are all.
         """
-        calls = 1 if is_cold else CALLS
         began = time.monotonic()
         samples: list[float] = []
+        calls = 1
+        if not is_cold:
+            once_ns, _ = self._sample(call, 1, is_cold)
+            calls = min(CALLS, max(1, int(SAMPLE_NS / once_ns)))
         while len(samples) < LEAST_SAMPLES or (
             len(samples) < SAMPLES and min(samples) < enough_ns and time.monotonic() - began < BUDGET_S
         ):

@@ -21,6 +21,12 @@ from spacedsl.codegen.cuda.batches.driver import Device, DeviceError, Launch, St
 SLOW = 2.0
 """Of what takes so many times as long as the best, few samples are enough."""
 COPIED_BYTES = 256 << 20
+KINDS: dict[str, Any] = {
+    "f32": np.float32, "f64": np.float64, "bool": np.uint8,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}  # fmt: skip
+"""Of parameters, by the names of their types."""
 
 
 def device_of(folder: Path) -> Device:
@@ -115,8 +121,7 @@ class Implementation:
     def _argument(self, name: str, parameters: dict[str, float]) -> np.generic:
         if name in self.addresses:
             return np.uint64(self.addresses[name])
-        kinds: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
-        value: np.generic = kinds[self.arena.problem["parameters"][name]](parameters[name])
+        value: np.generic = KINDS[self.arena.problem["parameters"][name]](parameters[name])
         return value
 
     def close(self) -> None:
