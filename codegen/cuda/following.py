@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spacedsl.codegen.parts import subexpressions
 from spacedsl.codegen.program import (
     Add,
@@ -49,7 +52,9 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
 
-SECTOR_BYTES = 32
+SECTOR_BYTES, LINE_BYTES = 32, 128
+KEPT_BYTES = 24 << 10
+"""Of one array, what the L1 cache keeps from one iteration to the next, about."""
 BANKS, BANK_BYTES = 32, 4
 
 PRODUCT_CYCLES = 33.0
@@ -69,8 +74,10 @@ class Work:
     """Multiplications with an addition, of 16 bits."""
     accesses: float = 0.0
     sectors: float = 0.0
+    lines: float = 0.0
+    """Of the L1 cache: it looks up one at a time."""
     missed: float = 0.0
-    """Of these, what no other thread of the block has just accessed, as far as that is known."""
+    """Of the sectors, what no thread of the block has just accessed, as far as that is known."""
     passes: float = 0.0
     barriers: float = 0.0
     waiting: float = 0.0
@@ -100,7 +107,12 @@ class Follower:
             if not c.is_block
         }
         self.count = len(lanes)
+        self.warps = -(-grid.threads // device.warp)
+        self.extents = {c.variable: c.extent for c in grid.coordinates if not c.is_block}
+        self.loops: list[tuple[str, int]] = []
+        """Around what is followed: variables and extents, the innermost last."""
         self.shares: dict[tuple[Span, ...], float] = {}
+        self._missing: dict[object, float] = {}
 
     def block(self, body: Sequence[Statement]) -> Work:
         work = Work()
@@ -109,17 +121,10 @@ class Follower:
         products: Counter[Register] = Counter()
         for statement in body:
             match statement:
-                case Loop(_, extent, inner):
-                    iteration = self.block(inner)
-                    groups = [s.groups for s in inner if isinstance(s, WaitForCopies)]
-                    if groups:
-                        # What is copied arrives while so many iterations compute.
-                        under = (min(groups) + 1) * (iteration.issued + iteration.waiting)
-                        iteration.waiting += max(0.0, self.device.latency.l2 - under)
-                    work.add(iteration, extent)
-                    work.issued += 2 * extent
+                case Loop():
                     work.waiting += loads_wait
                     loads_wait = 0.0
+                    self.loop(statement, work)
                 case Branch(_, _, inner, _):
                     work.add(self.block(inner), 1)
                 case Where(spans, inner):
@@ -134,7 +139,7 @@ class Follower:
                     chains[register] += register in subexpressions(value)
                 case Store(tensor, index, value):
                     self.expression(value, work)
-                    self.access(tensor, index, type_of(value).lanes, work)
+                    self.access(tensor, index, type_of(value).lanes, work, is_store=True)
                 case Multiply(result, _, b):
                     # Rows that are not there are multiplied, too.
                     work.issued += 1
@@ -144,19 +149,31 @@ class Follower:
                     self.expression(value, work)
                     self.addition(tensor, index, work)
                 case CopyAhead(tensor, index, source):
-                    self.access(tensor, index, source.type.lanes, work)
+                    self.access(tensor, index, source.type.lanes, work, is_store=True)
                     self.access(source.tensor, source.index, source.type.lanes, work)
                     work.issued -= 1
                 case PartialStore(tensor, index, value, count):
                     self.expression(value, work)
                     for _ in range(count):
-                        self.access(tensor, index, 1, work)
+                        self.access(tensor, index, 1, work, is_store=True)
                 case _:
                     loads_wait = self.other(statement, work, loads_wait)
         work.waiting += loads_wait
         work.chained += max((self.cycles(r) * count for r, count in chains.items()), default=0)
         work.chained += PRODUCT_CYCLES * max(products.values(), default=0)
         return work
+
+    def loop(self, loop: Loop, work: Work) -> None:
+        self.loops.append((loop.variable, loop.extent))
+        iteration = self.block(loop.body)
+        self.loops.pop()
+        groups = [s.groups for s in loop.body if isinstance(s, WaitForCopies)]
+        if groups:
+            # What is copied arrives while so many iterations compute.
+            under = (min(groups) + 1) * (iteration.issued + iteration.waiting)
+            iteration.waiting += max(0.0, self.device.latency.l2 - under)
+        work.add(iteration, loop.extent)
+        work.issued += 2 * loop.extent
 
     def other(self, statement: Statement, work: Work, loads_wait: float) -> float:
         """Statements of other kinds; returns what loads before the next one are waited for."""
@@ -165,7 +182,7 @@ class Follower:
     def addition(self, tensor: str, index: Index, work: Work) -> None:
         """The L2 cache reads what it adds to."""
         sectors, missed = work.sectors, work.missed
-        self.access(tensor, index, 1, work)
+        self.access(tensor, index, 1, work, is_store=True)
         work.sectors += work.sectors - sectors
         work.missed += work.missed - missed
 
@@ -202,7 +219,7 @@ class Follower:
                     work.issued += 1
                     work.accesses += FRAGMENT_ROWS / self.device.warp
                     firsts = self.firsts(index)[:FRAGMENT_ROWS]
-                    work.passes += _conflicts(firsts, ROW_BYTES, self.nbytes[tensor])
+                    work.passes += passes(firsts, ROW_BYTES, self.nbytes[tensor])
                     longest = max(longest, self.device.latency.shared)
                 case Shuffle():
                     # Through the paths of shared memory, each one after the one before.
@@ -229,7 +246,7 @@ class Follower:
         else:
             work.f32 += count
 
-    def access(self, tensor: str, index: Index, lanes: int, work: Work) -> None:
+    def access(self, tensor: str, index: Index, lanes: int, work: Work, *, is_store: bool = False) -> None:
         nbytes = self.nbytes[tensor]
         work.issued += 1
         work.accesses += 1
@@ -237,13 +254,42 @@ class Follower:
         if tensor in self.shared:
             work.passes += passes(firsts, lanes * nbytes, nbytes)
         else:
-            sectors = len({
+            sectors = {
                 byte // SECTOR_BYTES
                 for first in set(firsts)
                 for byte in range(first * nbytes, (first + lanes) * nbytes, min(SECTOR_BYTES, nbytes))
-            })  # fmt: skip
-            work.sectors += sectors
-            work.missed += sectors
+            }
+            work.sectors += len(sectors)
+            work.lines += len({sector * SECTOR_BYTES // LINE_BYTES for sector in sectors})
+            work.missed += len(sectors) if is_store else self.missing(index, lanes * nbytes, nbytes)
+
+    def missing(self, index: Index, width: int, nbytes: int) -> float:
+        """Sectors that a warp loads which no other one of its block loads with it, and none has loaded in the
+        iterations before, as far as the L1 cache keeps what a loop goes through.
+        """
+        key = (index.terms, index.constant * nbytes % SECTOR_BYTES, width, tuple(self.loops))
+        if key not in self._missing:
+            self._missing[key] = self._missed(index, width, nbytes)
+        return self._missing[key]
+
+    def _missed(self, index: Index, width: int, nbytes: int) -> float:
+        strides = {variable: stride * nbytes for variable, stride in index.terms}
+        firsts = np.array([index.constant * nbytes])
+        for variable, stride in strides.items():
+            if variable in self.extents:
+                firsts = np.unique(np.add.outer(firsts, stride * np.arange(self.extents[variable])))
+        count, iterations = _sectors(firsts, width), 1
+        for variable, extent in reversed(self.loops):
+            if variable in strides:
+                if len(firsts) * extent > KEPT_BYTES:
+                    break
+                firsts = np.unique(np.add.outer(firsts, strides[variable] * np.arange(extent)))
+                now = _sectors(firsts, width)
+                if now * SECTOR_BYTES > KEPT_BYTES:
+                    break
+                count = now
+            iterations *= extent
+        return count / iterations / self.warps
 
     def firsts(self, index: Index) -> list[int]:
         """The element that each thread begins at."""
@@ -254,6 +300,12 @@ class Follower:
         return firsts
 
 
+def _sectors(firsts: NDArray[np.int64], width: int) -> int:
+    """Distinct ones, of accesses that are so many bytes wide."""
+    ends = (firsts // SECTOR_BYTES, (firsts + width - 1) // SECTOR_BYTES)
+    return len(np.unique(np.concatenate(ends)))
+
+
 _STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID: 14, Op.GELU: 20}
 """Instructions of functions, about."""
 
@@ -261,16 +313,8 @@ _STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID:
 def passes(firsts: Sequence[int], width: int, nbytes: int) -> int:
     """Times that shared memory is read for a warp: each bank gives one word at a time.
 
-    Wide accesses are served for a half or a quarter of the warp at a time.
+    Threads that need the same word get it at the same time, also of wide accesses.
     """
-    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
-    return sum(
-        _conflicts(firsts[begin : begin + part], width, nbytes) for begin in range(0, len(firsts), part)
-    )
-
-
-def _conflicts(firsts: Sequence[int], width: int, nbytes: int) -> int:
-    """The most words of one bank that these threads need at a time."""
     words = {
         word
         for first in firsts

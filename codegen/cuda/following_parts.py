@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower, Work, passes
+from spacedsl.codegen.cuda.following import LINE_BYTES, SECTOR_BYTES, Follower, Work, passes
 from spacedsl.codegen.parts import subexpressions
 from spacedsl.codegen.program import (
     Bitwise,
@@ -101,7 +101,7 @@ class PartFollower(Follower):
         return max((len(numbers) for numbers in self.at.values()), default=1)
 
     @property
-    def warps(self) -> int:
+    def warps_here(self) -> int:
         return -(-self.threads // self.device.warp)
 
     def some(self, come: NDArray[np.bool_]) -> dict[str, Numbers]:
@@ -161,8 +161,8 @@ class PartFollower(Follower):
         """What some threads do, so many times; sectors of an iteration of its own count there."""
         found = inside.block(tuple(body))
         if inside.touched is not self.touched:
-            found.missed += inside.touched.count() / inside.warps
-        work.add(found, turns * min(1.0, inside.warps / self.warps))
+            found.missed += inside.touched.count() / inside.warps_here
+        work.add(found, turns * min(1.0, inside.warps_here / self.warps_here))
 
     def together(self, part: PerThread, work: Work) -> None:
         """A block goes on when the slowest of its warps has come to the end."""
@@ -173,8 +173,8 @@ class PartFollower(Follower):
             at["a thread"] = numbers
         inside = self.inside(at, _Touched())
         found = inside.block(part.body)
-        found.missed += inside.touched.count() / inside.warps
-        share = inside.warps / -(-self.grid.threads // self.device.warp)
+        found.missed += inside.touched.count() / inside.warps_here
+        share = inside.warps_here / self.warps
         work.add(found, share)
         work.waiting += (1 - share) * (found.waiting + max(found.issued, found.chained))
 
@@ -232,7 +232,7 @@ class PartFollower(Follower):
         work.issued += count
         work.i32 += count
 
-    def access(self, tensor: str, index: Index, lanes: int, work: Work) -> None:
+    def access(self, tensor: str, index: Index, lanes: int, work: Work, *, is_store: bool = False) -> None:
         nbytes = self.nbytes[tensor]
         key = (tensor, index.terms, index.atoms)
         if key not in self.indices:
@@ -255,6 +255,7 @@ class PartFollower(Follower):
             work.passes += passes(warp.tolist(), lanes * nbytes, nbytes)
         else:
             work.sectors += len(np.unique(warp * nbytes // SECTOR_BYTES))
+            work.lines += len(np.unique(warp * nbytes // LINE_BYTES))
             self.touched.sectors[tensor].append(firsts * nbytes // SECTOR_BYTES)
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower
+from spacedsl.codegen.cuda.following import LINE_BYTES, SECTOR_BYTES, Follower
 from spacedsl.codegen.cuda.following_parts import PartFollower
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
@@ -24,8 +24,19 @@ from spacedsl.codegen.parts import assigned, loaded, statements, stored
 from spacedsl.codegen.program import AtomicAdd, Grid, PerThread, Program
 from spacedsl.kernels.gpu_device import GpuDevice
 
-USUAL_RATE, USUAL_LATENCY = 0.55, 1.5
-"""Of the best that a description says, about: what kernels get of the L2 cache, and how long they wait."""
+USUAL: Mapping[str, float] = MappingProxyType(
+    {"issue": 0.7, "f32": 0.75, "shared memory": 0.65, "L2": 0.6, "DRAM": 0.93, "additions": 0.55}
+)
+"""Of the best that a description says, what kernels get (`benchmarks/gpu_model.py`, of an H200)."""
+
+LATENCY, LAUNCH = 1.5, 1.75
+"""How much longer than described kernels wait for what they load, and for their launch."""
+
+HIDDEN = 1.4
+"""Of what a block waits for, so much is hidden by each other block of its SM."""
+
+COMPETING, APART = 0.2, 0.5
+"""What resources of an SM add to the one that is needed most, and what memory and SM add to each other."""
 
 ADDRESS_REGISTERS = 24
 """Of a thread, besides those of its values: addresses, coordinates, loops."""
@@ -52,18 +63,20 @@ def predict(
     `resources`: by grid, what the compiler says of registers; where it says nothing, they are estimated.
     """
     grids = [g for g in program.body if isinstance(g, Grid)]
-    by_grid = [(g.name, _grid(program, g, device, resources.get(c_name(g.name)))) for g in grids]
-    total_ns = sum(device.launch_ns + _overlapped(terms) for _, terms in by_grid)
-    return Prediction(total_ns, tuple((n, tuple(sorted(t, key=lambda t: -t.time_ns))) for n, t in by_grid))
+    found = [(g.name, *_grid(program, g, device, resources.get(c_name(g.name)))) for g in grids]
+    total_ns = sum(LAUNCH * device.launch_ns + time_ns for _, time_ns, _ in found)
+    terms = [(name, tuple(sorted(of_grid, key=lambda t: -t.time_ns))) for name, _, of_grid in found]
+    return Prediction(total_ns, tuple(terms))
 
 
-def _overlapped(terms: Sequence[Term]) -> float:
-    """More than the largest: what competes is never hidden completely."""
-    largest = max(term.time_ns for term in terms)
-    return largest + 0.1 * (sum(term.time_ns for term in terms) - largest)
+def _grid(
+    program: Program, grid: Grid, device: GpuDevice, resources: Resources | None
+) -> tuple[float, list[Term]]:
+    """How long a grid takes, without its launch, and what of.
 
-
-def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources | None) -> list[Term]:
+    An SM is busy with what needs it most, and some of the rest; what a block waits for, also at barriers, is
+    hidden by other blocks only, since its own warps wait for each other.
+    """
     warps = -(-grid.threads // device.warp)
     if any(isinstance(s, PerThread) for s in statements(grid.body)):
         is_held = resources is not None and resources.stack_bytes == 0
@@ -78,6 +91,7 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
         work.issued += spilled
         work.accesses += spilled
         work.sectors += spilled * device.warp * 4 / SECTOR_BYTES
+        work.lines += spilled
     resident = max(1, min(resident_blocks(grid, device, registers), -(-grid.blocks // device.sms)))
     waves = -(-grid.blocks // (device.sms * resident))
     rates = device.throughput
@@ -90,23 +104,30 @@ def _grid(program: Program, grid: Grid, device: GpuDevice, resources: Resources 
         "tensor cores": work.tensor / usual_tensor_rate(device) if work.tensor else 0.0,
         "memory units": work.accesses * device.warp / rates.memory,
         "shared memory": work.passes,
-        "L1": work.sectors * SECTOR_BYTES / device.l1_bytes_per_cycle,
+        "L1": max(work.sectors * SECTOR_BYTES, work.lines * LINE_BYTES) / device.l1_bytes_per_cycle,
     }
-    cycles = {name: waves * resident * warps * each for name, each in of_block.items()}
-    waiting = USUAL_LATENCY * (work.waiting + work.barriers * device.latency.barrier)
-    cycles["latency"] = waves * (waiting + max(work.issued, work.chained))
-    terms = [Term(name, value / device.clock_ghz) for name, value in cycles.items()]
+    cycles = {name: waves * resident * warps * each / USUAL.get(name, 1.0) for name, each in of_block.items()}
+    barrier = device.latency.barrier + 3 * warps
+    waiting = waves * (LATENCY * work.waiting + work.barriers * barrier)
+    alone = waiting + waves * max(work.issued, work.chained)
+    terms = [Term(name, value / device.clock_ghz) for name, value in {**cycles, "latency": waiting}.items()]
+    most = max(cycles.values())
+    busy = most + COMPETING * (sum(cycles.values()) - most) + waiting / (1 + HIDDEN * (resident - 1))
+    busy_ns = max(busy, alone) / device.clock_ghz
     through_l2 = work.missed * SECTOR_BYTES * warps * grid.blocks
-    terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL_RATE))
+    terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL["L2"]))
+    moved_ns = terms[-1].time_ns
     if additions := work.added * warps * grid.blocks or _additions(grid):
         # One after the other, at best one in a cycle.
-        terms.append(Term("additions", additions / device.clock_ghz / USUAL_RATE))
+        terms.append(Term("additions", additions / device.clock_ghz / USUAL["additions"]))
+        moved_ns = max(moved_ns, terms[-1].time_ns)
     memory = (*program.tensors, *(s.tensor for s in program.scratch))
     if sum(t.nbytes for t in memory) > device.l2_bytes:
         used = loaded(grid.body) | stored(grid.body)
         distinct = sum(t.nbytes for t in memory if t.name in used)
-        terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns))
-    return terms
+        terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns / USUAL["DRAM"]))
+        moved_ns = max(moved_ns, terms[-1].time_ns)
+    return max(busy_ns, moved_ns) + APART * min(busy_ns, moved_ns), terms
 
 
 def _additions(grid: Grid) -> int:
