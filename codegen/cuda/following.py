@@ -53,6 +53,8 @@ from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
 from spacedsl.kernels.linalg.operations import Op
 
 SECTOR_BYTES, LINE_BYTES = 32, 128
+LINES_A_CYCLE = 4
+"""That the L1 cache looks up."""
 KEPT_BYTES = 24 << 10
 """Of one array, what the L1 cache keeps from one iteration to the next, about."""
 BANKS, BANK_BYTES = 32, 4
@@ -74,8 +76,8 @@ class Work:
     """Multiplications with an addition, of 16 bits."""
     accesses: float = 0.0
     sectors: float = 0.0
-    lines: float = 0.0
-    """Of the L1 cache: it looks up one at a time."""
+    l1_cycles: float = 0.0
+    """That the L1 cache takes: it has banks, as shared memory has, and looks up some lines at a time."""
     missed: float = 0.0
     """Of the sectors, what no thread of the block has just accessed, as far as that is known."""
     passes: float = 0.0
@@ -150,7 +152,7 @@ class Follower:
                     self.addition(tensor, index, work)
                 case CopyAhead(tensor, index, source):
                     self.access(tensor, index, source.type.lanes, work, is_store=True)
-                    self.access(source.tensor, source.index, source.type.lanes, work)
+                    self.access(source.tensor, source.index, source.type.lanes, work, is_copy=True)
                     work.issued -= 1
                 case PartialStore(tensor, index, value, count):
                     self.expression(value, work)
@@ -219,7 +221,7 @@ class Follower:
                     work.issued += 1
                     work.accesses += FRAGMENT_ROWS / self.device.warp
                     firsts = self.firsts(index)[:FRAGMENT_ROWS]
-                    work.passes += passes(firsts, ROW_BYTES, self.nbytes[tensor])
+                    work.passes += _conflicts(firsts, ROW_BYTES, self.nbytes[tensor])
                     longest = max(longest, self.device.latency.shared)
                 case Shuffle():
                     # Through the paths of shared memory, each one after the one before.
@@ -246,22 +248,36 @@ class Follower:
         else:
             work.f32 += count
 
-    def access(self, tensor: str, index: Index, lanes: int, work: Work, *, is_store: bool = False) -> None:
+    def access(
+        self,
+        tensor: str,
+        index: Index,
+        lanes: int,
+        work: Work,
+        *,
+        is_store: bool = False,
+        is_copy: bool = False,
+    ) -> None:
+        """`is_copy`: past the L1 cache."""
         nbytes = self.nbytes[tensor]
         work.issued += 1
         work.accesses += 1
         firsts = self.firsts(index)
         if tensor in self.shared:
-            work.passes += passes(firsts, lanes * nbytes, nbytes)
+            work.passes += passes(firsts, lanes * nbytes, nbytes, is_shared_load=not is_store)
         else:
-            sectors = {
-                byte // SECTOR_BYTES
-                for first in set(firsts)
-                for byte in range(first * nbytes, (first + lanes) * nbytes, min(SECTOR_BYTES, nbytes))
-            }
-            work.sectors += len(sectors)
-            work.lines += len({sector * SECTOR_BYTES // LINE_BYTES for sector in sectors})
-            work.missed += len(sectors) if is_store else self.missing(index, lanes * nbytes, nbytes)
+            width, all_bytes = lanes * nbytes, np.array(firsts) * nbytes
+            sectors = _sectors(all_bytes, width)
+            lines = len(np.unique(all_bytes // LINE_BYTES))
+            work.sectors += sectors
+            work.l1_cycles += max(lines / LINES_A_CYCLE, passes(firsts, width, nbytes))
+            if is_copy:
+                # Served by parts of the warp: what two of them need is asked for twice.
+                part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
+                parts = (all_bytes[begin : begin + part] for begin in range(0, len(firsts), part))
+                work.missed += sum(_sectors(each, width) for each in parts)
+            else:
+                work.missed += sectors if is_store else self.missing(index, width, nbytes)
 
     def missing(self, index: Index, width: int, nbytes: int) -> float:
         """Sectors that a warp loads which no other one of its block loads with it, and none has loaded in the
@@ -310,11 +326,26 @@ _STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID:
 """Instructions of functions, about."""
 
 
-def passes(firsts: Sequence[int], width: int, nbytes: int) -> int:
-    """Times that shared memory is read for a warp: each bank gives one word at a time.
+def passes(firsts: Sequence[int], width: int, nbytes: int, *, is_shared_load: bool = False) -> int:
+    """Times that memory with banks is accessed for a warp: each bank gives one word at a time.
 
-    Threads that need the same word get it at the same time, also of wide accesses.
+    Accesses of 16 bytes are served for a quarter of the warp at a time, of 8 bytes for a half. Of loads from
+    shared memory, two of these are served together where each needs 64 bytes at most (measured on an H200).
     """
+    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
+    parts = [firsts[begin : begin + part] for begin in range(0, len(firsts), part)]
+    if not is_shared_load or len(parts) % 2:
+        return sum(_conflicts(each, width, nbytes) for each in parts)
+    total = 0
+    for one, other in zip(parts[::2], parts[1::2], strict=True):
+        are_few = all(len(set(each)) * width <= BANKS * BANK_BYTES // 2 for each in (one, other))
+        together = [[*one, *other]] if are_few else [one, other]
+        total += sum(_conflicts(each, width, nbytes) for each in together)
+    return total
+
+
+def _conflicts(firsts: Sequence[int], width: int, nbytes: int) -> int:
+    """The most words of one bank that these threads need at a time."""
     words = {
         word
         for first in firsts

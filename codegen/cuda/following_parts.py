@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cuda.following import LINE_BYTES, SECTOR_BYTES, Follower, Work, passes
+from spacedsl.codegen.cuda.following import LINE_BYTES, LINES_A_CYCLE, SECTOR_BYTES, Follower, Work, passes
 from spacedsl.codegen.parts import subexpressions
 from spacedsl.codegen.program import (
     Bitwise,
@@ -232,7 +232,16 @@ class PartFollower(Follower):
         work.issued += count
         work.i32 += count
 
-    def access(self, tensor: str, index: Index, lanes: int, work: Work, *, is_store: bool = False) -> None:
+    def access(
+        self,
+        tensor: str,
+        index: Index,
+        lanes: int,
+        work: Work,
+        *,
+        is_store: bool = False,
+        is_copy: bool = False,
+    ) -> None:
         nbytes = self.nbytes[tensor]
         key = (tensor, index.terms, index.atoms)
         if key not in self.indices:
@@ -252,10 +261,11 @@ class PartFollower(Follower):
         firsts = self.position(Position(index.constant, (*terms, *index.atoms)))
         warp = firsts[: self.device.warp]
         if tensor in self.shared:
-            work.passes += passes(warp.tolist(), lanes * nbytes, nbytes)
+            work.passes += passes(warp.tolist(), lanes * nbytes, nbytes, is_shared_load=not is_store)
         else:
             work.sectors += len(np.unique(warp * nbytes // SECTOR_BYTES))
-            work.lines += len(np.unique(warp * nbytes // LINE_BYTES))
+            lines = len(np.unique(warp * nbytes // LINE_BYTES))
+            work.l1_cycles += max(lines / LINES_A_CYCLE, passes(warp.tolist(), lanes * nbytes, nbytes))
             self.touched.sectors[tensor].append(firsts * nbytes // SECTOR_BYTES)
 
 

@@ -25,7 +25,7 @@ from spacedsl.codegen.program import AtomicAdd, Grid, PerThread, Program
 from spacedsl.kernels.gpu_device import GpuDevice
 
 USUAL: Mapping[str, float] = MappingProxyType(
-    {"issue": 0.7, "f32": 0.75, "shared memory": 0.65, "L2": 0.6, "DRAM": 0.93, "additions": 0.55}
+    {"issue": 0.85, "f32": 0.85, "shared memory": 0.9, "L2": 0.6, "DRAM": 0.93, "additions": 0.55}
 )
 """Of the best that a description says, what kernels get (`benchmarks/gpu_model.py`, of an H200)."""
 
@@ -35,7 +35,7 @@ LATENCY, LAUNCH = 1.5, 1.75
 HIDDEN = 1.4
 """Of what a block waits for, so much is hidden by each other block of its SM."""
 
-COMPETING, APART = 0.2, 0.5
+COMPETING, APART = 0.1, 0.3
 """What resources of an SM add to the one that is needed most, and what memory and SM add to each other."""
 
 ADDRESS_REGISTERS = 24
@@ -91,7 +91,7 @@ def _grid(
         work.issued += spilled
         work.accesses += spilled
         work.sectors += spilled * device.warp * 4 / SECTOR_BYTES
-        work.lines += spilled
+        work.l1_cycles += spilled
     resident = max(1, min(resident_blocks(grid, device, registers), -(-grid.blocks // device.sms)))
     waves = -(-grid.blocks // (device.sms * resident))
     rates = device.throughput
@@ -104,7 +104,7 @@ def _grid(
         "tensor cores": work.tensor / usual_tensor_rate(device) if work.tensor else 0.0,
         "memory units": work.accesses * device.warp / rates.memory,
         "shared memory": work.passes,
-        "L1": max(work.sectors * SECTOR_BYTES, work.lines * LINE_BYTES) / device.l1_bytes_per_cycle,
+        "L1": work.l1_cycles * LINE_BYTES / device.l1_bytes_per_cycle,
     }
     cycles = {name: waves * resident * warps * each / USUAL.get(name, 1.0) for name, each in of_block.items()}
     barrier = device.latency.barrier + 3 * warps
