@@ -104,6 +104,8 @@ class Descent:
     """Dead ends that a rollout repairs before it gives up."""
     rollouts: Ordering | None = None
     """In which order a rollout takes what a node leaves open; None: in that of the tree."""
+    bounded_every: int = 1
+    """Decisions of a rollout from one bound to the next: in between, candidates have their parents'."""
 
     def needed_ns(self, candidate: Candidate) -> float:
         """What all resources need, one after the other.
@@ -152,7 +154,9 @@ class Descent:
         frames = [self._first_frame(node, self.instance.variables[node.expansion.variable], cut, refuted)]
         dead_ends = 0
         while frames:
-            child = self._draw(frames[-1], cut, refuted, rng)
+            child = self._draw(
+                frames[-1], cut, refuted, rng, is_bounded=len(frames) % self.bounded_every == 0
+            )
             if child is None:
                 frames.pop()
                 if frames:
@@ -163,8 +167,13 @@ class Descent:
                 continue
             branching = (self.rollouts or self.ordering).next(child.candidate)
             if branching is None:
-                steps = tuple(Step(frame.variable.index, frame.taken) for frame in frames)
-                return Implementation(child, steps, refuted.refused)
+                end = self._bounded(child) if len(frames) % self.bounded_every else child
+                if not cut.excludes(end.bound_ns):
+                    steps = tuple(Step(frame.variable.index, frame.taken) for frame in frames)
+                    return Implementation(end, steps, refuted.refused)
+                frames[-1].open.remove(frames[-1].taken)
+                refuted.least_excluded_ns = min(refuted.least_excluded_ns, end.bound_ns)
+                continue
             frames.append(_Frame(child, branching.variable, list(branching.masks)))
         return Exhausted(refuted.least_excluded_ns, refuted.refused)
 
@@ -173,15 +182,19 @@ class Descent:
         if node.expansion.variable is None:
             return Implementation(node.start, (), 0)
         steps: list[Step] = []
-        start = node.start
-        while (branching := self.ordering.next(start.candidate)) is not None:
+        end = node.start.candidate
+        while (branching := self.ordering.next(end)) is not None:
             wanted = implementation.mask(branching.variable)
             mask = next(mask for mask in branching.masks if mask & wanted)
-            child = self._child(start, branching.variable, mask)
+            child = self.instance.restrict(end, branching.variable, mask)
             assert child is not None, "an implementation meets the constraints"
             steps.append(Step(branching.variable.index, mask))
-            start = child
-        return Implementation(start, tuple(steps), 0)
+            end = child
+        return Implementation(self._bounded(Bounded(end, node.start.bound_ns)), tuple(steps), 0)
+
+    def _bounded(self, known: Bounded) -> Bounded:
+        """With a bound of its own."""
+        return Bounded(known.candidate, max(known.bound_ns, self.bound(known.candidate)))
 
     def _first_frame(self, node: Expanded, variable: Variable, cut: Cut, refuted: _Refuted) -> _Frame:
         frame = _Frame(node.start, variable, [])
@@ -193,7 +206,9 @@ class Descent:
                 frame.known[mask] = child
         return frame
 
-    def _draw(self, frame: _Frame, cut: Cut, refuted: _Refuted, rng: np.random.Generator) -> Bounded | None:
+    def _draw(
+        self, frame: _Frame, cut: Cut, refuted: _Refuted, rng: np.random.Generator, *, is_bounded: bool
+    ) -> Bounded | None:
         """A child of the frame; None once all its groups are refuted.
 
         Propagating every child to know its weight would cost most of a rollout. A child's bound is at least
@@ -208,7 +223,9 @@ class Descent:
                 frame.taken = frame.open[draw(weights, rng)]
                 return frame.known[frame.taken]
             mask = frame.open[int(rng.integers(len(frame.open)))]
-            child = frame.known.get(mask) or self._child(frame.start, frame.variable, mask)
+            child = frame.known.get(mask) or self._child(
+                frame.start, frame.variable, mask, is_bounded=is_bounded
+            )
             if child is None:
                 frame.open.remove(mask)
                 refuted.refused += 1
@@ -236,12 +253,12 @@ class Descent:
             if not math.isinf(bound_ns)
         ]
 
-    def _child(self, parent: Bounded, variable: Variable, mask: int) -> Bounded | None:
+    def _child(self, parent: Bounded, variable: Variable, mask: int, *, is_bounded: bool) -> Bounded | None:
         """The candidate after a decision, propagated and bounded; None where the constraints refuse it, or
-        the bound does: nothing takes forever.
+        the bound does: nothing takes forever. Else its parent's bound holds for it, too.
         """
         candidate = self.instance.restrict(parent.candidate, variable, mask)
         if candidate is None:
             return None
-        bound_ns = self.bound(candidate)
+        bound_ns = self.bound(candidate) if is_bounded else parent.bound_ns
         return None if math.isinf(bound_ns) else Bounded(candidate, max(parent.bound_ns, bound_ns))

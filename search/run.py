@@ -58,6 +58,8 @@ class Options:
     """
     repairs: int = 64
     """Dead ends that a rollout repairs before it gives up."""
+    bounded_every: int = 1
+    """Decisions of a rollout from one bound to the next."""
     batch: int = 4
     """Programs that are drawn before any of them is measured: they are built side by side."""
 
@@ -127,7 +129,7 @@ class Search:
         self._store = store
         self._emit = listener
         self._clock = clock
-        descent = Descent(instance, ordering, bound, options.repairs, rollouts)
+        descent = Descent(instance, ordering, bound, options.repairs, rollouts, options.bounded_every)
         phases = None if costs is None else Known(costs)
         self._drawing = Drawing(descent, policy, partitions(instance), phases)
         self._rng = np.random.default_rng(options.seed)

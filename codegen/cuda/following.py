@@ -276,8 +276,10 @@ class Follower:
                 part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
                 parts = (all_bytes[begin : begin + part] for begin in range(0, len(firsts), part))
                 work.missed += sum(_sectors(each, width) for each in parts)
+            elif is_store or not self.device.caches_loads:
+                work.missed += sectors
             else:
-                work.missed += sectors if is_store else self.missing(index, width, nbytes)
+                work.missed += self.missing(index, width, nbytes)
 
     def missing(self, index: Index, width: int, nbytes: int) -> float:
         """Sectors that a warp loads which no other one of its block loads with it, and none has loaded in the

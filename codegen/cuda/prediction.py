@@ -104,13 +104,13 @@ def _grid(
         "tensor cores": work.tensor / usual_tensor_rate(device) if work.tensor else 0.0,
         "memory units": work.accesses * device.warp / rates.memory,
         "shared memory": work.passes,
-        "L1": work.l1_cycles * LINE_BYTES / device.l1_bytes_per_cycle,
+        "L1": max(work.l1_cycles * LINE_BYTES, work.sectors * SECTOR_BYTES) / device.l1_bytes_per_cycle,
     }
     cycles = {name: waves * resident * warps * each / USUAL.get(name, 1.0) for name, each in of_block.items()}
     barrier = device.latency.barrier + 3 * warps
     waiting = waves * (LATENCY * work.waiting + work.barriers * barrier)
     alone = waiting + waves * max(work.issued, work.chained)
-    terms = [Term(name, value / device.clock_ghz) for name, value in {**cycles, "latency": waiting}.items()]
+    terms = [Term(name, value / device.clock_ghz) for name, value in {**cycles, "latency": alone}.items()]
     most = max(cycles.values())
     busy = most + COMPETING * (sum(cycles.values()) - most) + waiting / (1 + HIDDEN * (resident - 1))
     busy_ns = max(busy, alone) / device.clock_ghz

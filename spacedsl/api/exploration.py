@@ -281,6 +281,7 @@ def _search(
             seed=about.seed,
             seconds=about.seconds,
             evaluations=about.evaluations,
+            bounded_every=target.bounded_every,
             batch=target.batch if costs is None else min(target.batch, WALKED),
         ),
         decisions=problem.kernel.decisions,

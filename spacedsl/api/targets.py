@@ -59,6 +59,8 @@ class Target(ABC):
     """Of its machines."""
     batch: int
     """Programs that a search draws before it evaluates them."""
+    bounded_every: int
+    """Decisions of a rollout from one bound to the next: a bound that takes longer is asked less often."""
 
     @abstractmethod
     def device(self, name: str | None, on_event: Listener) -> Device:
@@ -98,7 +100,7 @@ class Cpu(Target):
     """This machine's CPU."""
 
     name, suffix, kind = "cpu", "c", "cpu"
-    batch = 4
+    batch, bounded_every = 4, 1
 
     def device(self, name: str | None, on_event: Listener) -> CpuDevice:
         if name is not None:
@@ -146,7 +148,7 @@ class Cuda(Target):
     """An NVIDIA GPU, which need not be here: times are those of a model."""
 
     name, suffix, kind = "cuda", "cu", "gpu"
-    batch = 16
+    batch, bounded_every = 16, 5
     """The model says in milliseconds which of them promise something."""
 
     def device(self, name: str | None, on_event: Listener) -> GpuDevice:
