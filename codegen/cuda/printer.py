@@ -70,7 +70,7 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;"""
 """Those of pipelines alone."""
 
-UNROLLED = 1200
+UNROLLED = 600
 """Statements, at most, of a loop that the compiler is told to unroll: it then loads ahead of computing."""
 
 STATIC_SHARED_BYTES = 48 << 10
