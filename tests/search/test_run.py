@@ -428,3 +428,30 @@ def test_rollouts_repair_dead_ends_by_trying_another_value() -> None:
         end = descent.rollout(expanded, Cut(None, 1.0), np.random.default_rng(seed))
         assert isinstance(end, Implementation)
         assert values_of(end.end.candidate)[0] == 1
+
+
+def test_a_bound_that_is_asked_for_less_often_still_cuts() -> None:
+    """Of what it excludes, nothing is drawn, and what is drawn has a bound of its own."""
+    instance = ToyInstance([3] * 7)
+    asked: list[Candidate] = []
+
+    class Counted(ExactBound):
+        def __call__(self, candidate: Candidate) -> float:
+            asked.append(candidate)
+            return super().__call__(candidate)
+
+    root = instance.root()
+    assert root is not None
+    counts = {}
+    for every in (1, 3):
+        bound = Counted(instance, cost)
+        descent = Descent(instance, InOrder(instance), bound, bounded_every=every)
+        expanded = descent.expand(Bounded(root, bound(root)))
+        for time_ns in (1.5 * bound(root), None):
+            asked.clear()
+            for seed in range(40):
+                end = descent.rollout(expanded, Cut(time_ns, 1.0), np.random.default_rng(seed))
+                assert isinstance(end, Implementation)
+                assert end.end.bound_ns == cost(values_of(end.end.candidate)) < (time_ns or math.inf)
+            counts[every] = len(asked)
+    assert counts[3] < 0.5 * counts[1]
