@@ -30,6 +30,7 @@ from spacedsl.kernels.linalg.tiling import (
     in_panels,
     inferred_factors,
     inferred_grid_factors,
+    of_problems,
     of_rows,
     tiling,
 )
@@ -264,6 +265,7 @@ class _Loader:
         free = computation.free_indices
         tensors = {**declared.tensors, **{t.name: t for t in computation.intermediates}}
         panels, rows = in_panels(computation, tensors), of_rows(computation, tensors)
+        problems = of_problems(computation, tensors)
         found: dict[str, Tiling] = {}
         for index, extent in computation.extents.items():
             if extent < 1:  # reported where the size is given
@@ -272,7 +274,12 @@ class _Loader:
             if factors is None:
                 if self.kind == "gpu":
                     has_fragments = self.entry.precision != "full"
-                    inferred = inferred_grid_factors(extent, index not in free, has_fragments=has_fragments)
+                    inferred = inferred_grid_factors(
+                        extent,
+                        index not in free,
+                        has_fragments=has_fragments,
+                        is_of_problems=index in problems,
+                    )
                 else:
                     inferred = inferred_factors(extent, index not in free, index in panels, index in rows)
                 offered: Tiling | None = tiling(extent, inferred)

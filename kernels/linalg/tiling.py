@@ -123,8 +123,15 @@ FRAGMENTS = (2, 4, 8)
 """In place of neighbours where there may be fragments, which have rows and columns of eight."""
 
 
-def inferred_grid_factors(extent: int, is_only_reduced: bool, *, has_fragments: bool = False) -> Levels:
-    """For a GPU: a level for blocks, then for threads, copies and vectors; one less where it is summed over.
+PROBLEMS = (1, 2, 4, 8, 16, 32)
+"""Of an index that numbers problems of their own: those of a block, in threads or one after the other."""
+
+
+def inferred_grid_factors(
+    extent: int, is_only_reduced: bool, *, has_fragments: bool = False, is_of_problems: bool = False
+) -> Levels:
+    """For a GPU: a level for blocks, then for threads, copies and vectors; one less where it is summed over,
+    and two where it numbers problems.
 
     Powers of two, those that divide an extent which many of them do. `has_fragments`: whether tensor cores
     may multiply.
@@ -135,7 +142,9 @@ def inferred_grid_factors(extent: int, is_only_reduced: bool, *, has_fragments: 
     levels: Levels = (STAGED, TERMS) if is_only_reduced else (THREADS, COPIES, lanes)
     if is_only_reduced and extent >= LEAST_EXTENT_IN_TURNS:
         levels = (COPIES, *levels)
-    if extent < LEAST_EXTENT_TILED_TWICE:
+    if is_of_problems:
+        levels = (PROBLEMS,)
+    elif extent < LEAST_EXTENT_TILED_TWICE:
         levels = (TERMS,)
     if extent % WELL_DIVIDED and extent & (extent - 1):
         return levels
@@ -155,6 +164,23 @@ def of_rows(computation: Computation, tensors: Mapping[str, Tensor]) -> frozense
     free, panels = computation.free_indices, in_panels(computation, tensors)
     rows = (others for index, others in _panels(computation, tensors) if index in free)
     return frozenset(index for others in rows for index in others if index in free and index not in panels)
+
+
+def of_problems(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:
+    """Free indices that number problems of their own, as of a batch, or the rows of a softmax: all that is
+    read and written has them, and nothing with as many indices as there are has them along its neighbours.
+    """
+    found = set(computation.free_indices)
+    places: list[Read] = []
+    for line in computation.assignments:
+        places += [line.target, *(node for node in walk(line.value) if isinstance(node, Read))]
+    most = max(len(place.indices) for place in places)
+    for place in places:
+        found &= set(place.indices)
+        for position, stride in zip(place.positions, tensors[place.tensor].strides, strict=True):
+            if len(place.indices) == most:
+                found -= {index for index, number in position.terms if abs(number * stride) == 1}
+    return frozenset(found)
 
 
 def _panels(computation: Computation, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, frozenset[str]]]:

@@ -23,6 +23,7 @@ LISTS = {path.stem: read(path) for path in sorted((FOLDER / "cuda").glob("*.txt"
 
 PREDICTED_NS = {
     "axpy-streamed": 270_000,
+    "batched_matmul-blocks": 10_000,
     "dot-blocks": 50_000,
     "matmul-128x128": 200_000,
     "matmul-pipeline": 150_000,
