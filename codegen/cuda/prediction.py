@@ -32,6 +32,9 @@ USUAL: Mapping[str, float] = MappingProxyType(
 LATENCY, LAUNCH = 1.5, 1.75
 """How much longer than described kernels wait for what they load, and for their launch."""
 
+SPILLED = 4.0
+"""Of a word that is spilled, times that it is stored or loaded where a statement runs once, about."""
+
 HIDDEN = 1.4
 """Of what a block waits for, so much is hidden by each other block of its SM."""
 
@@ -86,8 +89,9 @@ def _grid(
     registers = ADDRESS_REGISTERS + _values(grid)
     if resources is not None:
         registers = resources.registers
-        # Each spilled word is stored or loaded as often as statements run on average.
-        spilled = resources.spilled_bytes / 4 * work.issued / max(1, sum(1 for _ in statements(grid.body)))
+        # What is spilled is what inner loops need: stored or loaded more often than statements run on average.
+        average = work.issued / max(1, sum(1 for _ in statements(grid.body)))
+        spilled = resources.spilled_bytes / 4 * SPILLED * average
         work.issued += spilled
         work.accesses += spilled
         work.sectors += spilled * device.warp * 4 / SECTOR_BYTES
