@@ -89,7 +89,7 @@ def _grid(
     registers = ADDRESS_REGISTERS + _values(grid)
     if resources is not None:
         registers = resources.registers
-        # What is spilled is what inner loops need: stored or loaded more often than statements run on average.
+        # What is spilled is what inner loops need: it moves more often than statements run on average.
         average = work.issued / max(1, sum(1 for _ in statements(grid.body)))
         spilled = resources.spilled_bytes / 4 * SPILLED * average
         work.issued += spilled
