@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spacedsl.codegen.cuda.following import SECTOR_BYTES
 from spacedsl.codegen.cuda.prediction import USUAL, Prediction, predict, resident_blocks
 from spacedsl.codegen.program import (
     Assign,
@@ -115,3 +116,26 @@ def test_more_work_takes_longer_and_more_blocks_share_it() -> None:
     assert time_ns(100, 132) < time_ns(200, 132)
     assert time_ns(1000, 132) == pytest.approx(time_ns(1000, 1), rel=0.05)
     assert time_ns(1000, 132 * 16) > 1.9 * time_ns(1000, 132 * 8)
+
+
+def test_what_the_l1_cache_keeps_comes_once() -> None:
+    """Of 32 rows, a warp loads an element each in every iteration: of eight neighbours, one sector."""
+    rows = Index(0, (("t", 1 << 11), ("p", 1)))
+
+    def moved(extent: int) -> float:
+        return term(grid(Loop("p", extent, (Assign(X, Load("A", rows, F32)),))), "L2")
+
+    assert moved(8) == pytest.approx(moved(1))
+    assert moved(64) == pytest.approx(8 * moved(1))
+
+
+def test_what_it_cannot_keep_comes_again() -> None:
+    """Rows that are so long that their sectors of an iteration are gone when the loop around begins anew."""
+    elements = Index(0, (("t", 8), ("p", 256)))
+
+    def moved(extent: int) -> float:
+        inner = Loop("p", extent, (Assign(X, Load("A", elements, F32)),))
+        return term(grid(Loop("q", 10, (inner,))), "L2")
+
+    assert moved(4) == pytest.approx(4 * 32 * SECTOR_BYTES / H100.l2_bytes_per_ns / USUAL["L2"])
+    assert moved(200) == pytest.approx(10 * 200 * 32 * SECTOR_BYTES / H100.l2_bytes_per_ns / USUAL["L2"])

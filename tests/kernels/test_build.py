@@ -25,7 +25,7 @@ from spacedsl.kernels.linalg.backbone import (
     Value,
 )
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tiling import exact_sizes, inferred_factors, tiling
+from spacedsl.kernels.linalg.tiling import exact_sizes, inferred_factors, of_problems, tiling
 from spacedsl.kernels.reference import evaluate, view
 from tests.kernels.library_formulas import FIXED, swept_sizes
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
@@ -421,3 +421,16 @@ def test_the_backbone_of_a_library_kernel_means_what_it_says(path: Any, size: in
     assert_backbone_means_reference(
         load_kernel(path, {n: s + k % 2 for k, (n, s) in enumerate(swept.items())})
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "numbered"),
+    [("batched_matmul", {"h"}), ("softmax", {"i"}), ("axpy", set()), ("matmul", set()), ("transpose", set())],
+)
+def test_indices_that_number_problems(name: str, numbered: set[str]) -> None:
+    """They have one level of tiles on a GPU, of which a tile may be one problem."""
+    kernel = load_kernel(LIBRARY / f"{name}.yaml", {}, "gpu")
+    tensors = {t.name: t for t in (*kernel.tensors, *kernel.computation.intermediates)}
+    assert of_problems(kernel.computation, tensors) == numbered
+    for index in numbered:
+        assert sum(level.index == index for level in kernel.backbone.levels) == 2
