@@ -433,4 +433,4 @@ def test_indices_that_number_problems(name: str, numbered: set[str]) -> None:
     tensors = {t.name: t for t in (*kernel.tensors, *kernel.computation.intermediates)}
     assert of_problems(kernel.computation, tensors) == numbered
     for index in numbered:
-        assert sum(level.index.name == index for level in kernel.backbone.levels) == 2
+        assert sum(level.index.name == f"*.{index}" for level in kernel.backbone.levels) == 2
