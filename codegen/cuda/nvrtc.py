@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.cuda.compilers import compiled_apart
 from spacedsl.codegen.lack import EnvironmentLack
 
 
@@ -42,7 +43,19 @@ OPTIONS = ("--std=c++17", "-default-device", "--ptxas-options=-v")
 
 
 def compile_cubin(code: str, compute_capability: str) -> Cubin:
-    """Raises `BuildError` for what the compiler refuses, `EnvironmentLack` where there is none."""
+    """In a process of its own, since there is code that the compiler breaks at.
+
+    Raises `BuildError` for what it refuses or breaks at, `EnvironmentLack` where there is none.
+    """
+    found = compiled_apart(code, compute_capability)
+    if isinstance(found, Exception):
+        raise found
+    assert isinstance(found, Cubin)
+    return found
+
+
+def compile_here(code: str, compute_capability: str) -> Cubin:
+    """The same in this process."""
     library = load_nvrtc()
     program = ctypes.c_void_p()
     _check(
