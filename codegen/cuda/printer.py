@@ -20,6 +20,7 @@ from spacedsl.codegen.cuda.products import Together, loaded_together, matrices, 
 from spacedsl.codegen.names import c_name
 from spacedsl.codegen.parts import blocks, expressions, loaded, statements, stored, used_parameters
 from spacedsl.codegen.program import (
+    Apply,
     Assign,
     AtomicAdd,
     Barrier,
@@ -70,8 +71,11 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;"""
 """Those of pipelines alone."""
 
-UNROLLED = 600
-"""Statements, at most, of a loop that the compiler is told to unroll: it then loads ahead of computing."""
+UNROLLED, CALLED = 1100, 16
+"""Statements, at most, of a loop that the compiler is told to unroll: it then loads ahead of computing.
+
+A call of a function counts as so many, which is what it takes the compiler.
+"""
 
 STATIC_SHARED_BYTES = 48 << 10
 """More has to be asked for."""
@@ -263,9 +267,11 @@ def _inside(
 
 def _executed(statement: Statement) -> int:
     """Statements, each as often as loops repeat it."""
+    inside = blocks(statement)
+    if not inside:
+        return 1 + CALLED * sum(isinstance(e, Apply) for e in expressions((statement,)))
     times = statement.extent if isinstance(statement, Loop) else 1
-    inner = sum(_executed(each) for block in blocks(statement) for each in block)
-    return times * max(1, inner)
+    return times * sum(_executed(each) for block in inside for each in block)
 
 
 def _declared(statement: Let | Take, index: str) -> str:
