@@ -33,7 +33,7 @@ from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.verify import verify
 from spacedsl.kernels.gpu_device import GpuDevice
-from spacedsl.search.run import decided
+from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 FEW = 10
 """Of those that are predicted to be the fastest."""
@@ -81,19 +81,19 @@ def judged_of(problem: ProblemResults, device: GpuDevice) -> Iterator[Judged]:
     """Those that were right, and that can still be made of their decisions."""
     about = json.loads((problem.folder / "problem.json").read_text(encoding="utf-8"))
     kernel = kernel_of(about)
-    posed = pose(kernel, kernel.space, device, lambda event: None)
+    posed = pose(kernel, kernel.space_for("gpu"), device, lambda event: None)
     decisions = problem.decisions()
     for measured in problem.measured:
         timing = problem.outcome(measured).timing
         made_of = decisions.get(measured.entry.digest, ())
         if timing is None or not made_of:
             continue
-        candidate = decided(posed.instance, posed.root, made_of)
-        program = verify(generation(kernel).lower_grids(kernel, candidate))
         try:
+            candidate = decided(posed.instance, posed.root, made_of)
+            program = verify(generation(kernel).lower_grids(kernel, candidate))
             resources = compile_cubin(print_cuda(program), device.compute_capability).resources
-        except BuildError:
-            continue
+        except (BuildError, ContradictionError, UnknownDecisionError):
+            continue  # no code of today's space, or none that the compiler takes
         yield Judged(measured.entry.digest, timing.time_ns, predict(program, device, resources))
 
 
