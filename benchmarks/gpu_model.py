@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks.arguments import existing_folder, run
+from benchmarks.arguments import existing_folder, positive, run
 from benchmarks.ratios import duration
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import pose
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folders", nargs="+", type=existing_folder, metavar="FOLDER")
     parser.add_argument("--device", default="h200", help="the GPU that measured; default: h200")
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="list so many of each kernel")
+    parser.add_argument("--worst", type=positive, default=0, metavar="N", help="list so many of each kernel")
     options = parser.parse_args(arguments)
     device = TARGETS["cuda"].device(options.device, lambda event: None)
     assert isinstance(device, GpuDevice)

@@ -168,7 +168,7 @@ class Descent:
             branching = (self.rollouts or self.ordering).next(child.candidate)
             if branching is None:
                 end = self._bounded(child) if len(frames) % self.bounded_every else child
-                if not cut.excludes(end.bound_ns):
+                if not (math.isinf(end.bound_ns) or cut.excludes(end.bound_ns)):
                     steps = tuple(Step(frame.variable.index, frame.taken) for frame in frames)
                     return Implementation(end, steps, refuted.refused)
                 frames[-1].open.remove(frames[-1].taken)

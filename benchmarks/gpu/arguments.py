@@ -24,7 +24,9 @@ def parsers(
     write.add_argument("--runs", type=existing_folder, metavar="DIR", help="take these, explore nothing")
     write.add_argument("--time", type=duration_s, default=time, help=f"of each exploration; default: {time}")
     write.add_argument("--top", type=positive, default=100, metavar="N", help="of each run")
-    write.add_argument("--others", type=int, default=0, metavar="N", help="and so many slower ones, spread")
+    write.add_argument(
+        "--others", type=positive, default=0, metavar="N", help="and so many slower ones, spread"
+    )
     write.add_argument("--cases-there", action="store_true", help="spacedsl makes the test cases over there")
     made = commands.add_parser("report", help="what was measured there")
     made.add_argument("folder", type=existing_folder, metavar="FOLDER")

@@ -266,16 +266,14 @@ class Follower:
         if tensor in self.shared:
             work.passes += passes(firsts, lanes * nbytes, nbytes, is_shared_load=not is_store)
         else:
-            width, all_bytes = lanes * nbytes, np.array(firsts) * nbytes
-            sectors = _sectors(all_bytes, width)
-            lines = len(np.unique(all_bytes // LINE_BYTES))
+            width = lanes * nbytes
+            sectors = _sectors(np.array(firsts) * nbytes, width)
             work.sectors += sectors
-            work.l1_cycles += max(lines / LINES_A_CYCLE, passes(firsts, width, nbytes))
+            work.l1_cycles += l1_cycles(firsts, width, nbytes)
             if is_copy:
                 # Served by parts of the warp: what two of them need is asked for twice.
-                part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
-                parts = (all_bytes[begin : begin + part] for begin in range(0, len(firsts), part))
-                work.missed += sum(_sectors(each, width) for each in parts)
+                parts = _parts(firsts, width)
+                work.missed += sum(_sectors(np.array(each) * nbytes, width) for each in parts)
             elif is_store or not self.device.caches_loads:
                 work.missed += sectors
             else:
@@ -328,14 +326,25 @@ _STEPS = {Op.ABS: 1, Op.SQRT: 6, Op.EXP: 6, Op.LOG: 12, Op.TANH: 16, Op.SIGMOID:
 """Instructions of functions, about."""
 
 
+def l1_cycles(firsts: Sequence[int], width: int, nbytes: int) -> float:
+    """That the L1 cache takes for an access of a warp: it looks up lines, and has banks."""
+    lines = len({first * nbytes // LINE_BYTES for first in firsts})
+    return max(lines / LINES_A_CYCLE, passes(firsts, width, nbytes))
+
+
+def _parts(firsts: Sequence[int], width: int) -> list[Sequence[int]]:
+    """Of a warp, what is served at a time: a quarter of it for 16 bytes, a half for 8."""
+    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
+    return [firsts[begin : begin + part] for begin in range(0, len(firsts), part)]
+
+
 def passes(firsts: Sequence[int], width: int, nbytes: int, *, is_shared_load: bool = False) -> int:
     """Times that memory with banks is accessed for a warp: each bank gives one word at a time.
 
-    Accesses of 16 bytes are served for a quarter of the warp at a time, of 8 bytes for a half. Of loads from
-    shared memory, two of these are served together where each needs 64 bytes at most (measured on an H200).
+    Wide accesses are served for a part of the warp at a time. Of loads from shared memory, two of these are
+    served together where each needs 64 bytes at most (measured on an H200).
     """
-    part = max(1, len(firsts) * BANK_BYTES // max(width, BANK_BYTES))
-    parts = [firsts[begin : begin + part] for begin in range(0, len(firsts), part)]
+    parts = _parts(firsts, width)
     if not is_shared_load or len(parts) % 2:
         return sum(_conflicts(each, width, nbytes) for each in parts)
     total = 0

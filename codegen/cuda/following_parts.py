@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cuda.following import LINE_BYTES, LINES_A_CYCLE, SECTOR_BYTES, Follower, Work, passes
+from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower, Work, l1_cycles, passes
 from spacedsl.codegen.parts import subexpressions
 from spacedsl.codegen.program import (
     Bitwise,
@@ -264,8 +264,7 @@ class PartFollower(Follower):
             work.passes += passes(warp.tolist(), lanes * nbytes, nbytes, is_shared_load=not is_store)
         else:
             work.sectors += len(np.unique(warp * nbytes // SECTOR_BYTES))
-            lines = len(np.unique(warp * nbytes // LINE_BYTES))
-            work.l1_cycles += max(lines / LINES_A_CYCLE, passes(warp.tolist(), lanes * nbytes, nbytes))
+            work.l1_cycles += l1_cycles(warp.tolist(), lanes * nbytes, nbytes)
             self.touched.sectors[tensor].append(firsts * nbytes // SECTOR_BYTES)
 
 

@@ -119,19 +119,17 @@ def _grid(
     busy = most + COMPETING * (sum(cycles.values()) - most) + waiting / (1 + HIDDEN * (resident - 1))
     busy_ns = max(busy, alone) / device.clock_ghz
     through_l2 = work.missed * SECTOR_BYTES * warps * grid.blocks
-    terms.append(Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL["L2"]))
-    moved_ns = terms[-1].time_ns
+    moved = [Term("L2", through_l2 / device.l2_bytes_per_ns / USUAL["L2"])]
     if additions := work.added * warps * grid.blocks or _additions(grid):
         # One after the other, at best one in a cycle.
-        terms.append(Term("additions", additions / device.clock_ghz / USUAL["additions"]))
-        moved_ns = max(moved_ns, terms[-1].time_ns)
+        moved.append(Term("additions", additions / device.clock_ghz / USUAL["additions"]))
     memory = (*program.tensors, *(s.tensor for s in program.scratch))
     if sum(t.nbytes for t in memory) > device.l2_bytes:
         used = loaded(grid.body) | stored(grid.body)
         distinct = sum(t.nbytes for t in memory if t.name in used)
-        terms.append(Term("DRAM", distinct / device.dram_bytes_per_ns / USUAL["DRAM"]))
-        moved_ns = max(moved_ns, terms[-1].time_ns)
-    return max(busy_ns, moved_ns) + APART * min(busy_ns, moved_ns), terms
+        moved.append(Term("DRAM", distinct / device.dram_bytes_per_ns / USUAL["DRAM"]))
+    moved_ns = max(term.time_ns for term in moved)
+    return max(busy_ns, moved_ns) + APART * min(busy_ns, moved_ns), terms + moved
 
 
 def _additions(grid: Grid) -> int:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.arguments import positive
 from spacedsl.codegen.cuda.batches.writing import Batched, BatchedProblem, write_batch
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.generation import generation
@@ -55,10 +56,13 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="make random-batch", description="random implementations")
     asked.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
     asked.add_argument("--names", help="of kernels and applications, with commas (all)")
-    asked.add_argument("--count", type=int, default=10, help="implementations of each (10)")
+    asked.add_argument("--count", type=positive, default=10, help="implementations of each (10)")
     asked.add_argument("--seed", type=int, default=1)
     options = asked.parse_args()
-    names = options.names.split(",") if options.names else {*DIRECT, *NAMES}
+    known = {*DIRECT, *NAMES}
+    names = set(options.names.split(",")) if options.names else known
+    if names - known:
+        asked.error(f"no kernel and no application is called {', '.join(sorted(names - known))}")
     problems = []
     for make, name in [*((of_kernel, n) for n in DIRECT), *((of_application, n) for n in NAMES)]:
         if name not in names:

@@ -430,6 +430,24 @@ def test_rollouts_repair_dead_ends_by_trying_another_value() -> None:
         assert values_of(end.end.candidate)[0] == 1
 
 
+def test_what_can_become_nothing_is_not_drawn_however_rarely_a_bound_is_asked_for() -> None:
+    instance = ToyInstance([2] * 4)
+
+    class Impossible(NoBound):
+        def __call__(self, candidate: Candidate) -> float:
+            return math.inf if all(candidate.mask(v) == 1 for v in instance.variables[2:]) else 0.0
+
+    root = instance.root()
+    assert root is not None
+    for every in (1, 3):
+        descent = Descent(instance, InOrder(instance), Impossible(), bounded_every=every)
+        expanded = descent.expand(Bounded(root, 0.0))
+        for seed in range(40):
+            end = descent.rollout(expanded, Cut(None, 1.0), np.random.default_rng(seed))
+            assert isinstance(end, Implementation)
+            assert values_of(end.end.candidate)[2:] != (0, 0)
+
+
 def test_a_bound_that_is_asked_for_less_often_still_cuts() -> None:
     """Of what it excludes, nothing is drawn, and what is drawn has a bound of its own."""
     instance = ToyInstance([3] * 7)
