@@ -64,7 +64,7 @@ soak-kernels: $(VENV)/.installed-dev
 # races, some of them under sanitizers, for as long, or ARGS="--kernels A,B --count 300 --seconds 600"; what passed
 # before is not tried again. ARGS="--replay KERNEL:SEED" for a batch that failed.
 soak-cuda: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.codegen.soak_cuda $(ARGS)
+	$(BIN)/python -m tests.codegen.cuda.soak $(ARGS)
 
 # Random schedules of the applications, built and against their references at small sizes, for as long, or
 # ARGS="--names A,B --count 200 --seconds 600 --target cuda"; what passed before is not tried again.
@@ -74,7 +74,7 @@ soak-pipelines: $(VENV)/.installed-dev
 # Random implementations of all kernels and applications, as a batch that a machine with a GPU runs: what twins cannot
 # show is seen there. `make random-batch ARGS="-o there --count 10"`
 random-batch: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.codegen.random_batch $(ARGS)
+	$(BIN)/python -m tests.codegen.cuda.random_batch $(ARGS)
 
 # Random schedules of the library's pipelines, run by Halide. `make soak-halide ARGS="--names blur --count 20"`
 soak-halide: $(VENV)/.installed-dev

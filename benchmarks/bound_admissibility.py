@@ -32,9 +32,9 @@ from benchmarks import LIBRARY
 from benchmarks.arguments import existing_file, positive, run
 from spacedsl.api.problem import pose
 from spacedsl.cli.options import parse_sizes
-from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.measurement import Options
+from spacedsl.codegen.machine.characterize import local_device
+from spacedsl.codegen.running.measurement import Options
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Outcome, Timing

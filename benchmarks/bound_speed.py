@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import LIBRARY
 from benchmarks.arguments import existing_file, positive, run
 from spacedsl.api.problem import pose
-from spacedsl.codegen.characterize import local_device
+from spacedsl.codegen.machine.characterize import local_device
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound

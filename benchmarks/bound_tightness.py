@@ -31,8 +31,8 @@ from spacedsl.api.targets import TARGETS, Target
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.measurement import Options
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.running.measurement import Options
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Outcome

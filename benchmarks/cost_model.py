@@ -25,13 +25,13 @@ from benchmarks.arguments import application, new_file, positive, run
 from benchmarks.programs import new_programs
 from benchmarks.tables import console, headed
 from benchmarks.walks import walks
-from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.measurement import Options as Measuring
+from spacedsl.codegen.machine.characterize import local_device
+from spacedsl.codegen.running.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.search.cost_model import time_ns
+from spacedsl.search.costs.model import time_ns
 
 SMALL = ("blur", "unsharp", "harris", "hist_eq", "iir_blur", "camera_pipe", "stencil_chain", "interpolate")
 

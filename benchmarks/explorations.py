@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spacedsl import api, record
-from spacedsl.codegen.build import BuildError, build_library
+from spacedsl.codegen.c.build import BuildError, build_library
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.backbones import MeasurableKernel
 

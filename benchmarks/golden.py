@@ -30,13 +30,13 @@ from benchmarks.cpu.side import Side
 from benchmarks.installed import PEERS_PYTHON
 from benchmarks.ratios import Ratio
 from benchmarks.tables import console, headed
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.implementation import CandidateImplementation
+from spacedsl.codegen.c.build import build_library
+from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.lower import lower
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.machine import processor
+from spacedsl.codegen.tree.verify import verify
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import GoldenList, candidate, golden_lists
 from tests.codegen.scripts import RefusedError

@@ -24,14 +24,14 @@ from benchmarks.ratios import duration
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import pose
 from spacedsl.api.targets import TARGETS
-from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.cuda.batches.cases import kernel_of
 from spacedsl.codegen.cuda.batches.results import RESULTS, ProblemResults, read_results
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.prediction import Prediction, predict
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 

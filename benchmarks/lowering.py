@@ -23,9 +23,9 @@ import numpy as np
 from benchmarks.arguments import application, new_file, positive, run
 from benchmarks.tables import console, headed
 from benchmarks.walks import walks
-from spacedsl.codegen.c_printer import print_c
+from spacedsl.codegen.c.printer import print_c
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.device import DEVICES, CpuDevice, load_device
 
 T = TypeVar("T")

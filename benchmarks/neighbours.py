@@ -26,10 +26,10 @@ from benchmarks.programs import new_programs
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_sizes
-from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.measurement import Options as Measuring
+from spacedsl.codegen.machine.characterize import local_device
+from spacedsl.codegen.running.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import load_kernel

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.contest import Contender, Contest
-from spacedsl.codegen.timing import summarise
+from spacedsl.codegen.running.timing import summarise
 from spacedsl.kernels.evaluation import Timing
 
 

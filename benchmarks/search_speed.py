@@ -25,10 +25,10 @@ from benchmarks.arguments import duration_s, existing_file, positive, run
 from benchmarks.tables import console, headed
 from spacedsl.api.problem import Problem, pose
 from spacedsl.cli.options import parse_sizes
-from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.measurement import Options as Measuring
+from spacedsl.codegen.machine.characterize import local_device
+from spacedsl.codegen.running.measurement import Options as Measuring
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.evaluation import Lowered, Outcome

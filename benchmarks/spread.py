@@ -30,8 +30,8 @@ from benchmarks.tables import console, headed
 from spacedsl import api, record
 from spacedsl.api.exploration import DEFAULT_POLICY
 from spacedsl.cli.options import parse_sizes
-from spacedsl.codegen.characterize import local_device
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.machine.characterize import local_device
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.policies import POLICIES

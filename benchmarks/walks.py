@@ -13,11 +13,11 @@ from spacedsl.api.targets import Cpu
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel, load_measurable
 from spacedsl.kernels.device import CpuDevice
-from spacedsl.search.cost_model import time_ns
+from spacedsl.search.costs.model import time_ns
+from spacedsl.search.costs.pipeline import PipelineCosts
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
-from spacedsl.search.pipeline_costs import PipelineCosts
 from spacedsl.search.walks import walked
 
 _UNCUT = Cut(None, 1.0)

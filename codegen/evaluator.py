@@ -16,23 +16,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import BuildError, build_library, find_compiler
-from spacedsl.codegen.c_printer import print_c, print_units
+from spacedsl.codegen.c.build import BuildError, build_library, find_compiler
+from spacedsl.codegen.c.names import entry_name
+from spacedsl.codegen.c.printer import print_c, print_units
+from spacedsl.codegen.c.units import Units
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.measurement import Measurement, Options
-from spacedsl.codegen.memory import flush_bytes
-from spacedsl.codegen.names import entry_name
-from spacedsl.codegen.parts import timed_phases
+from spacedsl.codegen.machine import processor
 from spacedsl.codegen.pipeline.lower import Made
-from spacedsl.codegen.process import WorkerFailure
+from spacedsl.codegen.running.measurement import Measurement, Options
+from spacedsl.codegen.running.memory import flush_bytes
+from spacedsl.codegen.running.process import WorkerFailure
+from spacedsl.codegen.running.timing import summarise
+from spacedsl.codegen.running.workers import Workers
 from spacedsl.codegen.scratch import scratch_folder, sweep
-from spacedsl.codegen.timing import summarise
-from spacedsl.codegen.units import Units
-from spacedsl.codegen.verify import VerificationError, verify
-from spacedsl.codegen.workers import Workers
+from spacedsl.codegen.tree.errors import LoweringError, VerificationError
+from spacedsl.codegen.tree.parts import timed_phases
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel

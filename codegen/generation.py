@@ -12,12 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spacedsl.codegen import cases
-from spacedsl.codegen.cases import Case
 from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, WHOLE_TILES, corner_program
 from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.implementation import CandidateImplementation, check_decisions
-from spacedsl.codegen.lower import lower
+from spacedsl.codegen.linalg.implementation import CandidateImplementation, check_decisions
+from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.pipeline import cases as pipeline_cases
 from spacedsl.codegen.pipeline import corners as pipeline_corners
 from spacedsl.codegen.pipeline.grids import lower_grids as lower_pipeline_grids
@@ -25,7 +23,9 @@ from spacedsl.codegen.pipeline.lower import Made
 from spacedsl.codegen.pipeline.lower import lower as lower_pipeline
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.pipeline.schedule import check_decisions as check_schedule
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.running import cases
+from spacedsl.codegen.running.cases import Case
+from spacedsl.codegen.tree.program import Program
 from spacedsl.diagnostics import Diagnostic, Source, Span
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel

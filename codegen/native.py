@@ -16,9 +16,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_interface import Interface, prototype
-from spacedsl.codegen.names import entry_name
+from spacedsl.codegen.c.build import build_library
+from spacedsl.codegen.c.interface import Interface, prototype
+from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE, elements

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import Decisions
+from spacedsl.search.costs.model import Decisions
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition

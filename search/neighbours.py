@@ -17,7 +17,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
-from spacedsl.search.cost_model import Decisions, Plan
+from spacedsl.search.costs.model import Decisions, Plan
 from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
 from spacedsl.search.partitions import Partition
 from spacedsl.search.tree import Step, replay

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import CostModel, Decisions, Phase
+from spacedsl.search.costs.model import CostModel, Decisions, Phase
 
 FEW = 4
 """Measured phases of a name, at least, for what they say of others; else all of them say it together."""

@@ -21,7 +21,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Finalist, judged, ranked
-from spacedsl.search.cost_model import CostModel
+from spacedsl.search.costs.model import CostModel
 from spacedsl.search.descent import Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import Decisions
+from spacedsl.search.costs.model import Decisions
 from spacedsl.search.descent import Cut
 from spacedsl.search.neighbours import Neighbourhood
 

@@ -22,10 +22,10 @@ from spacedsl import record
 from spacedsl.api import targets
 from spacedsl.api.problem import pose
 from spacedsl.cli.explore import explore
-from spacedsl.codegen import memory
-from spacedsl.codegen.cases import NotFiniteError, make_cases, not_finite
 from spacedsl.codegen.cuda.batches.results import read_results
-from spacedsl.codegen.implementation import check_decisions
+from spacedsl.codegen.linalg.implementation import check_decisions
+from spacedsl.codegen.running import memory
+from spacedsl.codegen.running.cases import NotFiniteError, make_cases, not_finite
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
 from spacedsl.engine.instance import instantiate

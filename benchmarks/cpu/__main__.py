@@ -31,9 +31,9 @@ from benchmarks.cpu.side import Side
 from benchmarks.explorations import SkippedError
 from benchmarks.installed import PEERS_PYTHON, peers_python, versions
 from benchmarks.tables import console
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.machine import processor
 
 DEFAULT_TIME = "2m"
 _DISTRIBUTIONS = ("numpy", "torch", "numba", "apache-tvm")

@@ -14,7 +14,7 @@ from benchmarks import LIBRARY, explorations
 from benchmarks.cpu.cases import Case
 from benchmarks.cpu.peers.product import Product
 from benchmarks.explorations import SkippedError
-from spacedsl.codegen.names import entry_name
+from spacedsl.codegen.c.names import entry_name
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.sizes import SizeOverrideError

@@ -41,11 +41,11 @@ from benchmarks.pipelines.scheduling import INLINE
 from benchmarks.pipelines.side import Side
 from benchmarks.ratios import rows
 from benchmarks.tables import console
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.halide.export import algorithm_text
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.names import entry_name
+from spacedsl.codegen.machine import processor
 from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 

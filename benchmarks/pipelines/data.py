@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.arrays import aligned
 from benchmarks.pipelines.buffers import FLUSHED
 from benchmarks.pipelines.signature import Argument, Box, Signature, inside
-from spacedsl.codegen.differences import first_difference
+from spacedsl.codegen.running.differences import first_difference
 
 Array = NDArray[Any]
 

@@ -23,9 +23,9 @@ from benchmarks.pipelines.calls import rooms
 from benchmarks.pipelines.scheduling import AT_ROOT, INLINE, Task
 from benchmarks.pipelines.signature import Box, Signature, box_of
 from benchmarks.turns import AbsentError
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.machine import processor
 from spacedsl.record import replace_text
 
 DISTRIBUTION = "halide"

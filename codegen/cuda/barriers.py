@@ -12,16 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from spacedsl.codegen.implementation import LoweringError
-from spacedsl.codegen.parts import blocks, loaded, statements, stored
-from spacedsl.codegen.program import (
-    Barrier,
-    Branch,
-    Loop,
-    Statement,
-    Sweep,
-    Where,
-)
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.parts import blocks, loaded, statements, stored
+from spacedsl.codegen.tree.program import Barrier, Branch, Loop, Statement, Sweep, Where
 from spacedsl.kernels.tensors import Tensor
 
 Access = tuple[str, bool]

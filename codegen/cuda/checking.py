@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spacedsl.codegen.build import BuildError, find_compiler
+from spacedsl.codegen.c.build import BuildError, find_compiler
+from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import build_twin
 from spacedsl.codegen.generation import Generation, Part, generation
-from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.measurement import Measurement, Options
-from spacedsl.codegen.names import entry_name
-from spacedsl.codegen.process import WorkerFailure, WorkerProcess
-from spacedsl.codegen.program import (
+from spacedsl.codegen.running.measurement import Measurement, Options
+from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
+from spacedsl.codegen.running.workers import Workers
+from spacedsl.codegen.scratch import scratch_folder
+from spacedsl.codegen.tree.errors import LoweringError, VerificationError
+from spacedsl.codegen.tree.program import (
     Barrier,
     Branch,
     Coordinate,
@@ -37,10 +39,8 @@ from spacedsl.codegen.program import (
     When,
     Where,
 )
-from spacedsl.codegen.ranges import Ranges
-from spacedsl.codegen.scratch import scratch_folder
-from spacedsl.codegen.verify import VerificationError, verify
-from spacedsl.codegen.workers import Workers
+from spacedsl.codegen.tree.ranges import Ranges
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel

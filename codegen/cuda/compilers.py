@@ -16,7 +16,7 @@ import threading
 from contextlib import suppress
 from typing import IO, Any
 
-from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.c.build import BuildError
 
 LIMIT_S = 300.0
 """Of one text."""

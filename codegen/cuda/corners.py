@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from spacedsl.codegen.cuda.lower import lower_grids
-from spacedsl.codegen.implementation import CandidateImplementation, GridImplementation, Statement
-from spacedsl.codegen.nest import present
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.linalg.implementation import CandidateImplementation, GridImplementation, Statement
+from spacedsl.codegen.linalg.nest import present
+from spacedsl.codegen.tree.program import Program
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.corner import corner, enclosing
 from spacedsl.kernels.kernel_file import KernelFile

@@ -12,20 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.c.build import BuildError
+from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.checking import Checker
 from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin, is_target, load_nvrtc
 from spacedsl.codegen.cuda.nvrtc import version as nvrtc_version
 from spacedsl.codegen.cuda.prediction import predict, resident_blocks
 from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.implementation import LoweringError
-from spacedsl.codegen.measurement import Options
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.program import Grid, Program
+from spacedsl.codegen.machine import processor
+from spacedsl.codegen.running.measurement import Options
 from spacedsl.codegen.scratch import sweep
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.tree.errors import LoweringError, VerificationError
+from spacedsl.codegen.tree.program import Grid, Program
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing

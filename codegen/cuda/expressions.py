@@ -11,22 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from spacedsl.codegen.c_builtins import library_name
-from spacedsl.codegen.c_expressions import called_function, distance
-from spacedsl.codegen.c_operations import (
-    Called,
-    arithmetic,
-    bits,
-    comparison,
-    conversion,
-    division,
-    operand,
-)
-from spacedsl.codegen.c_positions import print_position
-from spacedsl.codegen.c_types import arithmetic_type, c_number
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import operands
-from spacedsl.codegen.program import (
+from spacedsl.codegen.c.builtins import library_name
+from spacedsl.codegen.c.expressions import called_function, distance
+from spacedsl.codegen.c.names import c_name
+from spacedsl.codegen.c.operations import Called, arithmetic, bits, comparison, conversion, division, operand
+from spacedsl.codegen.c.positions import print_position
+from spacedsl.codegen.c.types import arithmetic_type, c_number
+from spacedsl.codegen.tree.expressions import (
     WARP,
     Bits,
     Bitwise,
@@ -52,6 +43,7 @@ from spacedsl.codegen.program import (
     Type,
     type_of,
 )
+from spacedsl.codegen.tree.parts import operands
 from spacedsl.kernels.dtypes import DType
 
 _VECTORS = {

@@ -13,40 +13,42 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.parts import subexpressions
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree.expressions import (
     Add,
     Apply,
+    Div,
+    Expression,
+    Fma,
+    Index,
+    Load,
+    LoadMatrix,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    PartialLoad,
+    Register,
+    Shuffle,
+    Sub,
+    type_of,
+)
+from spacedsl.codegen.tree.parts import subexpressions
+from spacedsl.codegen.tree.program import (
     Assign,
     AtomicAdd,
     Barrier,
     Branch,
     CopyAhead,
-    Div,
-    Expression,
-    Fma,
     Grid,
-    Index,
-    Load,
-    LoadMatrix,
     Loop,
-    Max,
-    Min,
-    Mul,
     Multiply,
-    Neg,
-    PartialLoad,
     PartialStore,
     Program,
-    Register,
-    Shuffle,
     Span,
     Statement,
     Store,
-    Sub,
     WaitForCopies,
     Where,
-    type_of,
 )
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.codegen.cuda.following import SECTOR_BYTES, Follower, Work, l1_cycles, passes
-from spacedsl.codegen.parts import subexpressions
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree.expressions import (
     Bitwise,
     Call,
     Compare,
@@ -27,21 +26,15 @@ from spacedsl.codegen.program import (
     Expression,
     FloorDiv,
     FloorMod,
-    Grid,
     Index,
-    Let,
     Not,
     Number,
-    PerThread,
     Position,
-    Program,
     Select,
-    Statement,
-    Sweep,
-    Take,
-    When,
     type_of,
 )
+from spacedsl.codegen.tree.parts import subexpressions
+from spacedsl.codegen.tree.program import Grid, Let, PerThread, Program, Statement, Sweep, Take, When
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.affine import Atom, Extreme, Opaque, Quotient, Remainder

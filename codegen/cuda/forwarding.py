@@ -13,25 +13,19 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from spacedsl.codegen.parts import assigned, loaded, statements, stored, subexpressions
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree.expressions import Expression, Index, Load, Pack, Register, Type, type_of
+from spacedsl.codegen.tree.parts import assigned, loaded, statements, stored, subexpressions
+from spacedsl.codegen.tree.program import (
     Assign,
     AtomicAdd,
     Branch,
     CopyAhead,
-    Expression,
     Grid,
-    Index,
-    Load,
     Loop,
-    Pack,
     PartialStore,
-    Register,
     Statement,
     Store,
-    Type,
     Where,
-    type_of,
 )
 
 Element = tuple[str, Index, Type]

@@ -15,25 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spacedsl.codegen.addresses import Held, Place, Position, copies
-from spacedsl.codegen.implementation import GridImplementation, LoweringError
-from spacedsl.codegen.instructions import Instructions
-from spacedsl.codegen.nest import Fused
-from spacedsl.codegen.parts import assigned, blocks, expressions, with_blocks
-from spacedsl.codegen.program import (
-    Assign,
-    Bits,
-    Index,
-    Load,
-    LoadMatrix,
-    Multiply,
-    Pack,
-    Register,
-    Statement,
-    Store,
-    Type,
-)
-from spacedsl.codegen.rules import is_aligned
+from spacedsl.codegen.linalg.addresses import Held, Place, Position, copies
+from spacedsl.codegen.linalg.implementation import GridImplementation
+from spacedsl.codegen.linalg.instructions import Instructions
+from spacedsl.codegen.linalg.nest import Fused
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.expressions import Bits, Index, Load, LoadMatrix, Pack, Register, Type
+from spacedsl.codegen.tree.parts import assigned, blocks, expressions, with_blocks
+from spacedsl.codegen.tree.program import Assign, Multiply, Statement, Store
+from spacedsl.codegen.tree.rules import is_aligned
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Value
 from spacedsl.kernels.linalg.fragments import COLUMNS_OF_THREAD, FRAGMENT_ROWS
 

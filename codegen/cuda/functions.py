@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spacedsl.codegen.c_types import arithmetic_type, signed_type
+from spacedsl.codegen.c.types import arithmetic_type, signed_type
 from spacedsl.codegen.cuda.expressions import cuda_number, cuda_type
-from spacedsl.codegen.program import Type
+from spacedsl.codegen.tree.expressions import Type
 from spacedsl.kernels.dtypes import DType
 
 INLINE = "static __device__ __forceinline__"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator
 
+from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.printer import STATIC_SHARED_BYTES, arguments, print_cuda, shared_bytes
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.program import Grid, Program
+from spacedsl.codegen.tree.program import Grid, Program
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.tensors import Tensor

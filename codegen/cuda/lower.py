@@ -16,21 +16,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from spacedsl.codegen.addresses import Place
-from spacedsl.codegen.copying import turning_loops
 from spacedsl.codegen.cuda.barriers import with_barriers
 from spacedsl.codegen.cuda.forwarding import forwarded
 from spacedsl.codegen.cuda.fragments import Fragments, instruction_in, joined
 from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
 from spacedsl.codegen.cuda.zeroing import zeroing
-from spacedsl.codegen.expansion import Expansion, enter
-from spacedsl.codegen.implementation import GridImplementation, LoweringError
-from spacedsl.codegen.instructions import Instructions
-from spacedsl.codegen.nest import Fused, Node, nest
-from spacedsl.codegen.parts import added_to, loaded
-from spacedsl.codegen.program import (
-    WARP,
+from spacedsl.codegen.linalg.addresses import Place
+from spacedsl.codegen.linalg.copying import turning_loops
+from spacedsl.codegen.linalg.expansion import Expansion, enter
+from spacedsl.codegen.linalg.implementation import GridImplementation
+from spacedsl.codegen.linalg.instructions import Instructions
+from spacedsl.codegen.linalg.nest import Fused, Node, nest
+from spacedsl.codegen.linalg.registers import Registers
+from spacedsl.codegen.linalg.remainder import divide
+from spacedsl.codegen.linalg.temporaries import Temporary, temporaries
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.expressions import WARP
+from spacedsl.codegen.tree.parts import added_to, loaded
+from spacedsl.codegen.tree.program import (
     AtomicAdd,
     Branch,
     Coordinate,
@@ -44,9 +48,6 @@ from spacedsl.codegen.program import (
     Store,
     Where,
 )
-from spacedsl.codegen.registers import Registers
-from spacedsl.codegen.remainder import divide
-from spacedsl.codegen.temporaries import Temporary, temporaries
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel, Level
 from spacedsl.kernels.tensors import Scratch, Tensor
 from spacedsl.kernels.unique_names import UniqueNames

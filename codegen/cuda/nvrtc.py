@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.cuda.compilers import compiled_apart
 from spacedsl.codegen.lack import EnvironmentLack
 

@@ -16,25 +16,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.addresses import Place, Position
-from spacedsl.codegen.copying import Block, instructions_in
-from spacedsl.codegen.expansion import enter
-from spacedsl.codegen.implementation import LoweringError
-from spacedsl.codegen.nest import Fused, Node
-from spacedsl.codegen.program import (
+from spacedsl.codegen.linalg.addresses import Place, Position
+from spacedsl.codegen.linalg.copying import Block, instructions_in
+from spacedsl.codegen.linalg.expansion import enter
+from spacedsl.codegen.linalg.nest import Fused, Node
+from spacedsl.codegen.linalg.temporaries import Temporary
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.expressions import Load, Register
+from spacedsl.codegen.tree.program import (
     Assign,
     Barrier,
     Branch,
     CommitCopies,
     CopyAhead,
-    Load,
     Loop,
-    Register,
     Statement,
     Store,
     WaitForCopies,
 )
-from spacedsl.codegen.temporaries import Temporary
 from spacedsl.kernels.linalg.backbone import Instruction
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.c_positions import is_called
+from spacedsl.codegen.c.positions import is_called
 from spacedsl.codegen.cuda.functions import INLINE
-from spacedsl.codegen.parts import blocks, index_bits, positions_of, statements
-from spacedsl.codegen.program import Grid, Let, PerThread, Position, Program, Statement, Sweep, Take
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.tree.expressions import Position
+from spacedsl.codegen.tree.parts import blocks, index_bits, positions_of, statements
+from spacedsl.codegen.tree.program import Grid, Let, PerThread, Program, Statement, Sweep, Take
+from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Atom, Extreme, Opaque, Quotient, Remainder
 from spacedsl.kernels.pipeline.algorithm import Variable
 

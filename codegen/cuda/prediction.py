@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.following import LINE_BYTES, SECTOR_BYTES, Follower
 from spacedsl.codegen.cuda.following_parts import PartFollower
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import assigned, loaded, statements, stored
-from spacedsl.codegen.program import AtomicAdd, Grid, PerThread, Program
+from spacedsl.codegen.tree.parts import assigned, loaded, statements, stored
+from spacedsl.codegen.tree.program import AtomicAdd, Grid, PerThread, Program
 from spacedsl.kernels.gpu_device import GpuDevice
 
 USUAL: Mapping[str, float] = MappingProxyType(

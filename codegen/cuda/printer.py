@@ -11,16 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spacedsl.codegen.c_interface import banner, pointer, prototype
-from spacedsl.codegen.c_positions import print_position
+from spacedsl.codegen.c.interface import banner, pointer, prototype
+from spacedsl.codegen.c.names import c_name
+from spacedsl.codegen.c.positions import print_position
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, place, print_expression
 from spacedsl.codegen.cuda.functions import COPIES, functions
 from spacedsl.codegen.cuda.positions import index_type, position_functions
 from spacedsl.codegen.cuda.products import Together, loaded_together, matrices, product_name, products
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import blocks, expressions, loaded, statements, stored, used_parameters
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree.expressions import (
     Apply,
+    Expression,
+    Index,
+    Lane,
+    LoadMatrix,
+    Register,
+    Type,
+    type_of,
+)
+from spacedsl.codegen.tree.parts import blocks, expressions, loaded, statements, stored, used_parameters
+from spacedsl.codegen.tree.program import (
     Assign,
     AtomicAdd,
     Barrier,
@@ -28,28 +37,21 @@ from spacedsl.codegen.program import (
     CommitCopies,
     Coordinate,
     CopyAhead,
-    Expression,
     Grid,
-    Index,
-    Lane,
     Let,
-    LoadMatrix,
     Loop,
     Multiply,
     PartialStore,
     PerThread,
     Program,
-    Register,
     Span,
     Statement,
     Store,
     Sweep,
     Take,
-    Type,
     WaitForCopies,
     When,
     Where,
-    type_of,
 )
 from spacedsl.kernels.pipeline.affine import Extreme
 from spacedsl.kernels.tensors import Tensor

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from spacedsl.codegen.c_expressions import distance
+from spacedsl.codegen.c.expressions import distance
 from spacedsl.codegen.cuda.functions import INLINE
-from spacedsl.codegen.parts import statements
-from spacedsl.codegen.program import Assign, LoadMatrix, Multiply, Register, Statement
+from spacedsl.codegen.tree.expressions import LoadMatrix, Register
+from spacedsl.codegen.tree.parts import statements
+from spacedsl.codegen.tree.program import Assign, Multiply, Statement
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import FRAGMENT_ROWS, ROW_BYTES
 

@@ -11,21 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from spacedsl.codegen.implementation import GridImplementation, LoweringError
-from spacedsl.codegen.partials import accumulator, combination, combined_by
-from spacedsl.codegen.parts import assigned, expressions, loaded, statements, stored
-from spacedsl.codegen.program import (
-    WARP,
-    Assign,
-    Index,
-    Load,
-    Number,
-    Register,
-    Shuffle,
-    Statement,
-    Store,
-)
-from spacedsl.codegen.registers import Registers
+from spacedsl.codegen.linalg.implementation import GridImplementation
+from spacedsl.codegen.linalg.partials import accumulator, combination, combined_by
+from spacedsl.codegen.linalg.registers import Registers
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.expressions import WARP, Index, Load, Number, Register, Shuffle
+from spacedsl.codegen.tree.parts import assigned, expressions, loaded, statements, stored
+from spacedsl.codegen.tree.program import Assign, Statement, Store
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Instruction
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral

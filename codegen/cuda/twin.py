@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spacedsl.codegen.build import BUILD_TIMEOUT_S, build_library
+from spacedsl.codegen.c.build import BUILD_TIMEOUT_S, build_library
 
 _HEADERS = tuple(Path(__file__).parent / name for name in ("twin.h", "races.h"))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from spacedsl.codegen.program import Branch, Coordinate, Grid, Index, Number, Statement, Store, Type, Where
+from spacedsl.codegen.tree.expressions import Index, Number, Type
+from spacedsl.codegen.tree.program import Branch, Coordinate, Grid, Statement, Store, Where
 from spacedsl.kernels.tensors import Tensor
 
 THREADS = 256

@@ -18,12 +18,11 @@ from typing import Literal
 
 from spacedsl.codegen.halide.definitions import Names
 from spacedsl.codegen.halide.python import Assign, Atom, Blank, Call, Comment, Do, Node, Statement, quoted
-from spacedsl.codegen.pipeline.bodies import widths
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Placement, Span
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, schedule
 from spacedsl.kernels.pipeline.algorithm import Stage
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Kernel, SlotName, Step
-from spacedsl.kernels.pipeline.lanes import innermost
+from spacedsl.kernels.pipeline.lanes import innermost, widths
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.unique_names import UniqueNames
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacedsl.codegen import program
-from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.pipeline.arithmetic import Value
 from spacedsl.codegen.pipeline.blocks import Array, Block, index
 from spacedsl.codegen.pipeline.positions import Positions
-from spacedsl.codegen.program import (
-    AtomicAdd,
+from spacedsl.codegen.tree import expressions
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.expressions import (
     Broadcast,
     Counted,
     Gather,
@@ -23,14 +22,12 @@ from spacedsl.codegen.program import (
     Lane,
     Load,
     Pack,
-    Store,
-    Take,
-    TakeEach,
     Taken,
     Type,
     type_of,
 )
-from spacedsl.codegen.rules import is_gathered
+from spacedsl.codegen.tree.program import AtomicAdd, Store, Take, TakeEach
+from spacedsl.codegen.tree.rules import is_gathered
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, substituted, variable
 from spacedsl.kernels.pipeline.algorithm import Read, Variable
@@ -107,7 +104,7 @@ class Accesses(Positions):
         place = index(self.simple(array.index(positions), block))
         for tensor, *pair in zip(array.tensors, even, odd, strict=True):
             wide = (v if type_of(v).lanes > 1 else Broadcast(v, self.lanes.count) for v in pair)
-            block.statements.append(Store(tensor, place, program.Interleave(*wide)))
+            block.statements.append(Store(tensor, place, expressions.Interleave(*wide)))
 
     # ---- Lanes together ----------------------------------------------------------------------------------
 
@@ -165,7 +162,7 @@ class Accesses(Positions):
             if step == 1:
                 return load(first, lanes.count)
             half = step // 2
-            return program.EveryOther(
+            return expressions.EveryOther(
                 every(first, half), every(first + Linear(half * (lanes.count - 1)), half)
             )
 
@@ -175,7 +172,7 @@ class Accesses(Positions):
                 there = substituted(inner, {lanes.variable: variable(lanes.variable) + Linear(lane)})
                 return load(there, lanes.count // divisor)
             halves = (in_turns(lane + more, 2 * step, divisor) for more in (0, step))
-            return program.Interleave(*halves)
+            return expressions.Interleave(*halves)
 
         found: Value | None = None
         if step is not None and step > 1:

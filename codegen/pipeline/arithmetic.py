@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree.expressions import (
     Add,
     Binary,
     Broadcast,

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from spacedsl.codegen.pipeline.arithmetic import Value
-from spacedsl.codegen.program import Index, Let, Statement
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.tree.expressions import Index
+from spacedsl.codegen.tree.program import Let, Statement
+from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, remainder
 from spacedsl.kernels.pipeline.algorithm import Variable
 

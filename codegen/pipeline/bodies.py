@@ -10,74 +10,26 @@ read neighbours each, they are computed apart, and woven. Which box it is has be
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from spacedsl.codegen.pipeline.arithmetic import Value, alike, constant
-from spacedsl.codegen.pipeline.blocks import Array, Block, Lanes, Point, with_lets
-from spacedsl.codegen.pipeline.edges import by_parity, decides, is_woven, middle_conditions
-from spacedsl.codegen.pipeline.partials import together
-from spacedsl.codegen.pipeline.placement import Span, Spans
-from spacedsl.codegen.pipeline.values import Values
-from spacedsl.codegen.program import (
-    Assign,
-    Broadcast,
-    Lane,
-    Let,
-    Register,
-    Select,
-    Statement,
-    Sweep,
-    Type,
-    When,
-    type_of,
-)
-from spacedsl.codegen.ranges import Ranges
-from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import (
-    Linear,
-    Opaque,
-    atoms,
-    compared,
-    extreme,
-    is_parity,
-    linear,
-    quotient,
-    substituted,
-    variable,
-)
-from spacedsl.kernels.pipeline.algorithm import (
-    Binary,
-    Expression,
-    Operator,
-    Read,
-    Stage,
-    Update,
-    Variable,
-    operands,
-)
-from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, MOST_WRITTEN_OUT, Step
-from spacedsl.kernels.pipeline.lanes import SUMS, Layouts, innermost, summed_along, varies
+from spacedsl.codegen.pipeline.blocks import Block, Lanes, Point, with_lets
+from spacedsl.codegen.pipeline.boxes import Setting
+from spacedsl.codegen.pipeline.edges import is_woven
+from spacedsl.codegen.pipeline.middles import Middle, between, conditions, edges, strictest
+from spacedsl.codegen.pipeline.placement import Spans
+from spacedsl.codegen.pipeline.points import Points
+from spacedsl.codegen.tree.program import Let, Statement, Sweep, When
+from spacedsl.codegen.tree.ranges import Ranges
+from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, substituted, variable
+from spacedsl.kernels.pipeline.algorithm import Stage
+from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, Step
+from spacedsl.kernels.pipeline.lanes import summed_along
 
 Ahead = tuple[Linear, ...]
 """Positions that are not negative where something holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What bodies are made in."""
-
-    arrays: Mapping[str, Array]
-    inlined: Mapping[str, Stage]
-    fresh: Callable[[str], str]
-    vector_bytes: int
-    layouts: Layouts
-    is_added: bool = False
-    """Whether what an update adds up is added to memory, where others add as well."""
-    sums: tuple[Register, ...] | None = None
-    """Where the results of a single point are added up, to be stored by others."""
 
 
 def body(step: Step, spans: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
@@ -85,34 +37,8 @@ def body(step: Step, spans: Spans, ranges: Ranges, setting: Setting) -> tuple[St
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
-    step: Step
-    spans: Spans
-    setting: Setting
-
-    @property
-    def stage(self) -> Stage:
-        return self.step.stage
-
-    @property
-    def array(self) -> Array:
-        return self.setting.arrays[self.stage.name]
-
-    @property
-    def rows(self) -> tuple[str, ...]:
-        """The dimensions that are not along vectors, outermost first."""
-        kept = [v for v in self.stage.variables if v in self.step.variables]
-        return tuple(v for v in reversed(kept) if v != self.along)
-
-    @property
-    def along(self) -> str | None:
-        """The dimension along which neighbours lie beside each other, where the step goes along it."""
-        first = innermost(self.stage, self.setting.layouts)
-        return first if first in self.step.variables else None
-
-    @property
-    def update(self) -> Update | None:
-        return None if self.step.update is None else self.stage.updates[self.step.update]
+class _Body(Points):
+    """All of a box, in rows and vectors."""
 
     @property
     def summed(self) -> tuple[str, int] | None:
@@ -120,8 +46,6 @@ class _Body:
         dim = None if self.setting.is_added else summed_along(self.step, self.setting.layouts)
         lanes = 1 if dim is None else self.lanes(self.spans[dim].most, dim)
         return None if dim is None or lanes == 1 else (dim, lanes)
-
-    # ---- Loops -------------------------------------------------------------------------------------------
 
     def statements(self, ranges: Ranges) -> tuple[Statement, ...]:
         if (summed := self.summed) is not None:
@@ -143,70 +67,6 @@ class _Body:
         holds, statements = unrolled
         return (When(holds, statements, rolled),) if holds else statements
 
-    def over(
-        self,
-        dims: Sequence[str],
-        point: Point,
-        ranges: Ranges,
-        inner: Callable[[Point, Ranges], tuple[Statement, ...]],
-    ) -> tuple[Statement, ...]:
-        """A loop for each dimension, the first one outermost."""
-        if not dims:
-            return inner(point, ranges)
-        dim, *others = dims
-        span = self.spans[dim]
-        if span.most == 1 and not span.may_be_empty:
-            return self.over(others, {**point, dim: span.first}, ranges, inner)
-        if self.is_written_out(dim):
-            points = ({**point, dim: span.first + Linear(n)} for n in range(span.most))
-            return tuple(s for each in points for s in self.over(others, each, ranges, inner))
-
-        def at(place: Linear, within: Ranges) -> tuple[Statement, ...]:
-            return self.over(others, {**point, dim: place}, within, inner)
-
-        if self.is_by_parity(dim) and (pairs := self.by_parity(dim, ranges, at)):
-            return pairs
-        name = self.setting.fresh(f"{self.stage.name}_{dim}")
-        statements = at(variable(name), ranges.with_loop(name, span.first, span.last))
-        return (Sweep(name, span.first, span.last, 1, statements),)
-
-    def by_parity(
-        self, dim: str, ranges: Ranges, at: Callable[[Linear, Ranges], tuple[Statement, ...]]
-    ) -> tuple[Statement, ...]:
-        """Points in order; of each pair, the even one and the odd one in loops of their own, of one iteration
-        or, at an end, of none: so what it decides is decided here. Nothing where one is not plainly inside.
-        """
-        span = self.spans[dim]
-        pair = self.setting.fresh(f"{self.stage.name}_{dim}_pair")
-        begin, end = quotient(span.first, 2), quotient(span.last, 2)
-        statements: list[Statement] = []
-        for odd in (0, 1):
-            name = self.setting.fresh(f"{self.stage.name}_{dim}_half")
-            first = extreme("max", variable(pair), quotient(span.first + Linear(1 - odd), 2))
-            last = extreme("min", variable(pair), quotient(span.last + Linear(-odd), 2))
-            place = variable(name) * 2 + Linear(odd)
-            within = ranges.with_loop(pair, begin, end).with_loop(name, first, last)
-            if not self.is_known_inside(dim, place, within):
-                return ()
-            statements.append(Sweep(name, first, last, 1, at(place, within)))
-        return (Sweep(pair, begin, end, 1, tuple(statements)),)
-
-    def is_known_inside(self, dim: str, at: Linear, ranges: Ranges, count: int = 1) -> bool:
-        """Whether so many points from there on are plainly all of what is computed, and nothing beside it."""
-        span = self.spans[dim]
-        return ranges.is_natural(at + span.first * -1) and ranges.is_natural(
-            span.last + at * -1 + Linear(1 - count)
-        )
-
-    def is_by_parity(self, dim: str) -> bool:
-        """Whether what is decided by a number along a dimension is decided by whether it is even.
-
-        Threads of a GPU have few numbers each, and find out which.
-        """
-        if self.step.update is not None or self.setting.vector_bytes == 1:
-            return False
-        return by_parity(self.step.definition, self.setting.inlined, self.whole({}), dim)
-
     @property
     def is_woven(self) -> bool:
         """Whether even and odd points of a row are computed apart."""
@@ -214,15 +74,14 @@ class _Body:
         return (
             isinstance(definition, Stage)
             and self.along is not None
-            and is_woven(definition, self.setting.inlined, self.setting.layouts, self.whole({}), self.along)
+            and is_woven(
+                definition,
+                self.setting.inlined,
+                self.setting.layouts,
+                self.whole({}),
+                self.along,
+            )
         )
-
-    def is_written_out(self, dim: str) -> bool:
-        """Whether what is decided by the number along a dimension is decided here: of colours, which one."""
-        span = self.spans[dim]
-        if span.most > MOST_WRITTEN_OUT or not span.is_full or span.first.terms:
-            return False
-        return decides(self.step.definition, self.setting.inlined, self.whole({}), dim)
 
     def row(self, dim: str, lanes: int, half: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
         """Vectors in the middle, where lanes read neighbours; single points beside it.
@@ -232,7 +91,7 @@ class _Body:
         span = self.spans[dim]
         if lanes == 1 and half < 2:
             return (self.single(dim, point, ranges, span.first, span.last),)
-        middle = _Middle.of(span, dim, self.edges(dim, point, ranges), self.setting.fresh)
+        middle = Middle.of(span, dim, edges(self, dim, point, ranges), self.setting.fresh)
         ranges = with_lets(middle.lets, ranges)
         single = partial(self.single, dim, point, ranges)
         inner = self.woven(dim, half, point, middle, ranges) if half > 1 else ()
@@ -251,7 +110,7 @@ class _Body:
         return Sweep(name, first, last, 1, self.cells([{**point, dim: variable(name)}], None, within))
 
     def woven(
-        self, dim: str, half: int, point: Point, middle: _Middle, ranges: Ranges
+        self, dim: str, half: int, point: Point, middle: Middle, ranges: Ranges
     ) -> tuple[Statement, ...]:
         """The middle, of which vectors of even and of odd points are computed, and stored in turns.
 
@@ -301,7 +160,7 @@ class _Body:
         return tuple(block.statements) if values.is_plain(block) else ()
 
     def vectors(
-        self, dim: str, lanes: int, point: Point, middle: _Middle, ranges: Ranges
+        self, dim: str, lanes: int, point: Point, middle: Middle, ranges: Ranges
     ) -> Iterator[Statement]:
         """The middle; what is left of it is the last one again, shifted; of an update, single points."""
         first, last = middle.first, middle.last
@@ -346,10 +205,10 @@ class _Body:
             end = span.first if span.is_full else span.last + Linear(1 - span.most)
             begins[d] = (span.first, end)
             ranges = ranges.with_loop(names[d], span.first, end)
-        edges = [e for point in points for e in self.conditions(dim, point, ranges, name)]
+        edges = [e for point in points for e in conditions(self, dim, point, ranges, name)]
         edges += [substituted(e, {name: variable(name) + Linear(lanes - 1)}) for e in edges]
-        edges = [edge for edge in _strictest(edges) if not ranges.is_natural(edge)]
-        begins[dim] = _between(*begins[dim], edges, name)
+        edges = [edge for edge in strictest(edges) if not ranges.is_natural(edge)]
+        begins[dim] = between(*begins[dim], edges, name)
         within = ranges.with_loop(name, *begins[dim])
         statements = self.cells(points, Lanes(name, lanes) if lanes > 1 else None, within)
         for d in reversed(dims):
@@ -361,327 +220,3 @@ class _Body:
         firsts = {names[d]: self.spans[d].first for d in dims}
         holds = [last + first * -1 for first, last in begins.values() if first != last]
         return tuple(substituted(position, firsts) for position in holds), statements
-
-    # ---- Edges -------------------------------------------------------------------------------------------
-
-    def edges(self, dim: str, point: Point, ranges: Ranges) -> list[Linear]:
-        """The conditions of the middle of a row, as positions of the stage."""
-        name = "along"
-        here = {**point, dim: variable(name)}
-        span = self.spans[dim]
-        within = ranges.with_loop(name, span.first, span.last)
-        return [c for c in self.conditions(dim, here, within, name) if not within.is_natural(c)]
-
-    def conditions(self, dim: str, point: Point, ranges: Ranges, name: str) -> list[Linear]:
-        """Those that leave most of all points along a row."""
-        whole = self.step.box(dim, "ROOT").reads
-        first = min(r.least for r in whole)
-        last = max(r.least + r.more for r in whole)
-        found = []
-        for each in dict.fromkeys(self.all_conditions(point, name)):
-            number = next(n for atom, n in each.terms if atom == Variable(name))
-            rest = each + variable(name) * -number
-            low, high = ranges.least(rest), ranges.greatest(rest)
-            if low is None or high is None:
-                continue
-            lost = -(low // number) - first if number > 0 else last - low // -number
-            if 4 * lost <= last - first + 1:
-                found.append(each)
-        return found
-
-    def all_conditions(self, point: Point, name: str) -> Iterator[Linear]:
-        return middle_conditions(self.step.definition, self.setting.inlined, self.whole(point), name)
-
-    def whole(self, point: Point) -> Point:
-        """With variables where nothing else is said."""
-        return {**{v: variable(v) for v in self.spans}, **point}
-
-    # ---- Points ------------------------------------------------------------------------------------------
-
-    def lanes(self, most: int, along: str | None = None, *, is_woven: bool = False) -> int:
-        """So many that vectors of the widest values are as wide as those of the machine.
-
-        `along`: the range that they go along, if it is one.
-        """
-        definition, inlined = self.step.definition, self.setting.inlined
-        widest = max(widths(self.stage, definition, inlined, along, is_woven=is_woven))
-        lanes = max(1, min(self.setting.vector_bytes // widest, most))
-        return 1 << lanes.bit_length() - 1
-
-    def cells(self, points: Sequence[Point], lanes: Lanes | None, ranges: Ranges) -> tuple[Statement, ...]:
-        """These points, and of each the lanes beside it."""
-        block = Block(ranges)
-        update = self.update
-        if update is None:
-            values = self.values(lanes, frozenset())
-            for point in points:
-                made = [values.value(v, point, block) for v in self.stage.values]
-                where = [point[v] for v in self.stage.variables]
-                values.store(self.array, where, made, block)
-            return tuple(block.statements)
-        if self.step.is_accumulation:
-            self.accumulate(update, points, lanes, block)
-        else:
-            self.ranges(update, points, block, lambda given, inner: self.turn(update, given, lanes, inner))
-        return tuple(block.statements)
-
-    def values(self, lanes: Lanes | None, written: frozenset[str]) -> Values:
-        setting = self.setting
-        return Values(
-            fresh=setting.fresh,
-            lanes=lanes,
-            arrays=setting.arrays,
-            written=written,
-            inlined=setting.inlined,
-        )
-
-    def ranges(
-        self,
-        update: Update,
-        points: Sequence[Point],
-        block: Block,
-        inner: Callable[[Sequence[Point], Block], None],
-    ) -> None:
-        """Loops over the ranges of an update, the first one innermost, around its points."""
-        dims = [r.name for r in reversed(update.ranges)]
-
-        def loops(at: Point, ranges: Ranges) -> tuple[Statement, ...]:
-            within = block.inner(ranges)
-            inner([{**point, **at} for point in points], within)
-            return tuple(within.statements)
-
-        block.statements += self.over(dims, {}, block.ranges, loops)
-
-    def accumulate(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
-        """Points whose values are in registers while the ranges are gone through."""
-        values = self.values(lanes, frozenset({self.stage.name}))
-        starts = self.step.neutral if self.setting.is_added else None
-        if (sums := self.setting.sums) is None:
-            own = [self.begun(starts or self.stored, point, values, block) for point in points]
-        else:
-            assert len(points) == 1
-            own = [sums]
-
-        def turn(given: Sequence[Point], inner: Block) -> None:
-            for point, results in zip(given, own, strict=True):
-                self.turn_of(update, point, results, values, inner)
-
-        self.ranges(update, points, block, turn)
-        values.own = {}
-        for point, results in zip(points, own, strict=True) if sums is None else ():
-            put = values.store if starts is None else values.add
-            put(self.array, [point[v] for v in self.stage.variables], results, block)
-
-    @property
-    def stored(self) -> Sequence[Expression]:
-        """What the stage has at a point so far."""
-        at, dtypes = tuple(Variable(v) for v in self.stage.variables), self.stage.dtypes
-        return [Read(self.stage.name, at, dtype, element) for element, dtype in enumerate(dtypes)]
-
-    def begun(
-        self, starts: Sequence[Expression], point: Point, values: Values, block: Block
-    ) -> tuple[Register, ...]:
-        """Registers that results begin with these values in."""
-        found = []
-        for start in starts:
-            given = values.value(start, point, block)
-            found.append(Register(self.setting.fresh("sum"), type_of(given)))
-            block.statements.append(Assign(found[-1], given))
-        return tuple(found)
-
-    def turn_of(
-        self, update: Update, point: Point, sums: Sequence[Register], values: Values, block: Block
-    ) -> None:
-        """One point of the ranges, of which the results are in registers."""
-        values.own = {self.stage.name: tuple(sums)}
-        made = [values.value(v, point, block) for v in update.values]
-        if update.condition is not None:
-            holds = values.value(update.condition, point, block)
-            made = [Select(*alike(holds, *pair)) for pair in zip(made, sums, strict=True)]
-        made = [_as(m, r.type) for m, r in zip(made, sums, strict=True)]
-        if len(made) > 1:
-            made = [values.copied(m, block) for m in made]
-        block.statements += [Assign(r, m) for r, m in zip(sums, made, strict=True)]
-
-    def sums(self, dim: str, lanes: int, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
-        """A point that goes through vectors along a range, several side by side since each waits for itself;
-        then through what is left one by one. In the end, lanes are combined.
-        """
-        update, starts = self.update, self.step.neutral
-        assert update is not None and starts is not None
-        block, span = Block(ranges), self.spans[dim]
-        written = frozenset({self.stage.name})
-        single, fresh = self.values(None, written), self.setting.fresh
-        count = min(SUMS, span.most // lanes)
-        own = self.begun(self.stored, point, single, block)
-        wide = [
-            tuple(Register(fresh("lanes"), Type(start.dtype, lanes)) for start in starts)
-            for _ in range(count)
-        ]
-        for registers in wide:
-            for register, start in zip(registers, starts, strict=True):
-                nothing = Broadcast(constant(start.value, start.dtype), lanes)
-                block.statements.append(Assign(register, nothing))
-
-        def along(at: Point, within: Ranges) -> tuple[Statement, ...]:
-            found, first = list[Statement](), span.first
-            several = [(lanes * count, wide)] if count > 1 else []
-            for step, sums in [*several, (lanes, wide[:1]), (1, [own])]:
-                name, last = fresh(f"{self.stage.name}_{dim}"), span.last + Linear(1 - step)
-                inner = Block(within.with_loop(name, first, last))
-                values = single if step == 1 else self.values(Lanes(name, lanes), written)
-                for number, registers in enumerate(sums):
-                    there = {**point, **at, dim: variable(name) + Linear(number * lanes)}
-                    self.turn_of(update, there, registers, values, inner)
-                found.append(Sweep(name, first, last, step, tuple(inner.statements)))
-                left = span.last + first * -1 + Linear(1)
-                first += extreme("max", quotient(left, step), Linear(0)) * step
-                if span.is_full and span.most % step == 0:
-                    break
-            return tuple(found)
-
-        around = [r.name for r in reversed(update.ranges) if r.name != dim]
-        block.statements += self.over(around, {}, ranges, along)
-        single.own = {}
-        for element, (register, value) in enumerate(zip(own, update.values, strict=True)):
-            assert isinstance(value, Binary)
-            first, *others = (registers[element] for registers in wide)
-            for other in others:
-                block.statements.append(Assign(first, together(value.operator, first, other)))
-            each: list[Value] = [register, *(Lane(first, n) for n in range(lanes))]
-            block.statements.append(Assign(register, _in_pairs(value.operator, each)))
-        single.store(self.array, [point[v] for v in self.stage.variables], own, block)
-        return tuple(block.statements)
-
-    def turn(self, update: Update, points: Sequence[Point], lanes: Lanes | None, block: Block) -> None:
-        """One point of the ranges."""
-        values = self.values(lanes, frozenset({self.stage.name}))
-        if self.setting.is_added:
-            self.added(update, points, values, block)
-            return
-        for point in points:
-            made: list[Value] = [values.kept(values.value(v, point, block), block) for v in update.values]
-            where = [values.position(at, point, block) for at in update.point]
-            if update.condition is not None:
-                holds = values.value(update.condition, point, block)
-                before = [
-                    values.value(Read(self.stage.name, update.point, dtype, element), point, block)
-                    for element, dtype in enumerate(self.stage.dtypes)
-                ]
-                made = [Select(*alike(holds, *pair)) for pair in zip(made, before, strict=True)]
-            values.store(self.array, where, made, block)
-
-    def added(self, update: Update, points: Sequence[Point], values: Values, block: Block) -> None:
-        """The same of what is added to memory: where a condition does not hold, what changes nothing."""
-        starts = self.step.neutral
-        assert starts is not None
-        for point in points:
-            terms = [value.right for value in update.values if isinstance(value, Binary)]
-            made = [values.kept(values.value(term, point, block), block) for term in terms]
-            where = [values.position(at, point, block) for at in update.point]
-            if update.condition is not None:
-                holds = values.value(update.condition, point, block)
-                none = [values.value(start, point, block) for start in starts]
-                made = [Select(*alike(holds, *pair)) for pair in zip(made, none, strict=True)]
-            values.add(self.array, where, made, block)
-
-
-def _in_pairs(operator: Operator, values: Sequence[Value]) -> Value:
-    """All of them combined, so that few wait for each other."""
-    while len(values) > 1:
-        pairs = zip(values[::2], values[1::2], strict=False)
-        left = values[len(values) - len(values) % 2 :]
-        values = [*(together(operator, a, b) for a, b in pairs), *left]
-    return values[0]
-
-
-def _as(value: Value, kind: Type) -> Value:
-    return value if type_of(value) == kind else Broadcast(value, kind.lanes)
-
-
-def _strictest(forms: Sequence[Linear]) -> list[Linear]:
-    """Of those that differ by a number, the least one."""
-    found: dict[object, Linear] = {}
-    for form in forms:
-        known = found.get(form.terms, form)
-        found[form.terms] = known if known.constant <= form.constant else form
-    return list(found.values())
-
-
-def _between(first: Linear, last: Linear, edges: Sequence[Linear], name: str) -> tuple[Linear, Linear]:
-    """The part of a range in which these positions of a variable are not negative."""
-    for edge in edges:
-        number = next(n for atom, n in edge.terms if atom == Variable(name))
-        rest = edge + variable(name) * -number
-        if number > 0:
-            first = extreme("max", first, quotient(rest, number) * -1)
-        else:
-            last = extreme("min", last, quotient(rest, -number))
-    return first, last
-
-
-def widths(
-    stage: Stage,
-    definition: Stage | Update,
-    inlined: Mapping[str, Stage],
-    along: str | None = None,
-    *,
-    is_woven: bool = False,
-) -> Iterator[int]:
-    """In bytes, of what is stored, and of all else that may differ between lanes, also for positions.
-
-    `along`: the range that lanes go along, if it is one. `is_woven`: lanes are all even, or all odd.
-    """
-    yield from (dtype.nbytes for dtype in stage.dtypes)
-    pending = [(stage, value) for value in definition.values]
-    seen: set[str] = set()
-    while pending:
-        of, node = pending.pop()
-        if not varies(of, node, along if of is stage else None) or (
-            is_woven and (a := compared(node)) is not None and is_parity(a)
-        ):
-            # Whether numbers are even is the same for all lanes then.
-            continue
-        yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
-        if not isinstance(node, Read):
-            pending += [(of, operand) for operand in operands(node)]
-            continue
-        found = [a.expression for at in node.point for a in atoms(linear(at)) if isinstance(a, Opaque)]
-        pending += [(of, expression) for expression in found]
-        if node.source in inlined and node.source not in seen:
-            seen.add(node.source)
-            source = inlined[node.source]
-            updated = [value for update in source.updates for value in update.values]
-            pending += [(source, value) for value in (*source.values, *updated)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Middle:
-    """Of a row, the part without edges."""
-
-    lets: tuple[Let, ...]
-    first: Linear
-    last: Linear
-    most: int
-    has_before: bool
-    has_behind: bool
-    is_whole: bool
-    """Whether it is all of a row that is always as long as it can be."""
-
-    @classmethod
-    def of(cls, span: Span, dim: str, edges: Sequence[Linear], fresh: Callable[[str], str]) -> _Middle:
-        """`edges`: conditions on where a point is along the row, whose variable is `along`."""
-        lets: list[Let] = []
-
-        def named(end: Linear, wanted: str, is_new: bool) -> Linear:
-            if not is_new:
-                return end
-            lets.append(Let(fresh(wanted), end))
-            return variable(lets[-1].variable)
-
-        low, high = _between(span.first, span.last, edges, "along")
-        has_before, has_behind = low != span.first, high != span.last
-        first = named(low, f"{dim}_from", has_before)
-        last = named(high, f"{dim}_to", has_behind)
-        is_whole = span.is_full and not lets
-        return cls(tuple(lets), first, last, span.most, has_before, has_behind, is_whole)

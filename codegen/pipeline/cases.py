@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spacedsl.codegen.cases import Case, NotFiniteError, Tolerance
+from spacedsl.codegen.running.cases import Case, NotFiniteError, Tolerance
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.kernels.inputs import Allocate, Array, plain_buffer
 from spacedsl.kernels.kernel_file import locate

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from spacedsl.codegen.pipeline.arithmetic import constant
 from spacedsl.codegen.pipeline.blocks import index
 from spacedsl.codegen.pipeline.partials import Fresh, Partials, together
-from spacedsl.codegen.program import Assign, Load, Register, Statement, Store, Sweep, Type
+from spacedsl.codegen.tree.expressions import Load, Register, Type
+from spacedsl.codegen.tree.program import Assign, Statement, Store, Sweep
 from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
 from spacedsl.kernels.pipeline.algorithm import Binary, Update
 from spacedsl.kernels.pipeline.backbone import TOGETHER

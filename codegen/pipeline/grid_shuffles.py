@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from spacedsl.codegen.pipeline.arithmetic import constant, single
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.partials import Fresh, together
-from spacedsl.codegen.program import Assign, Load, Register, Shuffle, Statement, Store, converted
+from spacedsl.codegen.tree.expressions import Load, Register, Shuffle, converted
+from spacedsl.codegen.tree.program import Assign, Statement, Store
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Binary, Operator
 from spacedsl.kernels.pipeline.backbone import Step

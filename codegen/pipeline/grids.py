@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from spacedsl.codegen.cuda.barriers import waiting
-from spacedsl.codegen.parts import loaded, statements, stored
 from spacedsl.codegen.pipeline import grid_shuffles
 from spacedsl.codegen.pipeline.blocks import Array, leading_to
 from spacedsl.codegen.pipeline.grid_partials import Along, PerPoint, begun, combined
@@ -27,19 +26,10 @@ from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest, Placement
 from spacedsl.codegen.pipeline.schedule import SHARED, Decisions, Nest
-from spacedsl.codegen.program import (
-    Coordinate,
-    Grid,
-    Let,
-    PerThread,
-    Phase,
-    Program,
-    Register,
-    Statement,
-    Sweep,
-    Type,
-)
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.tree.expressions import Register, Type
+from spacedsl.codegen.tree.parts import loaded, statements, stored
+from spacedsl.codegen.tree.program import Coordinate, Grid, Let, PerThread, Phase, Program, Statement, Sweep
+from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, extreme, substituted, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.backbone import Kernel, Step

@@ -17,8 +17,9 @@ from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedNest, Placement, spelled
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest
-from spacedsl.codegen.program import Let, Load, ParallelLoop, Phase, Program, Statement, Store, Sweep, Type
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.tree.expressions import Load, Type
+from spacedsl.codegen.tree.program import Let, ParallelLoop, Phase, Program, Statement, Store, Sweep
+from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, variable
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.backbone import Kernel, Step

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spacedsl.codegen.pipeline.blocks import Array, with_lets
-from spacedsl.codegen.pipeline.bodies import Setting, body
+from spacedsl.codegen.pipeline.bodies import body
+from spacedsl.codegen.pipeline.boxes import Setting
 from spacedsl.codegen.pipeline.placement import (
     Needed,
     PlacedLevel,
@@ -25,8 +26,9 @@ from spacedsl.codegen.pipeline.placement import (
     Window,
 )
 from spacedsl.codegen.pipeline.schedule import Decisions, Nest, schedule
-from spacedsl.codegen.program import Phase, Program, Register, Statement, Sweep
-from spacedsl.codegen.ranges import Ranges
+from spacedsl.codegen.tree.expressions import Register
+from spacedsl.codegen.tree.program import Phase, Program, Statement, Sweep
+from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Box, Stage
 from spacedsl.kernels.pipeline.arguments import arguments, held, parameters, value_names

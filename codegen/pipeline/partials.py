@@ -15,20 +15,8 @@ from dataclasses import dataclass, replace
 from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, computed, constant
 from spacedsl.codegen.pipeline.blocks import Array, index
 from spacedsl.codegen.pipeline.placement import Span, Spans
-from spacedsl.codegen.program import (
-    Assign,
-    Bitwise,
-    Broadcast,
-    Let,
-    Load,
-    ParallelLoop,
-    Register,
-    Statement,
-    Store,
-    Sweep,
-    Type,
-    type_of,
-)
+from spacedsl.codegen.tree.expressions import Bitwise, Broadcast, Load, Register, Type, type_of
+from spacedsl.codegen.tree.program import Assign, Let, ParallelLoop, Statement, Store, Sweep
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, variable
 from spacedsl.kernels.pipeline.algorithm import Binary, Constant, Operator, Stage, Update

@@ -15,8 +15,8 @@ from functools import cached_property, reduce
 from typing import Literal
 
 from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest
-from spacedsl.codegen.program import Let
-from spacedsl.codegen.ranges import Ranges, simplified
+from spacedsl.codegen.tree.program import Let
+from spacedsl.codegen.tree.ranges import Ranges, simplified
 from spacedsl.kernels.pipeline.affine import (
     Atom,
     Extreme,

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spacedsl.codegen import program
 from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, computed, constant
 from spacedsl.codegen.pipeline.blocks import LANE, Block, Lanes
-from spacedsl.codegen.program import (
-    Assign,
+from spacedsl.codegen.tree import expressions
+from spacedsl.codegen.tree.expressions import (
     Counted,
     FloorDiv,
     FloorMod,
@@ -23,7 +22,8 @@ from spacedsl.codegen.program import (
     Type,
     type_of,
 )
-from spacedsl.codegen.ranges import simplified
+from spacedsl.codegen.tree.program import Assign
+from spacedsl.codegen.tree.ranges import simplified
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Atom,
@@ -89,8 +89,8 @@ class Positions:
         rest = tuple((atom, number) for atom, number in form.terms if not self.varies(atom))
         total: Value = Counted(Linear(form.constant, rest), Type(DType.I32))
         for atom, number in moving:
-            part = computed(DType.I32, program.Mul, self.part(atom, block), constant(number, DType.I32))
-            total = computed(DType.I32, program.Add, total, part)
+            part = computed(DType.I32, expressions.Mul, self.part(atom, block), constant(number, DType.I32))
+            total = computed(DType.I32, expressions.Add, total, part)
         return total
 
     def part(self, atom: Atom, block: Block) -> Value:

@@ -12,20 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from spacedsl.codegen import program
-from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.pipeline.accesses import Accesses
-from spacedsl.codegen.pipeline.arithmetic import (
-    ARITHMETIC,
-    Value,
-    alike,
-    computed,
-    constant,
-    single,
-)
+from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, alike, computed, constant, single
 from spacedsl.codegen.pipeline.blocks import Block, Point
 from spacedsl.codegen.pipeline.positions import condition
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree import expressions
+from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.expressions import (
     BitOperator,
     Bitwise,
     Call,
@@ -103,18 +96,18 @@ class Values(Accesses):
             case Compare(comparator, left, right):
                 if (known := self.decided(node, point, block)) is not None:
                     return constant(known, DType.BOOL)
-                return program.Compare(comparator, *alike(single(of(left)), single(of(right))))
+                return expressions.Compare(comparator, *alike(single(of(left)), single(of(right))))
             case Select(condition, yes, no):
                 chosen = of(condition)
                 if isinstance(chosen, Number):
                     return of(yes if chosen.value else no)
-                return program.Select(*alike(chosen, of(yes), of(no)))
+                return expressions.Select(*alike(chosen, of(yes), of(no)))
             case Cast(dtype, operand):
                 return converted(of(operand), dtype)
             case Apply(function, arguments, dtype):
                 given = [single(of(argument)) for argument in arguments]
                 if function in _FUNCTIONS:
-                    return converted(program.Apply(_FUNCTIONS[function], given[0]), dtype)
+                    return converted(expressions.Apply(_FUNCTIONS[function], given[0]), dtype)
                 return converted(Call(function, alike(*given)), dtype)
 
     def binary(self, node: Binary, left: Value, right: Value) -> Value:
@@ -129,7 +122,7 @@ class Values(Accesses):
         if operator in ARITHMETIC:
             return computed(dtype, ARITHMETIC[operator], left, right)
         if dtype.is_float and operator == "/":
-            return computed(dtype, program.Div, left, right)
+            return computed(dtype, expressions.Div, left, right)
         if dtype.is_float:
             raise LoweringError(f"there is no code for `%` of {dtype.label}")
         return computed(dtype, FloorDiv if operator == "/" else FloorMod, left, right)
@@ -197,7 +190,9 @@ class Values(Accesses):
             if isinstance(definition, Update):
                 if definition.condition is not None:
                     holds = self.value(definition.condition, at, block)
-                    made = [program.Select(*alike(holds, *pair)) for pair in zip(made, before, strict=True)]
+                    made = [
+                        expressions.Select(*alike(holds, *pair)) for pair in zip(made, before, strict=True)
+                    ]
                 if not is_associative(stage, definition):
                     # What is used twice is computed once.
                     made = [self.kept(m, block) for m in made]

@@ -7,11 +7,31 @@ generation says; what that costs, cost models do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from spacedsl.kernels.pipeline.affine import Atom, Linear, Quotient, linear, names_of
-from spacedsl.kernels.pipeline.algorithm import Expression, Read, Stage, Update, Variable, reads, walk
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.affine import (
+    Atom,
+    Linear,
+    Opaque,
+    Quotient,
+    atoms,
+    compared,
+    is_parity,
+    linear,
+    names_of,
+)
+from spacedsl.kernels.pipeline.algorithm import (
+    Expression,
+    Read,
+    Stage,
+    Update,
+    Variable,
+    operands,
+    reads,
+    walk,
+)
 from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.interior import middle
 
@@ -91,6 +111,41 @@ def varies(stage: Stage, node: Expression, along: str | None = None) -> bool:
     """
     names = {Variable(name) for name in (*stage.variables, along) if name is not None}
     return any(isinstance(part, Read) or part in names for part in walk(node))
+
+
+def widths(
+    stage: Stage,
+    definition: Stage | Update,
+    inlined: Mapping[str, Stage],
+    along: str | None = None,
+    *,
+    is_woven: bool = False,
+) -> Iterator[int]:
+    """In bytes, of what is stored, and of all else that may differ between lanes, also for positions.
+
+    `along`: the range that lanes go along, if it is one. `is_woven`: lanes are all even, or all odd.
+    """
+    yield from (dtype.nbytes for dtype in stage.dtypes)
+    pending = [(stage, value) for value in definition.values]
+    seen: set[str] = set()
+    while pending:
+        of, node = pending.pop()
+        if not varies(of, node, along if of is stage else None) or (
+            is_woven and (a := compared(node)) is not None and is_parity(a)
+        ):
+            # Whether numbers are even is the same for all lanes then.
+            continue
+        yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
+        if not isinstance(node, Read):
+            pending += [(of, operand) for operand in operands(node)]
+            continue
+        found = [a.expression for at in node.point for a in atoms(linear(at)) if isinstance(a, Opaque)]
+        pending += [(of, expression) for expression in found]
+        if node.source in inlined and node.source not in seen:
+            seen.add(node.source)
+            source = inlined[node.source]
+            updated = [value for update in source.updates for value in update.values]
+            pending += [(source, value) for value in (*source.values, *updated)]
 
 
 def _moving(position: Linear, name: str) -> list[tuple[Atom, int]]:

@@ -32,15 +32,15 @@ from spacedsl.api.problem import (
 from spacedsl.api.replaying import Replay, emit, emit_halide, emit_launcher, load, replay
 from spacedsl.api.results import Best, Result
 from spacedsl.api.solving import Solution, Unmeasured, pose_unmeasured, solve
-from spacedsl.codegen.characterize import (
+from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.machine.characterize import (
     Characterization,
     characterize,
     devices_folder,
     local_device,
     write_description,
 )
-from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.memory import TooLargeError
+from spacedsl.codegen.running.memory import TooLargeError
 from spacedsl.kernels.backbones import load_measurable as load_kernel
 from spacedsl.kernels.device import load_any_device, load_device
 from spacedsl.kernels.sizes import SizeOverrideError

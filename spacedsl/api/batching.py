@@ -20,8 +20,8 @@ from spacedsl.codegen.cuda.nvrtc import is_target, version
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.lack import EnvironmentLack
-from spacedsl.codegen.memory import check_memory
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.running.memory import check_memory
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered

@@ -36,8 +36,8 @@ from spacedsl.api.problem import (
 )
 from spacedsl.api.results import Fastest, Result, RunFiles, fastest_measured
 from spacedsl.api.targets import TARGETS, PatientEvaluator, SearchBound, Target
-from spacedsl.codegen import processor
 from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.machine import processor
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate

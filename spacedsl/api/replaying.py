@@ -25,11 +25,11 @@ from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.launcher import print_launcher
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.halide.export import schedule_text
-from spacedsl.codegen.implementation import LoweringError
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.tree.errors import LoweringError, VerificationError
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.commands import command
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate

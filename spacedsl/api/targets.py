@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from spacedsl.api.problem import Listener, Preparing, UnknownNameError, Waiting, Warned, unknown
-from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.characterize import local_device, raise_peaks
+from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda import nvrtc
 from spacedsl.codegen.cuda.evaluator import PredictingEvaluator
 from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.memory import check_memory, flush_bytes
+from spacedsl.codegen.machine.characterize import local_device, raise_peaks
+from spacedsl.codegen.running.memory import check_memory, flush_bytes
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
@@ -32,9 +32,9 @@ from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound
 from spacedsl.search.bounds.protocol import Bound
-from spacedsl.search.cost_model import CostModel
-from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
-from spacedsl.search.pipeline_costs import PipelineCosts
+from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
+from spacedsl.search.costs.model import CostModel
+from spacedsl.search.costs.pipeline import PipelineCosts
 
 
 class PatientEvaluator(Evaluator, Protocol):

@@ -62,7 +62,7 @@ def examine() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    from spacedsl.codegen.build import find_compiler
+    from spacedsl.codegen.c.build import find_compiler
     from spacedsl.codegen.lack import EnvironmentLack
 
     try:
@@ -73,9 +73,9 @@ def _compiler() -> Finding:
 
 
 def _device() -> Finding:
-    from spacedsl.codegen.characterize import device_path
     from spacedsl.codegen.lack import EnvironmentLack
-    from spacedsl.codegen.processor import model_name, usable_cpus
+    from spacedsl.codegen.machine.characterize import device_path
+    from spacedsl.codegen.machine.processor import model_name, usable_cpus
 
     machine = f"{model_name()}, {len(usable_cpus())} threads"
     try:

@@ -19,7 +19,7 @@ from benchmarks.cpu.report import CaseReport, report
 from benchmarks.cpu.side import Side
 from benchmarks.explorations import SkippedError
 from benchmarks.turns import AbsentError, Turn
-from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c.build import build_library
 
 SIZES = {
     "axpy": {"n": 4096},

@@ -15,9 +15,9 @@ from benchmarks.gpu.cases import BY_NAME, CASES, COPY, NAIVE, TORCH, Aim, Case
 from benchmarks.gpu.folder import HERE, add_naive, kernel_of, write_runner
 from benchmarks.gpu.report import report
 from spacedsl.codegen.cuda.batches.writing import BatchedProblem, Written, write_batch
-from tests.codegen.fake_gpu import environment, substitute
-from tests.codegen.grids import device
-from tests.codegen.test_cuda_batch import problem
+from tests.codegen.cuda.fake_gpu import environment, substitute
+from tests.codegen.cuda.grids import device
+from tests.codegen.cuda.test_batch import problem
 
 SIZES = {
     "axpy": {"n": 1000},

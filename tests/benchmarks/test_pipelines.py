@@ -27,7 +27,7 @@ from benchmarks.pipelines.results import Place, Settings
 from benchmarks.pipelines.side import Side
 from benchmarks.ratios import Ratio, Row
 from benchmarks.turns import AbsentError
-from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.halide.export import algorithm_text
 from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.evaluation import Timing

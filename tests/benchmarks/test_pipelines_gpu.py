@@ -22,14 +22,14 @@ from benchmarks.pipelines.gpu.report import NOT_YET, report, show
 from benchmarks.pipelines.gpu.schedulers import NAMES, schedulers_for, target_of
 from benchmarks.pipelines.halide import Prepared, Workplace
 from benchmarks.tables import console
-from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.cuda.batches.writing import BatchedProblem, write_batch
 from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.benchmarks.test_pipelines import KERNEL
-from tests.codegen.fake_gpu import environment, substitute_own
-from tests.codegen.grids import device
+from tests.codegen.cuda.fake_gpu import environment, substitute_own
+from tests.codegen.cuda.grids import device
 
 # As Halide's own headers, HalideRuntime.h and HalideRuntimeCuda.h, have these records and functions.
 LIKE_HALIDE = """

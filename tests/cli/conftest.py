@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spacedsl.codegen.characterize import device_path
+from spacedsl.codegen.machine.characterize import device_path
 from tests.cli.running import run
 
 ROOT = Path(__file__).parents[2]

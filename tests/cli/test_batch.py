@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import ROOT, Run
 from tests.cli.running import run
-from tests.codegen.fake_gpu import environment, substitute
+from tests.codegen.cuda.fake_gpu import environment, substitute
 
 AXPY = ROOT / "kernels" / "library" / "axpy.yaml"
 ASKED = 4

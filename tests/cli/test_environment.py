@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen import characterize
-from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.machine import characterize
 from spacedsl.kernels.device import CpuDevice, load_device
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from tests.cli.conftest import ROOT, SMALL

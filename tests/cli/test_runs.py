@@ -23,8 +23,8 @@ from spacedsl.api import problem
 from spacedsl.api.problem import generator_digest
 from spacedsl.cli import live
 from spacedsl.cli.live import Board
-from spacedsl.codegen import processor
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.machine import processor
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.events import Evaluated, NewBest, Started
 from tests.cli.conftest import ROOT, SMALL, Run
@@ -116,7 +116,7 @@ def test_the_code_is_usable_from_c_with_its_header(explored: Run, tmp_path: Path
         "  return 0;\n"
         "}\n"
     )
-    from spacedsl.codegen.build import find_compiler
+    from spacedsl.codegen.c.build import find_compiler
 
     flags = ["-O2", "-march=native", "-std=c11", "-ffp-contract=fast", "-pthread", "-Wall", "-Werror"]
     sources = [str(tmp_path / "main.c"), str(explored.folder / "best.c"), f"-I{explored.folder}"]
@@ -166,7 +166,7 @@ def test_whatever_c_is_printed_from_is_part_of_the_generator(
     for folder in ("codegen", "kernels"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     monkeypatch.setattr(problem, "_PACKAGE", tmp_path)
-    files = [tmp_path / "codegen" / "c_printer.py", *(tmp_path / "codegen" / "runtime").iterdir()]
+    files = [tmp_path / "codegen" / "c" / "printer.py", *(tmp_path / "codegen" / "c" / "runtime").iterdir()]
     digests = {generator_digest()}
     for file in files:
         file.write_bytes(file.read_bytes() + b"\n")

@@ -12,18 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from spacedsl.codegen.cases import Case, NotFiniteError, make_cases
-from spacedsl.codegen.implementation import CandidateImplementation, LoweringError
-from spacedsl.codegen.lower import lower
-from spacedsl.codegen.program import Program
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.linalg.lower import lower
+from spacedsl.codegen.running.cases import Case, NotFiniteError, make_cases
+from spacedsl.codegen.tree.errors import LoweringError, VerificationError
+from spacedsl.codegen.tree.program import Program
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
 from spacedsl.kernels.reference import evaluate, greatest_magnitude, view
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.random_kernels import RandomKernel
-from tests.codegen.running import build, interpreted_difference, run_difference
+from tests.codegen.runs import build, interpreted_difference, run_difference
 
 _PAGE = Path(__file__).parents[2] / "docs" / "kernel-diagnostics.md"
 DOCUMENTED = frozenset(re.findall(r"^### (KF\d{3}) ", _PAGE.read_text(encoding="utf-8"), re.MULTILINE))

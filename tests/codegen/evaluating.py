@@ -7,10 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.lower import lower
-from spacedsl.codegen.measurement import Options
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.linalg.lower import lower
+from spacedsl.codegen.running.measurement import Options
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.kernels import AXPY, matmul

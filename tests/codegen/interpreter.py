@@ -13,15 +13,12 @@ from fractions import Fraction
 from operator import and_, eq, ge, gt, le, lt, ne, or_, xor
 from typing import Any
 
-from spacedsl.codegen.program import (
+from spacedsl.codegen.tree.expressions import (
     Add,
-    Ahead,
     Apply,
-    Assign,
     Bits,
     Bitwise,
     Blend,
-    Branch,
     Broadcast,
     Call,
     Compare,
@@ -39,10 +36,8 @@ from spacedsl.codegen.program import (
     Interleave,
     Lane,
     LaneReduction,
-    Let,
     Load,
     LoadMatrix,
-    Loop,
     Max,
     Min,
     Mul,
@@ -50,25 +45,32 @@ from spacedsl.codegen.program import (
     Not,
     Number,
     Pack,
-    ParallelLoop,
     ParameterValue,
     PartialLoad,
-    PartialStore,
     Position,
-    Prefetch,
-    Program,
     Register,
     Select,
     Shuffle,
+    Sub,
+    Taken,
+    type_of,
+)
+from spacedsl.codegen.tree.program import (
+    Ahead,
+    Assign,
+    Branch,
+    Let,
+    Loop,
+    ParallelLoop,
+    PartialStore,
+    Prefetch,
+    Program,
     Statement,
     Store,
-    Sub,
     Sweep,
     Take,
     TakeEach,
-    Taken,
     When,
-    type_of,
 )
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.operations import Combine, Op

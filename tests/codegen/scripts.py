@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 
 from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
-from spacedsl.codegen.implementation import PADDINGS, Statement
-from spacedsl.codegen.nest import present
+from spacedsl.codegen.linalg.implementation import PADDINGS, Statement
+from spacedsl.codegen.linalg.nest import present
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from spacedsl.codegen.build import build_library
+from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
-from spacedsl.codegen.measurement import Measurement
+from spacedsl.codegen.running.measurement import Measurement
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import (

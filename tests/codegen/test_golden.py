@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cases import make_cases
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.lower import lower
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.linalg.lower import lower
+from spacedsl.codegen.running.cases import make_cases
+from spacedsl.codegen.tree.verify import verify
 from tests.codegen.devices import DEVICE
 from tests.codegen.golden import FOLDER, GoldenList, candidate, golden_lists, read
-from tests.codegen.running import build, run_difference
+from tests.codegen.runs import build, run_difference
 from tests.codegen.scripts import RefusedError
 
 LISTS = {golden.name: golden for golden in golden_lists()}

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.cases import make_cases
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.lower import lower
+from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.native import build_function
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.running.cases import make_cases
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.kernels.reference import view
 from tests.codegen.candidates import random_candidate, space_of
-from tests.codegen.running import compiled_difference
+from tests.codegen.runs import compiled_difference
 from tests.kernels.library_formulas import DIRECT, swept_sizes
 from tests.kernels.samples import LIBRARY
 

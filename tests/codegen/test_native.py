@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spacedsl.codegen.c_interface import prototype
+from spacedsl.codegen.c.interface import prototype
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.dtypes import DType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spacedsl.codegen.parts import timed_phases
-from spacedsl.codegen.program import Let, ParallelLoop, Phase, Program, Statement
+from spacedsl.codegen.tree.parts import timed_phases
+from spacedsl.codegen.tree.program import Let, ParallelLoop, Phase, Program, Statement
 from spacedsl.kernels.pipeline.affine import Linear
 
 STATEMENTS: dict[str, Statement] = {"p": ParallelLoop("i", 4, ()), "s": Let("x", Linear(0))}

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen import addresses, instructions, lower
-from spacedsl.codegen.program import Index, LaneReduction, Loop, Sub
+from spacedsl.codegen.linalg import addresses, instructions, lower
+from spacedsl.codegen.tree.expressions import Index, LaneReduction, Sub
+from spacedsl.codegen.tree.program import Loop
 from spacedsl.kernels.linalg.operations import Combine
 from tests.codegen.agreement import DisagreementError, outcome
 from tests.codegen.random_kernels import random_kernel

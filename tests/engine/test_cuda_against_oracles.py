@@ -12,18 +12,18 @@ import pytest
 
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.parts import added_to
-from spacedsl.codegen.program import Program
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.tree.parts import added_to
+from spacedsl.codegen.tree.program import Program
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.enumerate import enumerate_solutions
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.kernel_file import KernelFile, check_kernel
 from spacedsl.oracle.cp_sat import CpSatModel
-from tests.codegen.grids import compiled, device, orders, twins
-from tests.codegen.running import integer_case, run_difference
+from tests.codegen.cuda.grids import compiled, device, orders, twins
+from tests.codegen.runs import integer_case, run_difference
 from tests.engine.agreement import Agreement
 from tests.engine.test_linalg_against_oracles import everything
 

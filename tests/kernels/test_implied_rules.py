@@ -14,9 +14,8 @@ from spacedsl.language import load_space
 from spacedsl.search.orderings import native_ordering, select_ordering
 from tests.codegen.devices import DEVICE
 from tests.engine.native import needs_compiler
+from tests.kernels.samples import LIBRARY
 from tests.rules import rules_of
-
-from .samples import LIBRARY
 
 _SMALL = DEVICE.model_copy(update={"vector_registers": 4, "vector_bytes": 8})
 """Few registers and lanes, so that indices with few values have too many to be unrolled."""

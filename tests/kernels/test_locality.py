@@ -11,8 +11,7 @@ from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
 from spacedsl.language import load_space
 from spacedsl.search.orderings import select_ordering
 from tests.codegen.devices import DEVICE
-
-from .samples import LIBRARY
+from tests.kernels.samples import LIBRARY
 
 
 def revisited(name: str, sizes: dict[str, int] | None = None) -> dict[str, str]:

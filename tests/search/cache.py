@@ -13,24 +13,19 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from spacedsl.codegen.implementation import CandidateImplementation
-from spacedsl.codegen.lower import lower
-from spacedsl.codegen.parts import blocks, own_memory, shared_loops, subexpressions
-from spacedsl.codegen.program import (
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.linalg.lower import lower
+from spacedsl.codegen.tree.expressions import Expression, Index, Load, PartialLoad, Register, type_of
+from spacedsl.codegen.tree.parts import blocks, own_memory, shared_loops, subexpressions
+from spacedsl.codegen.tree.program import (
     Assign,
     Branch,
-    Expression,
-    Index,
-    Load,
     Loop,
     ParallelLoop,
-    PartialLoad,
     PartialStore,
     Program,
-    Register,
     Statement,
     Store,
-    type_of,
 )
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.linalg.backbone import Kernel

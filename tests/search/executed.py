@@ -10,15 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from spacedsl.codegen import program as tree
-from spacedsl.codegen.parts import operands, shared_loops
+from spacedsl.codegen.tree import expressions
+from spacedsl.codegen.tree import program as tree
+from spacedsl.codegen.tree.parts import operands, shared_loops
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.operations import Op
 
 Executed = Counter[tuple[str, int]]
 """Instructions of the busiest thread, by kind and bytes."""
 
-Kept = list[tuple[str, tree.Index, int]]
+Kept = list[tuple[str, expressions.Index, int]]
 """What was stored in a straight line: tensor, first element, lanes."""
 
 _RESOURCES = {
@@ -59,7 +60,7 @@ def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str
                 found["store", width(value)] += 1
                 found.update(counted(value, kept))
                 if tensor in own:
-                    kept.append((tensor, index, tree.type_of(value).lanes))
+                    kept.append((tensor, index, expressions.type_of(value).lanes))
             case tree.Assign(_, value):
                 found.update(counted(value, kept))
     return found
@@ -111,18 +112,18 @@ def iterations(
     return found
 
 
-def counted(expression: tree.Expression, kept: Kept) -> Iterator[tuple[str, int]]:
-    if isinstance(expression, tree.Fma | tree.Mul):
+def counted(expression: expressions.Expression, kept: Kept) -> Iterator[tuple[str, int]]:
+    if isinstance(expression, expressions.Fma | expressions.Mul):
         yield "multiply", width(expression)
-    elif isinstance(expression, tree.Apply):
+    elif isinstance(expression, expressions.Apply):
         yield from [("multiply", width(expression))] * _PRODUCTS.get(expression.function, 0)
-    elif isinstance(expression, tree.Load | tree.PartialLoad) and not is_kept(expression, kept):
+    elif isinstance(expression, expressions.Load | expressions.PartialLoad) and not is_kept(expression, kept):
         yield "load", width(expression)
     for part in operands(expression):
         yield from counted(part, kept)
 
 
-def is_kept(load: tree.Load | tree.PartialLoad, kept: Kept) -> bool:
+def is_kept(load: expressions.Load | expressions.PartialLoad, kept: Kept) -> bool:
     """Whether one store has written all lanes, so that a compiler may take them out of its vector."""
     return any(
         tensor == load.tensor
@@ -133,8 +134,8 @@ def is_kept(load: tree.Load | tree.PartialLoad, kept: Kept) -> bool:
     )
 
 
-def width(expression: tree.Expression) -> int:
-    kind = tree.type_of(expression)
+def width(expression: expressions.Expression) -> int:
+    kind = expressions.type_of(expression)
     return kind.lanes * kind.dtype.nbytes
 
 

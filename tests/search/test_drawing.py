@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import Phase, Plan, time_ns
+from spacedsl.search.costs.model import Phase, Plan, time_ns
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.phases import Known

@@ -13,7 +13,7 @@ import pytest
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.search.comparison import Comparison
-from spacedsl.search.cost_model import Phase, Plan
+from spacedsl.search.costs.model import Phase, Plan
 from spacedsl.search.phases import Guess, Known
 from spacedsl.search.run import Options
 from spacedsl.search.store import Store

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.cost_model import time_ns
+from spacedsl.search.costs.model import time_ns
+from spacedsl.search.costs.pipeline import PipelineCosts
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
-from spacedsl.search.pipeline_costs import PipelineCosts
 from spacedsl.search.walks import Promise, walked
 from tests.codegen.devices import DEVICE
 from tests.kernels.pipeline.cases import instance

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spacedsl.codegen.cuda.batches.writing import DECISIONS, code_path
-from spacedsl.codegen.timing import summarise
+from spacedsl.codegen.running.timing import summarise
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.evaluation import Failure, Outcome

@@ -16,13 +16,13 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from spacedsl.codegen import processor
-from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.c.build import BuildError
+from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.batches.cases import write_cases
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import arguments, print_cuda, shared_bytes
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.program import Grid, Program
+from spacedsl.codegen.machine import processor
+from spacedsl.codegen.tree.program import Grid, Program
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.evaluation import Lowered

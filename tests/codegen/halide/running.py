@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.codegen.cases import Case
-from spacedsl.codegen.differences import first_difference
+from spacedsl.codegen.running.cases import Case
+from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.reference import view
 

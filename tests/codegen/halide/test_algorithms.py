@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from spacedsl.codegen.cases import Case
 from spacedsl.codegen.halide.export import algorithm_text
 from spacedsl.codegen.pipeline.cases import make_cases
+from spacedsl.codegen.running.cases import Case
 from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile

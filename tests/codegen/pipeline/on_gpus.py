@@ -11,23 +11,23 @@ from pathlib import Path
 
 import numpy as np
 
-from spacedsl.codegen.cases import Case
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import Program
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.running.cases import Case
+from spacedsl.codegen.tree.program import Program
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_CUDA_SPACE, PipelineFile
 from spacedsl.language import load_space
-from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
+from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
 from spacedsl.search.orderings import branches_of, select_ordering
 from tests.codegen.apart import ENDED, said_apart
-from tests.codegen.grids import ORDERS, device, orders, twins
+from tests.codegen.cuda.grids import ORDERS, device, orders, twins
+from tests.codegen.cuda.sanitized import watched
 from tests.codegen.pipeline.running import called_difference
-from tests.codegen.sanitized import watched
 from tests.kernels.pipeline.cases import scheduled
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.cases import Case
-from spacedsl.codegen.differences import first_difference
-from spacedsl.codegen.names import entry_name
-from spacedsl.codegen.program import Program
+from spacedsl.codegen.c.build import build_library
+from spacedsl.codegen.c.names import entry_name
+from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.running.cases import Case
+from spacedsl.codegen.running.differences import first_difference
+from spacedsl.codegen.tree.program import Program
 from spacedsl.kernels.formats import NUMPY_TYPE
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.reference import view

@@ -19,18 +19,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from spacedsl.codegen.build import BuildError
+from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.parts import statements
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule, text
-from spacedsl.codegen.program import Program
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.tree.errors import VerificationError
+from spacedsl.codegen.tree.parts import statements
+from spacedsl.codegen.tree.program import Program
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from tests.codegen.grids import device
+from tests.codegen.cuda.grids import device
 from tests.codegen.pipeline import on_gpus
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import cases_of

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.codegen.cases import Case, NotFiniteError
 from spacedsl.codegen.cuda.batches.cases import write_cases
-from spacedsl.codegen.differences import first_difference
 from spacedsl.codegen.pipeline.cases import make_cases, most_calls, not_finite
+from spacedsl.codegen.running.cases import Case, NotFiniteError
+from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.inputs import Array
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.arguments import held

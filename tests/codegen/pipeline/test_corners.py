@@ -11,7 +11,7 @@ from spacedsl.codegen.pipeline.cases import make_cases
 from spacedsl.codegen.pipeline.corners import CornerDecisions, corners
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.pipeline.algorithm import Extent
 from spacedsl.kernels.pipeline.corner import corner
 from tests.codegen.pipeline.on_gpus import built, drawn, twin_difference

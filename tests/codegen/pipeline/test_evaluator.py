@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.codegen.memory import TooLargeError, check_memory, needed_bytes
 from spacedsl.codegen.native import build_function
+from spacedsl.codegen.running.memory import TooLargeError, check_memory, needed_bytes
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome

@@ -15,26 +15,14 @@ from typing import Any
 
 import pytest
 
-from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.parts import map_loads, statements
-from spacedsl.codegen.program import (
-    Assign,
-    Barrier,
-    Grid,
-    Index,
-    Let,
-    Load,
-    PartialLoad,
-    PerThread,
-    Statement,
-    Store,
-    Sweep,
-    When,
-)
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.tree.expressions import Index, Load, PartialLoad
+from spacedsl.codegen.tree.parts import map_loads, statements
+from spacedsl.codegen.tree.program import Assign, Barrier, Grid, Let, PerThread, Statement, Store, Sweep, When
 from spacedsl.kernels.pipeline.affine import Extreme, Linear
-from tests.codegen.mutants import unrefused
 from tests.codegen.pipeline.on_gpus import built, drawn, grids_of, schedule, twin_difference
 from tests.codegen.pipeline.test_cases import cases_of
+from tests.codegen.tree.mutants import unrefused
 
 Body = tuple[Statement, ...]
 

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen.build import find_compiler
+from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.parts import statements
-from spacedsl.codegen.program import Barrier, Grid, Program, Statement, Store, Sweep
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.tree.errors import VerificationError
+from spacedsl.codegen.tree.parts import statements
+from spacedsl.codegen.tree.program import Barrier, Grid, Program, Statement, Store, Sweep
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.pipeline.affine import Remainder
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.search.cost_model import time_ns
-from spacedsl.search.gpu_pipeline_costs import GpuPipelineCosts
-from tests.codegen.grids import device
+from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
+from spacedsl.search.costs.model import time_ns
+from tests.codegen.cuda.grids import device
 from tests.codegen.pipeline.on_gpus import drawn, grids_of, schedule
 from tests.codegen.pipeline.test_additions import differences, edited
 from tests.kernels.pipeline.files import pipeline

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.codegen.build import find_compiler
-from spacedsl.codegen.cases import Case
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.nvrtc import compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
-from spacedsl.codegen.names import c_name
-from spacedsl.codegen.parts import statements
 from spacedsl.codegen.pipeline.cases import make_cases
-from spacedsl.codegen.program import Barrier, Grid, PerThread
+from spacedsl.codegen.running.cases import Case
+from spacedsl.codegen.tree.parts import statements
+from spacedsl.codegen.tree.program import Barrier, Grid, PerThread
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from tests.codegen.grids import device
+from tests.codegen.cuda.grids import device
 from tests.codegen.pipeline.on_gpus import (
     built,
     drawn,

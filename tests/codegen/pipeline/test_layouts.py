@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from spacedsl.codegen.parts import expressions, loaded, statements
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule, text
-from spacedsl.codegen.program import Gather, Lane, Load, Pack, Program, Store, Sweep, type_of
+from spacedsl.codegen.tree.expressions import Gather, Lane, Load, Pack, type_of
+from spacedsl.codegen.tree.parts import expressions, loaded, statements
+from spacedsl.codegen.tree.program import Program, Store, Sweep
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.pipeline.test_lower import found, lowered

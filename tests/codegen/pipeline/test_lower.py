@@ -11,11 +11,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.parts import expressions, statements, values
 from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import Gather, Interleave, Lane, Pack, Program, Select, Store, Sweep, type_of
-from spacedsl.codegen.verify import verify
+from spacedsl.codegen.tree.expressions import Gather, Interleave, Lane, Pack, Select, type_of
+from spacedsl.codegen.tree.parts import expressions, statements, values
+from spacedsl.codegen.tree.program import Program, Store, Sweep
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.algorithm import Box
@@ -24,15 +25,7 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import SCHEDULES, cases_of
-from tests.kernels.pipeline.cases import (
-    IMAGE,
-    PIPELINES,
-    drawn,
-    inputs_of,
-    instance,
-    named,
-    scheduled,
-)
+from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, instance, named, scheduled
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
 from tests.kernels.pipeline.pointwise import Elements, elements

@@ -11,23 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacedsl.codegen.build import build_library
-from spacedsl.codegen.c_printer import print_c
-from spacedsl.codegen.names import entry_name
-from spacedsl.codegen.parts import with_blocks
-from spacedsl.codegen.program import (
-    Broadcast,
-    Convert,
-    Expression,
-    Index,
-    Number,
-    ParallelLoop,
-    Program,
-    Statement,
-    Store,
-    Sweep,
-)
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.c.build import build_library
+from spacedsl.codegen.c.names import entry_name
+from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.tree.errors import VerificationError
+from spacedsl.codegen.tree.expressions import Broadcast, Convert, Expression, Index, Number
+from spacedsl.codegen.tree.parts import with_blocks
+from spacedsl.codegen.tree.program import ParallelLoop, Program, Statement, Store, Sweep
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear
 from spacedsl.kernels.pipeline.algorithm import Stage, Update

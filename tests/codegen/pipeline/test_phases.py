@@ -9,17 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacedsl.codegen.c_printer import print_c, print_units
+from spacedsl.codegen.c.printer import print_c, print_units
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.pipeline.lower import Made, lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
-from spacedsl.codegen.program import ParallelLoop, Phase, Program, Statement
-from spacedsl.codegen.verify import VerificationError, verify
+from spacedsl.codegen.tree.errors import VerificationError
+from spacedsl.codegen.tree.program import ParallelLoop, Phase, Program, Statement
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
+from spacedsl.search.costs.pipeline import PipelineCosts
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
-from spacedsl.search.pipeline_costs import PipelineCosts
 from tests.codegen.devices import DEVICE
 from tests.kernels.pipeline.cases import IMAGE, instance, scheduled
 from tests.kernels.pipeline.files import pipeline
@@ -107,7 +108,7 @@ def of(program: Program, *phases: Phase) -> Program:
 def test_what_has_been_verified_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     program = of_three_phases()
     verify(program)
-    monkeypatch.setattr("spacedsl.codegen.verify.is_inside", lambda *_: False)
+    monkeypatch.setattr("spacedsl.codegen.tree.verify.is_inside", lambda *_: False)
     verify(of(program, *program.phases))
     with pytest.raises(VerificationError, match="nobody knows where"):
         verify(of_three_phases())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spacedsl.codegen.pipeline import placement
 from spacedsl.codegen.pipeline.placement import PlacedNest, Placement, Span, Spans, Start, Window
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule
-from spacedsl.codegen.program import Let
+from spacedsl.codegen.tree.program import Let
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts

@@ -1,0 +1,1 @@
+"""C: a verified program tree becomes text, and text becomes a library."""

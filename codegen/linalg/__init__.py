@@ -1,0 +1,1 @@
+"""Implementations of linear algebra as program trees: loops, registers, temporaries."""

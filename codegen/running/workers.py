@@ -1,0 +1,114 @@
+"""The processes in which generated code runs: a server that holds the test cases, and workers.
+
+In: a kernel, how many bytes displace the caches, options. Out: a server and a worker that are alive. A worker
+is replaced after every failure, since its memory may be corrupt. What is run there is for whoever asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.generation import generation
+from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.codegen.running.cases import NotFiniteError
+from spacedsl.codegen.running.fork_server import Setup
+from spacedsl.codegen.running.harness import harness_library
+from spacedsl.codegen.running.measurement import Options
+from spacedsl.codegen.running.memory import check_memory, scratch_bytes
+from spacedsl.codegen.running.process import ForkServer, WorkerFailure, WorkerProcess
+from spacedsl.codegen.scratch import scratch_folder
+from spacedsl.diagnostics import DiagnosticError
+from spacedsl.kernels.backbones import MeasurableKernel
+
+
+@dataclass(slots=True, eq=False)
+class Workers:
+    kernel: MeasurableKernel
+    flush_bytes: int
+    """Of an array whose reading displaces the caches before a sample; 0 for warm runs."""
+    options: Options
+    has_cases: bool = True
+    """Else a worker is told of a corner of the kernel before anything runs."""
+    _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _server: ForkServer | None = field(default=None, init=False)
+    _worker: WorkerProcess | None = field(default=None, init=False)
+
+    def ready(self) -> tuple[ForkServer, WorkerProcess]:
+        """Both alive; after `close` and after a death they are started again.
+
+        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory, `DiagnosticError`
+        for a kernel whose results are not finite.
+        """
+        server = self.server()
+        if self._worker is not None and not self._worker.is_alive:
+            self.drop()
+        if self._worker is None:
+            self._worker = _started(server)
+        return server, self._worker
+
+    def server(self) -> ForkServer:
+        """It alone; raises what `ready` does."""
+        with self._turn:
+            if self._server is None or not self._server.is_alive:
+                self.close()
+                if self.has_cases:
+                    check_memory(self.kernel, self.flush_bytes)
+                try:
+                    self._server = ForkServer(self._setup())
+                except WorkerFailure as error:
+                    raise _not_started(error) from None
+                except NotFiniteError as error:
+                    raise DiagnosticError(
+                        [generation(self.kernel).not_finite(self.kernel, error.line)]
+                    ) from None
+            return self._server
+
+    @contextmanager
+    def fresh(self) -> Iterator[WorkerProcess]:
+        """A worker for one use, beside which other threads may have others; raises what `ready` does."""
+        worker = _started(self.server())
+        try:
+            yield worker
+        finally:
+            worker.close()
+
+    def drop(self) -> None:
+        """Ends the worker, whatever it does."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def close(self) -> None:
+        self.drop()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _setup(self) -> Setup:
+        with scratch_folder() as folder:
+            return Setup(
+                kernel_text=self.kernel.text,
+                kernel_path=self.kernel.path,
+                kernel_kind=self.kernel.kind,
+                sizes=dict(self.kernel.sizes),
+                seed=self.options.seed,
+                harness=harness_library(self.kernel, find_compiler(), folder),
+                flush_bytes=self.flush_bytes,
+                memory_headroom_bytes=self.options.memory_headroom_bytes + scratch_bytes(self.kernel),
+                has_cases=self.has_cases,
+            )
+
+
+def _started(server: ForkServer) -> WorkerProcess:
+    try:
+        return WorkerProcess(server)
+    except WorkerFailure as error:
+        raise _not_started(error) from None
+
+
+def _not_started(error: WorkerFailure) -> EnvironmentLack:
+    return EnvironmentLack(f"a worker process cannot be started: {error.message}")

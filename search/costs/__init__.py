@@ -1,0 +1,1 @@
+"""Cost models: roughly how long implementations take, to tell which are worth a measurement."""

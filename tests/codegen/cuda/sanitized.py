@@ -1,0 +1,128 @@
+"""Twins under the sanitizers of addresses and of undefined behaviour, in a process of their own.
+
+In: programs, and a test case for each. Out: what a sanitizer says of them, or how their results differ; empty
+where all is well. The process loads the sanitizer's library before anything else, so that the arrays of NumPy
+have forbidden memory around them, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.cuda.twin import WATCHED
+from spacedsl.codegen.running.cases import Case
+from spacedsl.codegen.running.differences import first_difference
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.formats import elements, numbers
+from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.reference import view
+from spacedsl.kernels.tensors import Tensor
+
+TWIN_STACK = ("-DTWIN_STACK_BYTES=(256<<10)",)
+"""Unoptimised code keeps every register of a thread on its stack."""
+
+FLAGS = (
+    "-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer",
+    *TWIN_STACK,
+)  # fmt: skip
+"""Beside those of a twin."""
+
+TIMEOUT_S = 300.0
+
+
+def watched() -> tuple[str, ...]:
+    """Flags of a twin that sees races; where the compiler is not GCC, those of one that does not."""
+    return ("-O0", *TWIN_STACK, *(() if find_compiler().is_clang else WATCHED))
+
+
+def preloaded() -> str | None:
+    """The sanitizer's library; None where the compiler is not GCC, or has none."""
+    compiler = find_compiler()
+    if compiler.is_clang:
+        return None
+    command = [*compiler.command, "-print-file-name=libasan.so"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return found if Path(found).is_absolute() else None
+
+
+def complaints(library: Path, calls: Sequence[tuple[str, KernelFile, Case]], orders: Sequence[int]) -> str:
+    """Of functions of a library that was built with `FLAGS`, each on a test case, in these orders."""
+    said = library.with_suffix(".json")
+    arrays: dict[str, np.ndarray] = {}
+    asked = []
+    for number, (name, kernel, case) in enumerate(calls):
+        tensors = kernel.backbone.tensors
+        for tensor in tensors:
+            start = elements(tensor.dtype, np.full(tensor.span, -77)) if tensor.is_output else None
+            arrays[f"{number}/{tensor.name}"] = case.inputs[tensor.name] if start is None else start
+            if tensor.is_output:
+                arrays[f"{number}/{tensor.name}/expected"] = case.expected[tensor.name]
+        asked.append({
+            "function": name,
+            "tensors": [(t.name, t.dtype.label, t.is_output, t.shape, t.strides) for t in tensors],
+            "tolerances": dict(case.tolerances),
+            "parameters": [(p.dtype.label, case.parameters[p.name]) for p in kernel.backbone.parameters],
+        })  # fmt: skip
+    np.savez(library.with_suffix(".npz"), **arrays)  # type: ignore[arg-type]
+    said.write_text(json.dumps({"calls": asked, "orders": list(orders)}))
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": preloaded() or "",
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
+        "UBSAN_OPTIONS": "print_stacktrace=0",
+    }
+    command = [sys.executable, "-m", "tests.codegen.cuda.sanitized", str(library)]
+    ran = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if ran.returncode == 0:
+        return ran.stdout.strip()
+    return f"status {ran.returncode}: {ran.stdout[-500:]}{ran.stderr[-4000:]}"
+
+
+_SCALARS: dict[str, Callable[[float], Any]] = {
+    "f32": ctypes.c_float, "f64": ctypes.c_double, "i32": lambda value: ctypes.c_int32(int(value)),
+}  # fmt: skip
+
+
+def main() -> None:
+    """In the process of its own."""
+    library = Path(sys.argv[1])
+    asked = json.loads(library.with_suffix(".json").read_text())
+    arrays = np.load(library.with_suffix(".npz"))
+    loaded = ctypes.CDLL(str(library))
+    order = ctypes.c_uint.in_dll(loaded, "twin_order")
+    for order.value in asked["orders"]:
+        loaded.twin_forget()
+        for number, call in enumerate(asked["calls"]):
+            # Copies, so that each array ends where its memory does.
+            buffers = {name: arrays[f"{number}/{name}"].copy() for name, *_ in call["tensors"]}
+            pointers = [ctypes.c_void_p(buffers[name].ctypes.data) for name, *_ in call["tensors"]]
+            values = [_SCALARS[dtype](value) for dtype, value in call["parameters"]]
+            print(f"{call['function']} in order {order.value}", file=sys.stderr, flush=True)
+            getattr(loaded, call["function"])(*pointers, *values)
+            for name, dtype, is_output, shape, strides in call["tensors"]:
+                if is_output:
+                    tensor = Tensor(name, DType.of(dtype), tuple(shape), tuple(strides), is_output=True)
+                    wrong = first_difference(
+                        numbers(tensor.dtype, view(tensor, buffers[name])),
+                        numbers(tensor.dtype, view(tensor, arrays[f"{number}/{name}/expected"])),
+                        call["tolerances"][name],
+                    )
+                    if wrong:
+                        print(f"{call['function']} in order {order.value}: {name}{wrong}")
+
+
+if __name__ == "__main__":
+    main()

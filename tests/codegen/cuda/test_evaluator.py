@@ -1,0 +1,121 @@
+"""What the compiler and the twin are spared, and what they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.cuda import evaluator
+from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluator
+from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
+from spacedsl.kernels.kernel_file import load_kernel
+from tests.codegen.cuda.grids import device, random_candidates, space_of
+from tests.codegen.kernels import parse
+from tests.products import product
+
+KERNEL = load_kernel(Path("kernels/library/row_sum.yaml"), {"m": 64, "n": 256}, "gpu")
+
+
+@pytest.fixture
+def evaluating() -> Iterator[PredictingEvaluator]:
+    made = PredictingEvaluator(KERNEL, device())
+    made.open()
+    yield made
+    made.close()
+
+
+def drawn(evaluating: PredictingEvaluator) -> list[Lowered]:
+    """The fastest first, by the estimate."""
+    found = [evaluating.lower(candidate) for candidate in random_candidates(space_of(KERNEL), 12, seed=2)]
+    kept = {each.digest: each for each in found if isinstance(each, Lowered)}
+    return sorted(kept.values(), key=lambda each: evaluating._programs[each.digest].estimate_ns)
+
+
+def test_what_is_clearly_slower_is_not_compiled(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+
+    def counted(code: str, architecture: str) -> Cubin:
+        compiled.append(code)
+        return compile_cubin(code, architecture)
+
+    monkeypatch.setattr(evaluator, "compile_cubin", counted)
+    best, *others = drawn(evaluating)
+    evaluating.build([best])
+    best_ns = time_ns(evaluating, best)
+    assert len(compiled) == 1
+    estimates = {each.code: evaluating._programs[each.digest].estimate_ns for each in others}
+    slower = [each for each in others if estimates[each.code] > PROMISING * best_ns]
+    evaluating.build(others)
+    assert slower and {each.code for each in slower}.isdisjoint(compiled)
+    assert [time_ns(evaluating, each) for each in slower] == [estimates[each.code] for each in slower]
+    assert len(compiled) == 1 + len(others) - len(slower)
+
+
+def time_ns(evaluating: PredictingEvaluator, program: Lowered) -> float:
+    timing = evaluating.run(program, None).timing
+    assert timing is not None
+    return timing.time_ns
+
+
+def test_what_may_be_handed_out_is(evaluating: PredictingEvaluator) -> None:
+    programs = drawn(evaluating)
+    evaluating.build(programs[:1])
+    assert all(outcome.failure is None for outcome in evaluating.compare(programs[-2:]))
+    assert all(program.digest in evaluating._known for program in programs[-2:])
+
+
+def test_what_keeps_registers_in_memory_is_marked_and_what_no_sm_has_room_for_is_refused(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = drawn(evaluating)[0]
+    assert evaluating.run(best, None).message == ""
+
+    def said(registers: int, spilled_bytes: int) -> Outcome:
+        def compiled(code: str, architecture: str) -> Cubin:
+            cubin = compile_cubin(code, architecture)
+            taken = {name: Resources(registers, spilled_bytes, 0) for name in cubin.resources}
+            return replace(cubin, resources=taken)
+
+        monkeypatch.setattr(evaluator, "compile_cubin", compiled)
+        evaluating._known.clear()
+        return evaluating.run(best, None)
+
+    spilling = said(64, 40)
+    assert spilling.is_valid and spilling.message == SPILLS
+    narrow = device().model_copy(update={"registers_per_sm": 1 << 5})
+    monkeypatch.setattr(evaluating, "device", narrow)
+    refused = said(255, 0)
+    assert refused.failure is Failure.BUILD_ERROR
+    assert "no SM has room for one" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu", "said"),
+    [
+        (product(64, 64, 64, dtype="bf16") + "precision: tensor\n", "h100", []),
+        (product(64, 64, 64, dtype="bf16"), "k4000", []),
+        (product(64, 64, 64) + "precision: tensor\n", "h100", ["products of two tensors of bf16 or f16"]),
+        (
+            product(64, 64, 64) + "precision: tf32\n",
+            "v100",
+            ["has no tensor cores that code is made for"],
+        ),
+    ],
+)
+def test_tensor_cores_that_have_nothing_to_do_are_said(text: str, gpu: str, said: list[str]) -> None:
+    heard: list[str] = []
+    made = PredictingEvaluator(
+        parse(text).made_for("gpu"), load_gpu(DEVICES / f"{gpu}.yaml"), warn=heard.append
+    )
+    made.open()
+    made.close()
+    about = [message for message in heard if "precision" in message]
+    assert len(about) == len(said)
+    assert all(words in message for words, message in zip(said, about, strict=True))

@@ -1,0 +1,53 @@
+"""Random implementations for GPUs of the whole library: right in every order of threads, without races."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.c.names import c_name
+from spacedsl.codegen.cuda.checking import executed
+from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, corner_program
+from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.printer import print_cuda
+from spacedsl.codegen.tree.program import Grid, Program
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from tests.codegen.cuda.grids import device, random_candidates, space_of
+from tests.codegen.cuda.soak_batch import Corner, run_watched
+from tests.codegen.runs import brief_case
+from tests.kernels.library_formulas import DIRECT, swept_sizes
+from tests.kernels.samples import LIBRARY
+
+COUNT = 20
+MANY_INDICES, FEW = 6, 2
+"""A convolution, which has more of them, is lowered to so many copies that it gets fewer implementations."""
+
+MOST_EXECUTED = 1 << 25
+"""Statements: larger ones, and CUDA's compiler on all of them, are for `make soak-cuda`."""
+
+
+def on_corners(kernel: KernelFile) -> Iterator[tuple[KernelFile, Program]]:
+    for candidate in random_candidates(space_of(kernel), 10 * COUNT, seed=11):
+        smaller, program = corner_program(kernel, candidate, PARTS_OF_TILES)
+        if executed(program.body) < MOST_EXECUTED:
+            yield smaller, program
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_random_implementations_are_right(name: str, tmp_path: Path) -> None:
+    path = LIBRARY / f"{name}.yaml"
+    kernel = load_kernel(path, swept_sizes(load_kernel(path).sizes, 5, 3), "gpu")
+    count = COUNT if len(kernel.computation.extents) <= MANY_INDICES else FEW
+    corners = [
+        Corner(number, smaller, program, brief_case(smaller))
+        for number, (smaller, program) in enumerate(islice(on_corners(kernel), count))
+    ]
+    assert len(corners) == count
+    assert run_watched(corners, tmp_path) == ""
+    # CUDA's compiler takes seconds for a long one.
+    program, code = min(((c.program, print_cuda(c.program)) for c in corners), key=lambda one: len(one[1]))
+    cubin = compile_cubin(code, device().compute_capability)
+    assert set(cubin.resources) == {c_name(s.name) for s in program.body if isinstance(s, Grid)}

@@ -1,0 +1,113 @@
+"""Test cases: exact where they say so, sensitive where they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.running.cases import ALWAYS_CHECKED, TIMED_CASE, Case, make_cases
+from spacedsl.codegen.running.differences import first_difference
+from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.reference import view
+from tests.codegen.kernels import axpy, matmul, parse
+from tests.codegen.zoo import zoo
+
+ZOO = zoo()
+
+COPY = """
+kernel: copy
+backbone: linalg
+sizes: {n: 8}
+tensors:
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f32, shape: [n], output: true}
+compute:
+  - y[i] = x[i]
+"""
+
+
+def made(kernel: KernelFile) -> dict[str, Case]:
+    return {case.name: case for case in make_cases(kernel, np.random.default_rng(1))}
+
+
+def test_the_timed_case_is_random_and_the_next_one_exact() -> None:
+    cases = list(make_cases(ZOO["gemm"], np.random.default_rng(1)))
+    assert cases[TIMED_CASE].name == "random"
+    assert "integers" in [case.name for case in cases[:ALWAYS_CHECKED]]
+    assert len(cases) > ALWAYS_CHECKED
+
+
+def test_all_but_random_floats_are_compared_exactly_unless_there_are_quotients_or_functions() -> None:
+    for name, kernel in ZOO.items():
+        for case in made(kernel).values():
+            exact = all(t == 0 for t in case.tolerances.values())
+            is_random_float = case.name == "random" and name != "integers"
+            assert exact == (name not in ("quotients", "functions") and not is_random_float), (
+                name,
+                case.name,
+            )
+
+
+def test_inputs_whose_results_are_no_numbers_are_left_out() -> None:
+    cases = made(ZOO["quotients"])
+    assert "zeros" not in cases
+    assert {"random", "integers", "signs"} <= set(cases)
+
+
+def test_inputs_whose_sums_leave_the_exact_integers_are_left_out() -> None:
+    kernel = parse("""
+kernel: cube
+backbone: linalg
+sizes: {k: 5000}
+tensors:
+  x: {dtype: f32, shape: [k]}
+  y: {dtype: f32, shape: [1], output: true}
+compute:
+  - y[i] = sum[p](x[p] * 4096 * x[p] * 8192)
+""")
+    cases = made(kernel)
+    assert "signs" not in cases and "last element" not in cases
+    assert "zeros" in cases
+    assert cases["random"].tolerances["y"] > 0
+
+
+def test_a_missing_term_shows_within_the_tolerance_of_random_values() -> None:
+    case = made(matmul(3, 4, 1024))["random"]
+    a, b = case.inputs["A"].reshape(3, 1024), case.inputs["B"].reshape(1024, 4)
+    expected = case.expected["C"].reshape(3, 4)
+    assert first_difference(a @ b, expected, case.tolerances["C"]) == ""
+    assert first_difference(a[:, 1:] @ b[1:], expected, case.tolerances["C"]) != ""
+
+
+def test_the_kernels_own_tolerance_holds() -> None:
+    kernel = parse(COPY.replace("tensors:", "tolerance: 0.5\ntensors:"))
+    assert 0.5 <= made(kernel)["random"].tolerances["y"] <= 0.75
+
+
+def test_arrays_lie_where_they_are_asked_to() -> None:
+    kernel = axpy(48)
+    buffers = {t: np.zeros(t.span, np.float32) for t in kernel.backbone.tensors}
+    case = next(make_cases(kernel, np.random.default_rng(1), buffers.__getitem__))
+    for tensor, buffer in buffers.items():
+        assert ({**case.inputs, **case.expected})[tensor.name] is buffer
+
+
+def test_expected_values_lie_as_the_output_does() -> None:
+    kernel = ZOO["integers"]
+    (tensor,) = (t for t in kernel.backbone.tensors if t.is_output)
+    case = made(kernel)["integers"]
+    assert case.expected["C"].size == tensor.span > tensor.elements
+    a, b = case.inputs["A"].reshape(3, 4), case.inputs["B"].reshape(3, 8)
+    np.testing.assert_array_equal(view(tensor, case.expected["C"]), a.T @ b)
+
+
+@pytest.mark.parametrize("tolerance", [0, 0.5])
+def test_the_first_difference_is_named(tolerance: float) -> None:
+    expected = np.arange(12.0).reshape(3, 4)
+    found = expected.copy()
+    assert first_difference(found, expected, tolerance) == ""
+    found[1, 2] = 7
+    found[2, 3] = np.nan
+    message = "[1, 2] is 7.0, expected 6.0; 2 of 12 elements differ"
+    assert first_difference(found, expected, tolerance) == message
+    assert first_difference(found, expected, 1).startswith("[2, 3] is nan")

@@ -1,0 +1,123 @@
+"""What counts of an implementation's samples, and when they are enough."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.running.harness import harness_library
+from spacedsl.codegen.running.measurement import Measurement, Options
+from spacedsl.codegen.running.process import WorkerProcess
+from tests.codegen.kernels import matmul
+
+MS = 1e6
+
+
+@dataclass
+class Scripted:
+    """A worker whose calls take what somebody says: of each round, undisturbed samples and disturbed ones."""
+
+    rounds: Iterator[tuple[Sequence[float], Sequence[float]]]
+    asked: int = 0
+
+    def request(self, op: str, timeout_s: float, why: str = "", **arguments: Any) -> Mapping[str, Any]:
+        match op:
+            case "load":
+                return {"handle": 1}
+            case "run":
+                return {"ns": 5 * MS}
+            case "check":
+                return {"wrong": ""}
+            case "time":
+                self.asked += 1
+                quiet, disturbed = next(self.rounds)
+                times = {"samples_ns": [*quiet], "disturbed_ns": [*disturbed]}
+                return {**times, "loops_ns": [float(np.median(quiet or disturbed))]}
+        return {}
+
+
+def measured(
+    rounds: Sequence[tuple[Sequence[float], Sequence[float]]], best_ms: float | None = None
+) -> tuple[Measurement, Scripted]:
+    worker = Scripted(iter(rounds))
+    best_ns = None if best_ms is None else best_ms * MS
+    options = Options(budget_s=1e9)
+    process = cast("WorkerProcess", worker)
+    measurement = Measurement(process, 1, Path("a.so"), "a", options, best_ns, loops=1)
+    measurement.timing()
+    return measurement, worker
+
+
+def of(ms: float, count: int) -> list[float]:
+    return [ms * MS] * count
+
+
+def test_samples_in_which_others_had_a_cpu_do_not_count() -> None:
+    measurement, worker = measured([(of(2, 3), of(9, 6))] * 6 + [([], [])] * 9)
+    assert worker.asked < 7
+    assert set(measurement.counted_ns) == {2 * MS} and len(measurement.disturbed_ns) == 2 * len(
+        measurement.samples_ns
+    )
+    assert measurement.loops_ns == [2 * MS]
+
+
+def test_they_count_where_there_are_no_others() -> None:
+    measurement, _ = measured([([], of(9, 20))] * 20)
+    assert set(measurement.counted_ns) == {9 * MS} and measurement.loops_ns == [9 * MS]
+
+
+def test_what_is_disturbed_is_not_taken_to_be_slow() -> None:
+    """Undisturbed, it is the best."""
+    rounds = [([], of(9, 1)), ([], of(9, 1)), *[(of(1.5, 2), of(9, 1))] * 30]
+    measurement, _ = measured(rounds, best_ms=2)
+    assert min(measurement.counted_ns) == 1.5 * MS and len(measurement.samples_ns) > 10
+
+
+def test_what_is_slow_is_known_by_its_first_sample_that_is_not_disturbed() -> None:
+    measurement, worker = measured([([], of(9, 1)), (of(9, 1), [])], best_ms=2)
+    assert worker.asked == 2 and measurement.counted_ns == of(9, 1)
+
+
+def test_where_all_are_disturbed_it_takes_four_for_one() -> None:
+    measurement, worker = measured([([], of(9, 1))] * 9, best_ms=2)
+    assert worker.asked == 4 and measurement.counted_ns == of(9, 4)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="nothing can be pinned to a CPU here")
+def test_that_a_thread_has_to_leave_its_cpu_is_seen(tmp_path: Path) -> None:
+    """Two programs that compute all the time share a CPU."""
+    library = ctypes.CDLL(str(harness_library(matmul(8, 8, 8).backbone, find_compiler(), tmp_path)))
+    library.harness_time.restype = ctypes.c_int64
+    allowed = os.sched_getaffinity(0)
+    place = min(allowed)
+    busy = f"import os\nos.sched_setaffinity(0, {{{place}}})\nprint(flush=True)\nwhile True: pass"
+    other = subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    try:
+        other.stdout.readline()
+        os.sched_setaffinity(0, {place})
+        samples, marks = np.zeros(8, np.int64), np.zeros(8, np.bool_)
+        none = ctypes.c_void_p(None)
+        spin = ctypes.CFUNCTYPE(None)(lambda: sum(range(2_000_000)) and None)
+        found = (ctypes.c_void_p(each.ctypes.data) for each in (samples, marks))
+        limits = (ctypes.c_int64(n) for n in (1, 8, 1 << 40))
+        count = library.harness_time(
+            ctypes.cast(spin, ctypes.c_void_p), (ctypes.c_void_p * 4)(), *limits, none, ctypes.c_int64(0),
+            *found, none, ctypes.c_int64(0), none,
+        )  # fmt: skip
+    finally:
+        os.sched_setaffinity(0, allowed)
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    assert count == 8 and marks.any()

@@ -1,0 +1,142 @@
+"""The bound of GPUs: never falling as decisions are made, and never above what lowered programs count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacedsl.codegen.cuda.lower import lower_grids
+from spacedsl.codegen.cuda.prediction import predict
+from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.instance import Engine, instantiate
+from spacedsl.kernels.device import DEVICES, load_gpu
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.search.bounds.gpu.bound import GpuBound
+from spacedsl.search.bounds.gpu.ways import IndexPlaces
+from spacedsl.search.orderings import branches_of, select_ordering
+from tests.codegen.cuda.grids import compiled, on_tensor_cores, space_of
+from tests.codegen.kernels import parse
+from tests.products import product
+
+LIBRARY = Path("kernels/library")
+
+TF32 = parse(product(64, 64, 128) + "precision: tf32\n").made_for("gpu")
+
+SIZES = {
+    "matmul": {"m": 256, "n": 128, "k": 1024}, "matmul_strided": {"m": 64, "n": 64, "k": 64},
+    "axpy": {"n": 4096}, "softmax": {"m": 32, "n": 64}, "column_sum_i32": {"m": 64, "n": 64},
+    "chain_sigmoid": {"m": 32, "n": 32, "k": 32, "l": 32}, "transpose": {"m": 64, "n": 96},
+    "conv2d_nhwc": {"y": 14, "x": 14, "c": 16, "f": 32}, "dot_f64": {"n": 8192},
+    "dot": {"n": 1 << 20}, "column_sum": {"m": 512, "n": 32},
+    "matmul_bias_gelu_bf16": {"m": 48, "n": 40, "k": 64}, "matmul_bf16_tensor": {"m": 64, "n": 128, "k": 256},
+}  # fmt: skip
+
+COUNTED = {
+    "f32 units": "f32", "f64 units": "f64", "i32 units": "i32", "special units": "special",
+    "tensor cores": "tensor cores", "issue": "issue",
+    "memory units": "memory units", "L1": "L1", "L2, loads": "L2", "shared memory": "shared memory",
+    "threads": "latency", "sums": "latency", "latency": "latency",
+}  # fmt: skip
+"""Terms of the bound, and those of the prediction that count the same in the program."""
+
+
+@cache
+def gpu(name: str) -> GpuDevice:
+    return load_gpu(DEVICES / f"{name}.yaml")
+
+
+@cache
+def made(name: str) -> KernelFile:
+    return load_kernel(LIBRARY / f"{name}.yaml", SIZES[name], "gpu")
+
+
+def way_down(candidate: Candidate, order: str | None, random: np.random.Generator) -> Iterator[Candidate]:
+    """From a candidate to an implementation, or to where another decision would be needed."""
+    instance = candidate.instance
+    choose = branches_of(select_ordering(instance, compiled().space, order))
+    yield candidate
+    while (split := choose(candidate)) is not None:
+        variable, masks = split
+        mask = masks[int(random.integers(len(masks)))]
+        child = instance.restrict(candidate, variable, mask)
+        if child is None:
+            child = instance.restrict(candidate, variable, candidate.mask(variable) & ~mask)
+        if child is None:
+            return
+        yield child
+        candidate = child
+
+
+@pytest.mark.parametrize("device", ["h100", "k4000"])
+@pytest.mark.parametrize("name", SIZES)
+def test_no_term_falls_and_none_is_above_what_a_program_counts(name: str, device: str) -> None:
+    instance = instantiate(compiled(), made(name).backbone, gpu(device), Engine.NATIVE)
+    root, random = instance.root(), np.random.default_rng(2)
+    assert root is not None
+    for order in (None, None, None, "order, dim_kind, size"):
+        check_way(made(name), gpu(device), list(way_down(root, order, random)))
+
+
+@pytest.mark.parametrize("name", ["matmul_bf16_tensor", "tf32"])
+def test_nor_on_tensor_cores(name: str) -> None:
+    kernel = TF32 if name == "tf32" else made(name)
+    root, random = on_tensor_cores(kernel), np.random.default_rng(3)
+    for order in (None, None, "rollout", "rollout", "order, dim_kind, size"):
+        check_way(kernel, gpu("h100"), list(way_down(root, order, random)))
+
+
+def check_way(kernel: KernelFile, device: GpuDevice, way: Sequence[Candidate]) -> None:
+    bound = GpuBound(way[0].instance, device)
+    seen = [bound.terms_ns(candidate) for candidate in way]
+    for before, after in pairwise(seen):
+        assert all(b <= a * (1 + 1e-9) for b, a in zip(before, after, strict=True))
+    if way[-1].is_complete:
+        program = lower_grids(kernel.backbone, CandidateImplementation(way[-1]))
+        predicted = predict(program, device)
+        assert max(seen[-1]) <= predicted.time_ns
+        for term in bound.explain(way[-1]):
+            if counted := COUNTED.get(term.resource):
+                grids = (t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted)
+                assert term.bound_ns - device.launch_ns <= sum(grids) * (1 + 1e-9), term
+
+
+@pytest.mark.parametrize("name", ["matmul", "axpy", "softmax"])
+def test_the_way_of_an_implementation_is_left_on_all_of_its_path(name: str) -> None:
+    """Blocks, threads and copies of each index, as the decisions say."""
+    instance = instantiate(compiled(), made(name).backbone, gpu("h100"), Engine.NATIVE)
+    root, random = instance.root(), np.random.default_rng(5)
+    assert root is not None
+    for instruction in (*made(name).backbone.reductions, *made(name).backbone.stores):
+        copied = "VECTOR" if instruction.is_access else "UNROLL"
+        for logical in instruction.logical_dims:
+            index = IndexPlaces.of(instance, logical, (copied,), only_most=False)
+            path = list(way_down(root, None, random))
+            if not path[-1].is_complete:
+                continue
+            sizes = dict.fromkeys(("BLOCK", "THREAD", copied), 1)
+            for dim in logical.dims:
+                kind, size = str(path[-1].value("dim_kind", dim)), path[-1].value("size", dim)
+                sizes[kind] = sizes.get(kind, 1) * int(size)
+            for candidate in path:
+                ways = index.ways(candidate.vector)
+                assert ways is not None
+                numbers = set(zip(ways.blocks, ways.threads, ways.copies, strict=True))
+                assert tuple(sizes[kind] for kind in ("BLOCK", "THREAD", copied)) in numbers
+
+
+def test_what_no_access_reaches_takes_no_time() -> None:
+    """Of elements that lie 32 apart, a sector is fetched each; the rest of what lies between them is not."""
+    kernel = load_kernel(LIBRARY / "matmul_strided.yaml", {}, "gpu")
+    instance = space_of(kernel)
+    root, device = instance.root(), gpu("h100")
+    assert root is not None
+    (read,) = (t.bound_ns for t in GpuBound(instance, device).explain(root) if t.resource == "L2")
+    elements = 1024 * 1024
+    assert read == pytest.approx(device.launch_ns + elements * (32 + 4) / device.l2_bytes_per_ns)
