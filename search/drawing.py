@@ -6,7 +6,7 @@ an implementation, or why there is none. Neither state nor tree changes, and not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Decisions
-from spacedsl.search.descent import Bounded, Descent, Exhausted, Expanded, GivenUp, Implementation
+from spacedsl.search.descent import Bounded, Cut, Descent, Exhausted, Expanded, GivenUp, Implementation
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
 from spacedsl.search.phases import Guess, Known
@@ -41,6 +41,17 @@ decide no more than so many variables. Half of the walks are shorter."""
 
 FIRST_COMPARED = 4
 """Known implementations before walks begin beside them."""
+
+ESTIMATED = 60
+"""Steps of a walk by estimates, at most; half of the walks are shorter."""
+
+AS_IS = 0.5
+"""The share of such walks that begin at what is known; others begin at a neighbour of it."""
+
+STARTS, UNESTIMATED = 6, 100
+"""Walks by what resources need, and their steps, where nothing is known: an estimate takes as long as dozens
+of steps. The one with the least estimate is gone on with.
+"""
 
 SPREADS = (0.0, 0.0, 0.5, 1.0)
 """Of guesses; which one is drawn for each walk."""
@@ -71,12 +82,20 @@ class Drawing:
     """What neighbours may relax."""
     phases: Known | None = None
     """Which say what is worth a measurement; they learn what the state has of them."""
+    estimate_ns: Callable[[Candidate], float] | None = None
+    """What a model says of an implementation before it is built; None: there is no such model."""
     surrogate: Surrogate = field(default_factory=Surrogate)
-    """The same of whole implementations, where there is no cost model."""
+    """What is known of whole implementations, where there is neither."""
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether implementations are the ends of walks by estimates."""
+        return self.phases is None and self.estimate_ns is not None and self.policy.share_near > 0
 
     def visit(self, state: State, rng: np.random.Generator) -> Visit:
         if self.phases is None:
-            return self._near(state, rng) or self._down(state, rng)
+            found = self._estimated(state, rng) if self.is_estimated else self._near(state, rng)
+            return found or self._down(state, rng)
         root = state.tree.candidate(state.tree.root)
         for timed in state.timed[self.phases.learnt :]:
             self.phases.learn(replay(self.descent.instance, root, timed.steps), timed.phases_ns)
@@ -86,8 +105,7 @@ class Drawing:
         """An implementation that a walk downhill by what phases take comes to: from the cheapest of several
         that are drawn, or from beside one of the fastest. Where it was met before, one beside it.
         """
-        neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
-        known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
+        neighbourhood, known = self._neighbourhood(state), self._known(state)
         costs = Guess(phases, SPREADS[int(rng.integers(len(SPREADS)))], rng)
         start: Candidate | None = None
         if len(known) >= FIRST_COMPARED and float(rng.random()) < self.policy.share_near:
@@ -104,6 +122,43 @@ class Drawing:
             return phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
 
         best = walked(neighbourhood, start, costs, self._length(rng), state.cut, rng, taken)
+        return self._at_or_beside(best, neighbourhood, state, rng)
+
+    def _estimated(self, state: State, rng: np.random.Generator) -> Visit | None:
+        """An implementation that a walk downhill by estimates comes to: from one of the fastest or beside it
+        or, to begin with and once in a while, from where resources are needed least.
+        """
+        assert self.estimate_ns is not None
+        near, known, cut = self._neighbourhood(state), self._known(state), state.cut
+        if not known or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
+            starts = [self._least_needed(near, cut, rng) for _ in range(STARTS)]
+            start = min((each for each in starts if each is not None), key=self.estimate_ns, default=None)
+        else:
+            is_as_is = float(rng.random()) < AS_IS
+            start = near.known(known, rng) if is_as_is else near.draw(known, cut, rng)
+        if start is None:
+            return None
+        best = walked(near, start, self.estimate_ns, _drawn_length(ESTIMATED, rng), cut, rng)
+        return self._at_or_beside(best, near, state, rng)
+
+    def _least_needed(self, near: Neighbourhood, cut: Cut, rng: np.random.Generator) -> Candidate | None:
+        """Where a walk by what all resources need ends."""
+        needed_ns = self.descent.needed_ns
+        drawn = [near.planned((), cut, rng) for _ in range(UNPLANNED)]
+        start = min((each for each in drawn if each is not None), key=needed_ns, default=None)
+        return None if start is None else walked(near, start, needed_ns, UNESTIMATED, cut, rng)
+
+    def _neighbourhood(self, state: State) -> Neighbourhood:
+        return Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
+
+    def _known(self, state: State) -> list[Sequence[Step]]:
+        """The fastest that are unlike each other."""
+        return list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
+
+    def _at_or_beside(
+        self, best: Candidate, neighbourhood: Neighbourhood, state: State, rng: np.random.Generator
+    ) -> Visit | None:
+        """An implementation, or one beside it where it was met before."""
         found = self._to(best, state)
         for _ in range(TRIES if found is None else 0):
             other = neighbourhood.beside(best, None, state.cut, rng)
@@ -112,10 +167,9 @@ class Drawing:
         return found
 
     def _length(self, rng: np.random.Generator) -> int:
-        """Of a walk: of half of them as long as it may be, of others its order of magnitude is drawn."""
+        """Of a walk by the cost model."""
         count = max(1, len(self.descent.instance.variables))
-        longest = max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count))
-        return int(longest ** min(1.0, 2 * float(rng.random())))
+        return _drawn_length(max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count)), rng)
 
     def _to(self, target: Candidate, state: State) -> Visit | None:
         """The node that an implementation lies below, where it was not yet met."""
@@ -157,8 +211,7 @@ class Drawing:
         # A climb that gets on is not interrupted: what lies elsewhere is hardly ever better.
         if not climb.gets_on and float(rng.random()) >= share:
             return None
-        neighbourhood = Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)
-        known = list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
+        neighbourhood, known = self._neighbourhood(state), self._known(state)
         for target in self._neighbours(neighbourhood, known, state, rng):
             if target is not None and (visit := self._to(target, state)) is not None:
                 return visit
@@ -200,3 +253,8 @@ class Drawing:
         while node.is_expanded:
             node = policy.choose(state.tree, node, rng)
         return node
+
+
+def _drawn_length(longest: int, rng: np.random.Generator) -> int:
+    """Of half of the walks as long as it may be, of others its order of magnitude is drawn."""
+    return int(longest ** min(1.0, 2 * float(rng.random())))

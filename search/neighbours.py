@@ -69,11 +69,15 @@ class Neighbourhood:
 
     def draw(self, known: Sequence[Sequence[Step]], cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
-        steps = known[min(int(rng.geometric(self.rank)), len(known)) - 1]
+        steps = self._ranked(known, rng)
         if self.partitions and float(rng.random()) < self.share_relaxed:
             return self._relaxed(steps, cut, rng)
         start = self._changed(steps, rng)
         return None if start is None else self._completed(start, cut, rng)
+
+    def known(self, known: Sequence[Sequence[Step]], rng: np.random.Generator) -> Candidate:
+        """One of the known implementations itself, as likely as `draw` takes a neighbour of it."""
+        return replay(self.descent.instance, self.root, self._ranked(known, rng))
 
     def like(self, known: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation below the root, as like a known one, which need not lie there, as it can be."""
@@ -109,6 +113,9 @@ class Neighbourhood:
     def planned(self, plan: Plan, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """An implementation that keeps to a plan as far as the constraints allow it."""
         return self._completed(self.descent.instance.restrict_allowed(self.root, plan), cut, rng)
+
+    def _ranked(self, known: Sequence[Sequence[Step]], rng: np.random.Generator) -> Sequence[Step]:
+        return known[min(int(rng.geometric(self.rank)), len(known)) - 1]
 
     def _completed(self, start: Candidate, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         bounded = Bounded(start, self.descent.bound(start))

@@ -116,6 +116,7 @@ class Search:
         options: Options,
         decisions: Sequence[Decision] = (),
         costs: CostModel | None = None,
+        estimate_ns: Callable[[Candidate], float] | None = None,
         store: Store | None = None,
         listener: Listener = lambda event: None,
         clock: Callable[[], float] = time.monotonic,
@@ -131,7 +132,7 @@ class Search:
         self._clock = clock
         descent = Descent(instance, ordering, bound, options.repairs, rollouts, options.bounded_every)
         phases = None if costs is None else Known(costs)
-        self._drawing = Drawing(descent, policy, partitions(instance), phases)
+        self._drawing = Drawing(descent, policy, partitions(instance), phases, estimate_ns)
         self._rng = np.random.default_rng(options.seed)
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""
@@ -239,9 +240,12 @@ class Search:
                 return
 
     def _batch(self, state: State) -> int:
-        """Where drawing takes long, the first program is measured alone: there is something to show."""
+        """Where drawing takes long, the first program is measured alone: there is something to show.
+
+        A walk by estimates begins where the one before it ended.
+        """
         is_first = self._drawing.phases is not None and not state.evaluations
-        return 1 if is_first else self._options.batch
+        return 1 if is_first or self._drawing.is_estimated else self._options.batch
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
         """Builds the programs that wait, then measures those that are not cut meanwhile, one by one."""

@@ -112,6 +112,17 @@ class PredictingEvaluator:
             del self._programs[next(iter(self._programs))]
         return lowered
 
+    def estimate_ns(self, candidate: Candidate) -> float:
+        """What the model says of a complete candidate without the compiler; infinite where it is no program.
+
+        It is not verified: that is for what is lowered.
+        """
+        try:
+            program = generation(self.kernel).lower_grids(self.kernel, candidate)
+        except LoweringError:
+            return math.inf
+        return predict(program, self.device).time_ns
+
     def build(self, programs: Sequence[Lowered]) -> None:
         """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate.
 

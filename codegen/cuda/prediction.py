@@ -20,6 +20,7 @@ from spacedsl.codegen.cuda.following import LINE_BYTES, SECTOR_BYTES, Follower
 from spacedsl.codegen.cuda.following_parts import PartFollower
 from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
+from spacedsl.codegen.tree.liveness import most_live_words
 from spacedsl.codegen.tree.parts import assigned, loaded, statements, stored
 from spacedsl.codegen.tree.program import AtomicAdd, Grid, PerThread, Program
 from spacedsl.kernels.gpu_device import GpuDevice
@@ -31,6 +32,11 @@ USUAL: Mapping[str, float] = MappingProxyType(
 
 LATENCY, LAUNCH = 1.5, 1.75
 """How much longer than described kernels wait for what they load, and for their launch."""
+
+SCARCE, SPILLED_EACH = 16, 6
+"""Registers besides those of values, where there are few; and how many words the compiler spills for each one
+that there is not: roughly, of 100 implementations of `matmul` and `conv2d_nhwc` with too many values.
+"""
 
 SPILLED = 4.0
 """Of a word that is spilled, times that it is stored or loaded where a statement runs once, about."""
@@ -86,12 +92,15 @@ def _grid(
         work = PartFollower.of_grid(program, grid, device, is_held=is_held).block(grid.body)
     else:
         work = Follower(program, grid, device).block(grid.body)
-    registers = ADDRESS_REGISTERS + _values(grid)
+    values = _values(grid)
     if resources is not None:
-        registers = resources.registers
+        registers, spilled_words = resources.registers, resources.spilled_bytes / 4
+    else:
+        registers, spilled_words = ADDRESS_REGISTERS + values, _spilled_words(grid, values, device)
+    if spilled_words:
         # What is spilled is what inner loops need: it moves more often than statements run on average.
         average = work.issued / max(1, sum(1 for _ in statements(grid.body)))
-        spilled = resources.spilled_bytes / 4 * SPILLED * average
+        spilled = spilled_words * SPILLED * average
         work.issued += spilled
         work.accesses += spilled
         work.sectors += spilled * device.warp * 4 / SECTOR_BYTES
@@ -161,7 +170,16 @@ def _values(grid: Grid) -> int:
     """Registers for values that live at the same time, at least: those that are assigned more than once."""
     counts = Counter(register for s in statements(grid.body) for register in assigned(s))
     kept = [r for r, count in counts.items() if count > 1]
-    return sum(r.type.lanes * max(1, r.type.dtype.nbytes // 4) for r in kept)
+    return sum(r.type.words for r in kept)
+
+
+def _spilled_words(grid: Grid, values: int, device: GpuDevice) -> float:
+    """What a thread probably has no registers for, where the compiler was not asked."""
+    warps = -(-grid.threads // device.warp)
+    available = min(device.registers_per_thread, device.registers_per_sm // (warps * device.warp))
+    if values + SCARCE <= available:
+        return 0.0
+    return SPILLED_EACH * max(0, min(values, most_live_words(grid.body)) + SCARCE - available)
 
 
 def usual_tensor_rate(device: GpuDevice) -> float:

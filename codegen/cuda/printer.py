@@ -10,6 +10,7 @@ compiled here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from spacedsl.codegen.c.interface import banner, pointer, prototype
 from spacedsl.codegen.c.names import c_name
@@ -23,12 +24,22 @@ from spacedsl.codegen.tree.expressions import (
     Expression,
     Index,
     Lane,
+    Load,
     LoadMatrix,
+    PartialLoad,
     Register,
     Type,
     type_of,
 )
-from spacedsl.codegen.tree.parts import blocks, expressions, loaded, statements, stored, used_parameters
+from spacedsl.codegen.tree.parts import (
+    blocks,
+    expressions,
+    loaded,
+    own_expressions,
+    statements,
+    stored,
+    used_parameters,
+)
 from spacedsl.codegen.tree.program import (
     Assign,
     AtomicAdd,
@@ -79,6 +90,11 @@ UNROLLED, CALLED = 1100, 16
 A call of a function counts as so many, which is what it takes the compiler.
 """
 
+LOADED_AHEAD = 128
+"""Words of registers, at most, that iterations of an unrolled loop load from memory of the device: the
+compiler loads all of them before it computes, and beyond that has to put registers into memory.
+"""
+
 STATIC_SHARED_BYTES = 48 << 10
 """More has to be asked for."""
 
@@ -118,7 +134,8 @@ def _kernel(program: Program, grid: Grid, index: str) -> str:
     lines += [f"  {t.dtype.c_name} {c_name(t.name)}[{t.span}];" for t in grid.private]
     lines += _coordinates([c for c in grid.coordinates if c.is_block], grid.blocks, index, 1)
     lines += _coordinates([c for c in grid.coordinates if not c.is_block], grid.threads, index, 1)
-    return "\n".join([head, *lines, *_block(grid.body, {}, 1, index), "}"])
+    near = frozenset(t.name for t in grid.shared)
+    return "\n".join([head, *lines, *_block(grid.body, {}, 1, _Setting(index, near)), "}"])
 
 
 def _coordinates(coordinates: Sequence[Coordinate], count: int, index: str, depth: int) -> list[str]:
@@ -185,7 +202,17 @@ def _number(coordinate: Coordinate, count: int) -> str:
     return text
 
 
-def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, index: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What the lines of a kernel are printed in."""
+
+    index: str
+    """The type of positions."""
+    near: frozenset[str]
+    """Arrays that a block shares."""
+
+
+def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, setting: _Setting) -> list[str]:
     """The lines of a block; `visible` are the registers declared around it and, by and by, in it."""
     lines: list[str] = []
     margin = "  " * depth
@@ -224,36 +251,36 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, inde
                 values = ", ".join(c_name(register.name) for register in (*result, *a, *b))
                 lines.append(f"{margin}{product_name(statement)}({values});")
             case Let() | Take():
-                lines.append(f"{margin}{_declared(statement, index)}")
+                lines.append(f"{margin}{_declared(statement, setting.index)}")
             case _:
                 if isinstance(statement, Where):
                     for register in _assigned(statement.body):
                         if register.name not in visible:
                             lines.append(f"{margin}{cuda_type(register.type)} {c_name(register.name)}{{}};")
                             visible[register.name] = register.type
-                for head, begin, inner in _inside(statement, depth + 1, index):
+                for head, begin, inner in _inside(statement, depth + 1, setting):
                     lines += [f"{margin}{head} {{", *begin]
-                    lines += _block(inner, dict(visible), depth + 1, index)
+                    lines += _block(inner, dict(visible), depth + 1, setting)
                 lines.append(f"{margin}}}")
     return lines
 
 
 def _inside(
-    statement: Statement, depth: int, index: str
+    statement: Statement, depth: int, setting: _Setting
 ) -> Iterator[tuple[str, list[str], tuple[Statement, ...]]]:
     """The blocks of a statement: what says when each is done, and lines that it begins with."""
     match statement:
         case Where(spans, body):
             yield f"if ({' && '.join(map(_condition, spans))})", [], body
         case PerThread(coordinates, body):
-            first = _coordinates(coordinates, statement.threads, index, depth)
+            first = _coordinates(coordinates, statement.threads, setting.index, depth)
             yield f"if (threadIdx.x < {statement.threads})", first, body
         case Loop(variable, extent, body):
             v = c_name(variable)
-            told = f"#pragma unroll\n{'  ' * (depth - 1)}" if _executed(statement) <= UNROLLED else ""
-            yield f"{told}for ({index} {v} = 0; {v} < {extent}; ++{v})", [], body
+            told = _unrolled(statement, setting.near, "  " * (depth - 1))
+            yield f"{told}for ({setting.index} {v} = 0; {v} < {extent}; ++{v})", [], body
         case Sweep():
-            yield _turns(statement, index), [], statement.body
+            yield _turns(statement, setting.index), [], statement.body
         case Branch(variable, limit, body, otherwise):
             yield f"if ({c_name(variable)} < {limit})", [], body
             if otherwise:
@@ -265,6 +292,28 @@ def _inside(
                 yield "} else", [], otherwise
         case _:
             raise AssertionError(statement)
+
+
+def _unrolled(loop: Loop, near: frozenset[str], margin: str) -> str:
+    """What the compiler is told of a loop, in a line before it."""
+    if _executed(loop) > UNROLLED:
+        return ""
+    each = sum(_loaded_words(statement, near) for statement in loop.body)
+    if each * loop.extent <= LOADED_AHEAD:
+        return f"#pragma unroll\n{margin}"
+    times = max(1, LOADED_AHEAD // each)
+    return f"#pragma unroll {1 << times.bit_length() - 1}\n{margin}"
+
+
+def _loaded_words(statement: Statement, near: frozenset[str]) -> int:
+    """Of registers, for what comes from memory of the device, each as often as loops repeat it."""
+    if isinstance(statement, CopyAhead):
+        return 0
+    if inside := blocks(statement):
+        times = statement.extent if isinstance(statement, Loop) else 1
+        return times * sum(_loaded_words(each, near) for block in inside for each in block)
+    loads = (e for e in own_expressions(statement) if isinstance(e, Load | PartialLoad))
+    return sum(e.type.words for e in loads if e.tensor not in near)
 
 
 def _executed(statement: Statement) -> int:

@@ -132,4 +132,4 @@ def is_for_all(statement: Statement, exchanges: frozenset[str]) -> bool:
     """Whether all threads of a block have to come to a statement. `exchanges`: names of arrays for that."""
     if any(isinstance(e, Shuffle) for e in expressions((statement,))):
         return True
-    return not exchanges.isdisjoint(loaded((statement,)) | stored((statement,)))
+    return bool(exchanges) and not exchanges.isdisjoint(loaded((statement,)) | stored((statement,)))

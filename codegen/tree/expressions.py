@@ -48,6 +48,11 @@ class Type:
     def __str__(self) -> str:
         return self.dtype.label if self.lanes == 1 else f"{self.dtype.label}x{self.lanes}"
 
+    @property
+    def words(self) -> int:
+        """Registers of 32 bits that it takes, at most: as many lanes share one as the compiler likes."""
+        return self.lanes * max(1, self.dtype.nbytes // 4)
+
 
 Position = Linear
 """Of variables of a program, whose atoms are never opaque."""

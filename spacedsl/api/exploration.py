@@ -269,7 +269,7 @@ def _search(
     keeper = _Keeper(problem, target, evaluator, files, on_event, is_measured=measured is not None)
     if bound.no_native is not None:
         on_event(Warned(f"the reference computes bounds, some hundred times slower: {bound.no_native}"))
-    costs = target.costs(problem.instance, problem.device)
+    costs, estimate_ns = target.costs(problem.instance, problem.device), target.estimate_ns(evaluator)
     search = Search(
         problem.instance,
         bound=bound,
@@ -286,6 +286,7 @@ def _search(
         ),
         decisions=problem.kernel.decisions,
         costs=costs,
+        estimate_ns=estimate_ns,
         store=store,
         listener=keeper.listen,
         # What others build and measure meanwhile is no part of this run's time.

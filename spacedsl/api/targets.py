@@ -20,6 +20,7 @@ from spacedsl.codegen.cuda.twin import FLAGS as TWIN_FLAGS
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.machine.characterize import local_device, raise_peaks
 from spacedsl.codegen.running.memory import check_memory, flush_bytes
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import CpuDevice, Device, gpus, load_gpu
@@ -90,6 +91,10 @@ class Target(ABC):
 
     @abstractmethod
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PatientEvaluator: ...
+
+    def estimate_ns(self, evaluator: PatientEvaluator) -> Callable[[Candidate], float] | None:
+        """What implementations take before they are built; None: only measuring says it."""
+        return None
 
     @abstractmethod
     def raise_peaks(self, device: Device, factor: float) -> bool:
@@ -182,6 +187,10 @@ class Cuda(Target):
     def evaluator(self, kernel: MeasurableKernel, device: Device, on_event: Listener) -> PredictingEvaluator:
         assert isinstance(device, GpuDevice)
         return PredictingEvaluator(kernel, device, warn=lambda message: on_event(Warned(message)))
+
+    def estimate_ns(self, evaluator: PatientEvaluator) -> Callable[[Candidate], float]:
+        assert isinstance(evaluator, PredictingEvaluator)
+        return evaluator.estimate_ns
 
     def raise_peaks(self, device: Device, factor: float) -> bool:
         return False

@@ -11,7 +11,7 @@ import pytest
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Phase, Plan, time_ns
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
-from spacedsl.search.drawing import Drawing
+from spacedsl.search.drawing import STARTS, Drawing
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
 from spacedsl.search.run import Options
@@ -110,6 +110,34 @@ def test_a_walk_ends_where_no_neighbour_costs_less() -> None:
     found = [time_ns(costs, end.end.candidate) for end in ends if isinstance(end, Implementation)]
     assert len(found) == 10
     assert found.count(0.0) >= 7
+
+
+def test_walks_by_estimates_begin_where_least_is_needed_and_go_on_where_others_ended() -> None:
+    """What needs least is not what takes least: estimates lead from there to the one of 4096 that does."""
+    instance = ToyInstance([8, 8, 8, 8])
+    asked: list[tuple[int, ...]] = []
+
+    def estimate_ns(candidate: Candidate) -> float:
+        asked.append(values_of(candidate))
+        return 1.0 + sum((value - 6) ** 2 for value in asked[-1])
+
+    def ended(seed: int) -> list[str]:
+        found = search(
+            instance,
+            ToyEvaluator(lambda values: 1.0 + sum((value - 6) ** 2 for value in values)),
+            Needs(),
+            "near",
+            Options(seed=seed, evaluations=6),
+            estimate_ns=estimate_ns,
+        )
+        return [trial.digest for trial in found.trials]
+
+    first = ended(0)
+    begins = asked[:STARTS]
+    assert all(values[:3] == (0, 0, 0) for values in begins)
+    assert len(first) == 6
+    assert (6, 6, 6, 6) in asked
+    assert ended(0) == first != ended(1)
 
 
 class _Parts(NoBound):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from spacedsl.codegen.cuda import evaluator
 from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluator
 from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
+from spacedsl.codegen.generation import generation
+from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
@@ -119,3 +123,19 @@ def test_tensor_cores_that_have_nothing_to_do_are_said(text: str, gpu: str, said
     about = [message for message in heard if "precision" in message]
     assert len(about) == len(said)
     assert all(words in message for words, message in zip(said, about, strict=True))
+
+
+def test_an_estimate_is_what_lowering_says_and_infinite_where_it_says_nothing(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for candidate in random_candidates(space_of(KERNEL), 3, seed=5):
+        lowered = evaluating.lower(candidate)
+        assert isinstance(lowered, Lowered)
+        assert evaluating.estimate_ns(candidate) == evaluating._programs[lowered.digest].estimate_ns
+
+    def refuse(kernel: object, candidate: object) -> NoReturn:
+        raise LoweringError("decisions that are no program")
+
+    made = replace(generation(KERNEL), lower_grids=refuse)
+    monkeypatch.setattr(evaluator, "generation", lambda kernel: made)
+    assert evaluating.estimate_ns(candidate) == math.inf

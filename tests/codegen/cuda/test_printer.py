@@ -28,10 +28,13 @@ A = Tensor("A", DType.F32, (64,), (1,), is_output=False)
 C = Tensor("C", DType.F32, (64,), (1,), is_output=True)
 BETWEEN = Tensor("between", DType.F32, (64,), (1,), is_output=True)
 TILE = Tensor("tile", DType.BF16, (4096,), (1,), is_output=True)
+SHARED = Tensor("shared", DType.F32, (64,), (1,), is_output=True)
 
 
 def printed(*body: Statement) -> str:
-    grid = Grid("k_0", 1, 64, (Coordinate("t", False, 1, 64), Coordinate("row", False, 1, 8)), (TILE,), body)
+    grid = Grid(
+        "k_0", 1, 64, (Coordinate("t", False, 1, 64), Coordinate("row", False, 1, 8)), (TILE, SHARED), body
+    )
     return print_cuda(Program("k", (A, C), (), (grid,), scratch=(Scratch(BETWEEN, False),)))
 
 
@@ -63,6 +66,20 @@ def test_short_loops_are_to_be_unrolled(extent: int, inner: int, is_told: list[b
     loops = [n for n, line in enumerate(lines) if line.startswith("for (")]
     assert [lines[n - 1] == "#pragma unroll" for n in loops] == is_told
     assert (extent * inner <= printer.UNROLLED) == is_told[0]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "extent", "told"),
+    [("A", 128, "#pragma unroll"), ("A", 200, "#pragma unroll 128"), ("shared", 200, "#pragma unroll")],
+)
+def test_no_more_is_loaded_ahead_than_there_are_registers(tensor: str, extent: int, told: str) -> None:
+    """What comes from memory of the device would be loaded before anything is computed, all of it."""
+    x = Register("x", F32)
+    loop = Loop("p", extent, (Assign(x, Add(x, load(tensor))),))
+    lines = [
+        line.strip() for line in printed(Assign(x, Number(0.0, F32)), loop, Store("C", AT, x)).splitlines()
+    ]
+    assert lines[next(n for n, line in enumerate(lines) if line.startswith("for (")) - 1] == told
 
 
 def matrix(name: str, constant: int, *, is_transposed: bool = False) -> Assign:
