@@ -108,7 +108,7 @@ def of(program: Program, *phases: Phase) -> Program:
 def test_what_has_been_verified_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     program = of_three_phases()
     verify(program)
-    monkeypatch.setattr("spacedsl.codegen.tree.verify.is_inside", lambda *_: False)
+    monkeypatch.setattr("spacedsl.codegen.tree.verify_expressions.is_inside", lambda *_: False)
     verify(of(program, *program.phases))
     with pytest.raises(VerificationError, match="nobody knows where"):
         verify(of_three_phases())
