@@ -1,4 +1,4 @@
-"""Which implementation comes next: down the tree, where of several the most promising, or near a good one.
+"""Which implementation comes next: down the tree, near a good one, or where a walk by what a model says ends.
 
 In: the state of a search, a generator. Out: the node of the tree, its expansion, and the steps from there to
 an implementation, or why there is none. Neither state nor tree changes, and nothing is measured.
