@@ -114,7 +114,7 @@ class Drawing:
             plan = phases.costs.plan
             drawn = [neighbourhood.planned(plan(rng), state.cut, rng) for _ in range(PLANNED)]
             drawn += [neighbourhood.planned((), state.cut, rng) for _ in range(UNPLANNED)]
-            start = min((each for each in drawn if each is not None), key=costs, default=None)
+            start = _least(drawn, costs)
         if start is None:
             return None
 
@@ -132,7 +132,7 @@ class Drawing:
         near, known, cut = self._neighbourhood(state), self._known(state), state.cut
         if not known or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
             starts = [self._least_needed(near, cut, rng) for _ in range(STARTS)]
-            start = min((each for each in starts if each is not None), key=self.estimate_ns, default=None)
+            start = _least(starts, self.estimate_ns)
         else:
             is_as_is = float(rng.random()) < AS_IS
             start = near.known(known, rng) if is_as_is else near.draw(known, cut, rng)
@@ -145,7 +145,7 @@ class Drawing:
         """Where a walk by what all resources need ends."""
         needed_ns = self.descent.needed_ns
         drawn = [near.planned((), cut, rng) for _ in range(UNPLANNED)]
-        start = min((each for each in drawn if each is not None), key=needed_ns, default=None)
+        start = _least(drawn, needed_ns)
         return None if start is None else walked(near, start, needed_ns, UNESTIMATED, cut, rng)
 
     def _neighbourhood(self, state: State) -> Neighbourhood:
@@ -253,6 +253,11 @@ class Drawing:
         while node.is_expanded:
             node = policy.choose(state.tree, node, rng)
         return node
+
+
+def _least(drawn: Sequence[Candidate | None], cost_ns: Callable[[Candidate], float]) -> Candidate | None:
+    """The one that costs least, of those draws that did not fail; None where all did."""
+    return min((each for each in drawn if each is not None), key=cost_ns, default=None)
 
 
 def _drawn_length(longest: int, rng: np.random.Generator) -> int:

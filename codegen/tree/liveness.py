@@ -40,12 +40,13 @@ class _Liveness:
         live = set(behind)
         most = words = _words(behind)
         for statement in reversed(body):
-            for block in blocks(statement):
+            inside = blocks(statement)
+            for block in inside:
                 # An iteration leaves the next one what that begins with.
                 again = self.of_block(block).needed if isinstance(statement, Loop | Sweep) else _NONE
                 most = max(most, self.most(block, frozenset(live) | again))
             given, needed = self.of(statement)
-            if not blocks(statement):
+            if not inside:
                 most = max(most, words + _words(given - live))
             words -= _words(given & live)
             live -= given
