@@ -1,4 +1,4 @@
-"""Contenders take turns: each in a process of its own, pinned, checked before and after.
+"""Contenders take turns: each in processes of its own, pinned, checked before and after.
 
 In: sides and the interpreters that run them. Out: `Contender`s with their turns, round by round, so that
 drift of the machine hits all alike, and who is absent or wrong, with the reason. What is computed is for the
@@ -154,12 +154,31 @@ class _Seat:
     call_ns: float
 
 
-def hold(entries: Sequence[Entry], rounds: int, round_ms: int, patience: Patience | None = None) -> Contest:
+def hold(
+    entries: Sequence[Entry],
+    rounds: int,
+    round_ms: int,
+    patience: Patience | None = None,
+    processes: int = 1,
+) -> Contest:
     """Starts all sides, one after the other, has them take turns, and ends them.
 
-    Without `patience`, it waits for everybody.
+    So often as there are `processes`, each time for its share of the rounds: where the memory of a process
+    lies is luck, and lasts as long as it does. Without `patience`, it waits for everybody.
     """
-    patience = patience or Patience()
+    shares = [len(range(number, rounds, processes)) for number in range(min(processes, rounds))]
+    held = [_held(entries, share, round_ms, patience or Patience()) for share in shares]
+    absent = {title: reason for contest in held for title, reason in contest.absent.items()}
+    first, *others = held
+    for contender in first.contenders:
+        for other in others:
+            rest = {each.title: each.rounds for each in other.contenders}
+            contender.rounds.extend(rest.get(contender.title, ()))
+    present = tuple(each for each in first.contenders if each.title not in absent)
+    return Contest(present, absent, first.told)
+
+
+def _held(entries: Sequence[Entry], rounds: int, round_ms: int, patience: Patience) -> Contest:
     absent: dict[str, str] = {}
     told: dict[str, Mapping[str, Any]] = {}
     seats: list[_Seat] = []

@@ -1,13 +1,15 @@
 """Which implementation comes next: down the tree, near a good one, or where a walk by what a model says ends.
 
 In: the state of a search, a generator. Out: the node of the tree, its expansion, and the steps from there to
-an implementation, or why there is none. Neither state nor tree changes, and nothing is measured.
+an implementation, or why there is none. Neither state nor tree changes, and nothing is measured. Walks only
+read, and take long: several go side by side.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Decisions
 from spacedsl.search.descent import Bounded, Cut, Descent, Exhausted, Expanded, GivenUp, Implementation
+from spacedsl.search.forks import side_by_side
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
 from spacedsl.search.phases import Guess, Known
@@ -23,7 +26,7 @@ from spacedsl.search.policies import Policy, Uniform
 from spacedsl.search.state import State
 from spacedsl.search.surrogate import Surrogate
 from spacedsl.search.tree import Node, Step, replay
-from spacedsl.search.walks import walked
+from spacedsl.search.walks import never, walked
 
 FIRST_ROLLOUTS = 40
 """Valid implementations from all over the space before any is looked for near another: of each climb."""
@@ -88,22 +91,66 @@ class Drawing:
     """What is known of whole implementations, where there is neither."""
 
     @property
-    def is_estimated(self) -> bool:
-        """Whether implementations are the ends of walks by estimates."""
-        return self.phases is None and self.estimate_ns is not None and self.policy.share_near > 0
+    def is_walking(self) -> bool:
+        """Whether implementations are the ends of walks by what a model says."""
+        return self.phases is not None or self._is_estimated
 
-    def visit(self, state: State, rng: np.random.Generator) -> Visit:
-        if self.phases is None:
-            found = self._estimated(state, rng) if self.is_estimated else self._near(state, rng)
-            return found or self._down(state, rng)
+    @property
+    def _is_estimated(self) -> bool:
+        return self.estimate_ns is not None and self.policy.share_near > 0
+
+    def visits(
+        self,
+        state: State,
+        rng: np.random.Generator,
+        count: int = 1,
+        processes: int = 1,
+        is_over: Callable[[], bool] = never,
+    ) -> Iterator[Visit]:
+        """So many, one after the other: what the state has learnt meanwhile counts.
+
+        Walks, though, all begin with the state as it is now, each with a generator of its own, so that they
+        are the same in any number of processes. `is_over`: whether they are to end where they are.
+        """
+        if not self.is_walking:
+            for _ in range(count):
+                yield self._near(state, rng) or self._down(state, rng)
+            return
+        self._learn(state)
+
+        def end_of(seed: int) -> array[int] | None:
+            end = self._walk(state, np.random.default_rng(seed), is_over)
+            return None if end is None else end.vector
+
         root = state.tree.candidate(state.tree.root)
-        for timed in state.timed[self.phases.learnt :]:
-            self.phases.learn(replay(self.descent.instance, root, timed.steps), timed.phases_ns)
-        return self._cheap(state, self.phases, rng) or self._down(state, rng)
+        seeds = [int(rng.integers(2**63)) for _ in range(count)]
+        for vector in side_by_side(end_of, seeds, processes):
+            if state.tree.is_exhausted:
+                return
+            found = None
+            if vector is not None:
+                found = self._at_or_beside(replace(root, vector=vector), state, rng)
+            yield found or self._down(state, rng)
 
-    def _cheap(self, state: State, phases: Known, rng: np.random.Generator) -> Visit | None:
-        """An implementation that a walk downhill by what phases take comes to: from the cheapest of several
-        that are drawn, or from beside one of the fastest. Where it was met before, one beside it.
+    def _learn(self, state: State) -> None:
+        """What has been measured of phases."""
+        if self.phases is not None:
+            root = state.tree.candidate(state.tree.root)
+            for timed in state.timed[self.phases.learnt :]:
+                self.phases.learn(replay(self.descent.instance, root, timed.steps), timed.phases_ns)
+
+    def _walk(self, state: State, rng: np.random.Generator, is_over: Callable[[], bool]) -> Candidate | None:
+        """Where one walk comes to; None: it did not begin."""
+        if self.phases is not None:
+            return self._cheap(state, self.phases, rng, is_over)
+        assert self.estimate_ns is not None
+        return self._estimated(state, self.estimate_ns, rng, is_over)
+
+    def _cheap(
+        self, state: State, phases: Known, rng: np.random.Generator, is_over: Callable[[], bool]
+    ) -> Candidate | None:
+        """Downhill by what phases take: from the cheapest of several implementations that are drawn, or from
+        beside one of the fastest.
         """
         neighbourhood, known = self._neighbourhood(state), self._known(state)
         costs = Guess(phases, SPREADS[int(rng.integers(len(SPREADS)))], rng)
@@ -121,25 +168,28 @@ class Drawing:
         def taken() -> Decisions | None:
             return phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
 
-        best = walked(neighbourhood, start, costs, self._length(rng), state.cut, rng, taken)
-        return self._at_or_beside(best, neighbourhood, state, rng)
+        return walked(neighbourhood, start, costs, self._length(rng), state.cut, rng, taken, is_over)
 
-    def _estimated(self, state: State, rng: np.random.Generator) -> Visit | None:
-        """An implementation that a walk downhill by estimates comes to: from one of the fastest or beside it
-        or, to begin with and once in a while, from where resources are needed least.
+    def _estimated(
+        self,
+        state: State,
+        estimate_ns: Callable[[Candidate], float],
+        rng: np.random.Generator,
+        is_over: Callable[[], bool],
+    ) -> Candidate | None:
+        """Downhill by estimates: from one of the fastest or beside it or, to begin with and once in a while,
+        from where resources are needed least.
         """
-        assert self.estimate_ns is not None
         near, known, cut = self._neighbourhood(state), self._known(state), state.cut
         if not known or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
             starts = [self._least_needed(near, cut, rng) for _ in range(STARTS)]
-            start = _least(starts, self.estimate_ns)
+            start = _least(starts, estimate_ns)
         else:
             is_as_is = float(rng.random()) < AS_IS
             start = near.known(known, rng) if is_as_is else near.draw(known, cut, rng)
         if start is None:
             return None
-        best = walked(near, start, self.estimate_ns, _drawn_length(ESTIMATED, rng), cut, rng)
-        return self._at_or_beside(best, near, state, rng)
+        return walked(near, start, estimate_ns, _drawn_length(ESTIMATED, rng), cut, rng, is_over=is_over)
 
     def _least_needed(self, near: Neighbourhood, cut: Cut, rng: np.random.Generator) -> Candidate | None:
         """Where a walk by what all resources need ends."""
@@ -155,13 +205,11 @@ class Drawing:
         """The fastest that are unlike each other."""
         return list(islice(unlike(contender.steps for contender in state.fastest()), KNOWN))
 
-    def _at_or_beside(
-        self, best: Candidate, neighbourhood: Neighbourhood, state: State, rng: np.random.Generator
-    ) -> Visit | None:
+    def _at_or_beside(self, best: Candidate, state: State, rng: np.random.Generator) -> Visit | None:
         """An implementation, or one beside it where it was met before."""
         found = self._to(best, state)
         for _ in range(TRIES if found is None else 0):
-            other = neighbourhood.beside(best, None, state.cut, rng)
+            other = self._neighbourhood(state).beside(best, None, state.cut, rng)
             if other is not None and (found := self._to(other, state)) is not None:
                 break
         return found

@@ -38,6 +38,9 @@ from spacedsl.search.tree import Tree, replay
 MOST_ITERATIONS = 16
 """Of each program of a batch: where most code is known, what is pending is measured first."""
 
+WALKED = 4
+"""Walks side by side, which take seconds each: the next ones know where these have ended."""
+
 DOUBTED = 4
 """Of a climb that does not get on, so many of the fastest are measured again."""
 
@@ -62,6 +65,8 @@ class Options:
     """Decisions of a rollout from one bound to the next."""
     batch: int = 4
     """Programs that are drawn before any of them is measured: they are built side by side."""
+    processes: int = 1
+    """In which walks go side by side; nothing else depends on their number."""
 
 
 class ContradictionError(Exception):
@@ -230,22 +235,15 @@ class Search:
     def _draw(self, state: State, started: float) -> None:
         """Iterations until a batch of programs is pending; what is known by its code costs no evaluation."""
         for _ in range(MOST_ITERATIONS * self._options.batch):
-            iteration, children = self._iterate(state, started)
-            # Committed first: what is in the state is then always in the store, too.
-            if self._store is not None:
-                self._store.append(iteration)
-            self._tell(state.absorb(iteration, children))
-            is_enough = len(state.waiting) >= self._batch(state)
+            self._iterate(state, started)
+            is_enough = len(state.waiting) >= (1 if self._drawing.is_walking else self._options.batch)
             if is_enough or state.tree.is_exhausted or self._is_interrupted or self._is_spent(state, started):
                 return
 
-    def _batch(self, state: State) -> int:
-        """Where drawing takes long, the first program is measured alone: there is something to show.
-
-        A walk by estimates begins where the one before it ended.
-        """
+    def _walks(self, state: State) -> int:
+        """Where drawing takes long, the first program is measured alone: there is something to show."""
         is_first = self._drawing.phases is not None and not state.evaluations
-        return 1 if is_first or self._drawing.is_estimated else self._options.batch
+        return 1 if is_first or not self._drawing.is_walking else min(self._options.batch, WALKED)
 
     def _evaluate(self, state: State, root: Candidate, started: float, *, only_one: bool) -> None:
         """Builds the programs that wait, then measures those that are not cut meanwhile, one by one."""
@@ -278,21 +276,34 @@ class Search:
         for event in events:
             self._emit(event)
 
-    def _iterate(self, state: State, started: float) -> tuple[Iteration, tuple[Candidate, ...]]:
-        """One iteration, and the candidates of its expansion."""
-        node, expanded, end = self._drawing.visit(state, self._rng)
-        drawn = self._drawn(state, end) if isinstance(end, Implementation) else None
-        iteration = Iteration(
-            path=node.path(),
-            expansion=expanded.expansion,
-            drawn=drawn,
-            proven_ns=end.bound_ns if isinstance(end, Exhausted) else None,
-            refused=expanded.expansion.refused + end.refused,
-            seconds=self._clock() - started,
-            evaluations=state.evaluations,
-            random_state=json.dumps(self._rng.bit_generator.state),
-        )
-        return iteration, tuple(child.candidate for child in expanded.children)
+    def _iterate(self, state: State, started: float) -> None:
+        """One iteration, or all those whose walks went side by side: a run that is killed has all of them or
+        none, and goes on with the same ones. They are told of once they are stored.
+        """
+        iterations: list[Iteration] = []
+        events: list[Event] = []
+        count, processes = self._walks(state), self._options.processes
+
+        def is_over() -> bool:
+            return self._is_spent(state, started)
+
+        for node, expanded, end in self._drawing.visits(state, self._rng, count, processes, is_over):
+            drawn = self._drawn(state, end) if isinstance(end, Implementation) else None
+            iteration = Iteration(
+                path=node.path(),
+                expansion=expanded.expansion,
+                drawn=drawn,
+                proven_ns=end.bound_ns if isinstance(end, Exhausted) else None,
+                refused=expanded.expansion.refused + end.refused,
+                seconds=self._clock() - started,
+                evaluations=state.evaluations,
+                random_state=json.dumps(self._rng.bit_generator.state),
+            )
+            iterations.append(iteration)
+            events += state.absorb(iteration, tuple(child.candidate for child in expanded.children))
+        if self._store is not None:
+            self._store.append(iterations)
+        self._tell(events)
 
     def _drawn(self, state: State, end: Implementation) -> Drawn:
         """The implementation with the digest of its code, which is kept until it is measured."""

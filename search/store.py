@@ -248,10 +248,10 @@ class Store:
             values["cpus"] = tuple(values["cpus"])
             return About(**values)
 
-    def append(self, iteration: Iteration) -> None:
-        """Commits an iteration; raises `OSError` where the file cannot be written."""
+    def append(self, iterations: Iterable[Iteration]) -> None:
+        """Commits iterations, all of them or none; raises `OSError` where the file cannot be written."""
         with self._writing():
-            self._connection.execute(_INSERT, row_of(iteration))
+            self._connection.executemany(_INSERT, map(row_of, iterations))
 
     def append_evaluation(self, evaluation: Evaluation, code: str | None = None) -> None:
         """Commits an outcome, and the code where it is to be kept; raises `OSError` as `append` does."""

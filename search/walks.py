@@ -44,6 +44,10 @@ def _nothing() -> None:
     return None
 
 
+def never() -> bool:
+    return False
+
+
 def walked(
     near: Neighbourhood,
     start: Candidate,
@@ -52,10 +56,15 @@ def walked(
     cut: Cut,
     rng: np.random.Generator,
     taken: Callable[[], Decisions | None] = _nothing,
+    is_over: Callable[[], bool] = never,
 ) -> Candidate:
-    """`taken`: what a step takes over, instead of a change of one decision; None for nothing."""
+    """`taken`: what a step takes over, instead of a change of one decision; None for nothing. `is_over`:
+    whether no more steps are to be taken.
+    """
     best, cost_ns, promise = start, costs(start), Promise()
     for _ in range(steps):
+        if is_over():
+            break
         decisions, choice = taken(), ""
         if decisions is not None:
             other = near.with_decisions(best, decisions, cut, rng)

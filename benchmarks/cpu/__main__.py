@@ -86,6 +86,13 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=positive, default=45)
     parser.add_argument("--round-ms", type=positive, default=100)
+    parser.add_argument(
+        "--processes",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="of each contender, one after the other, which share its rounds",
+    )
     parser.add_argument("--json", type=new_file, metavar="FILE")
     options = parser.parse_args()
     unknown = [name for name in options.cases if name not in BY_NAME]
@@ -134,7 +141,7 @@ def _compare(case: Case, records: Path, options: argparse.Namespace, err: Consol
     with tempfile.TemporaryDirectory(prefix="spacedsl-") as folder:
         entries = list(_entries(case, found, options, Path(folder)))
         with machine_lock():
-            contest = hold(entries, options.rounds, options.round_ms)
+            contest = hold(entries, options.rounds, options.round_ms, processes=options.processes)
     made = report(case, contest)
     if made is None:
         raise SkippedError("; ".join(f"{name}: {reason}" for name, reason in contest.absent.items()))

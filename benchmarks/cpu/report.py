@@ -58,6 +58,12 @@ class CaseReport:
         """The slowest of our records over the fastest one."""
         return self.ours[-1].ratio if len(self.ours) > 1 else None
 
+    @property
+    def least_spread(self) -> float | None:
+        """The same of the least times."""
+        least = [row.least_ratio for row in self.ours]
+        return max(least) / min(least) if len(least) > 1 else None
+
     def as_document(self) -> dict[str, object]:
         aims = [
             {
@@ -81,6 +87,7 @@ class CaseReport:
             "limit_share": self.limit_share,
             "limit_share_aimed_at": self.case.limit_share or None,
             "spread": None if self.spread is None else asdict(self.spread),
+            "least_spread": self.least_spread,
             "ours": [asdict(row) for row in self.ours],
             "peers": [asdict(row) for row in self.peers],
             "limits": [asdict(row) for row in self.limits],
@@ -126,9 +133,15 @@ def _verdicts(reports: Sequence[CaseReport]) -> Table:
             "" if best is None else f"{best.least_ratio:.2f}",
             ", ".join(_verdict(r, aim) for aim in r.case.aims),
             "" if r.limit_share is None else _share(r.limit_share, r.case.limit_share),
-            "" if r.spread is None else f"{r.spread.median - 1:.1%}",
+            _spread(r),
         )
     return table
+
+
+def _spread(of: CaseReport) -> str:
+    if of.spread is None or of.least_spread is None:
+        return ""
+    return f"{of.spread.median - 1:.1%}, of least {of.least_spread - 1:.1%}"
 
 
 def _verdict(of: CaseReport, aim: Aim) -> str:

@@ -111,14 +111,15 @@ def _forget(changes: Sequence[Statement], held: Held) -> None:
                 written[tensor].append((tensor, index, type_of(value)))
             case CopyAhead(tensor, index, source):
                 written[tensor].append((tensor, index, source.type))
-    gone = [
-        element
-        for element, (_, names) in held.items()
-        if not names.isdisjoint(changed)
-        or (element[0] in written and any(_may_be_same(element, each) for each in written[element[0]]))
-    ]
+    gone = [element for element, (_, names) in held.items() if not names.isdisjoint(changed)]
+    if written:
+        gone += [
+            element
+            for element in held
+            if element[0] in written and any(_may_be_same(element, each) for each in written[element[0]])
+        ]
     for element in gone:
-        del held[element]
+        held.pop(element, None)
 
 
 def _may_be_same(one: Element, other: Element) -> bool:

@@ -228,6 +228,9 @@ class _Lowering(Expansion):
 
     def some(self, span: Span, statements: Sequence[Statement]) -> Iterator[Statement]:
         """What only these threads do, and what all of them do in between."""
+        if not self.shared_out:
+            yield from _where((span,), statements)
+            return
         exchanges = frozenset(s.exchange.name for s in self.shared_out if s.exchange is not None)
         for is_together, group in groupby(statements, lambda s: is_for_all(s, exchanges)):
             part = tuple(group)

@@ -16,7 +16,7 @@ from spacedsl.codegen.linalg.partials import accumulator, combination, combined_
 from spacedsl.codegen.linalg.registers import Registers
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.expressions import WARP, Index, Load, Number, Register, Shuffle
-from spacedsl.codegen.tree.parts import assigned, expressions, loaded, statements, stored
+from spacedsl.codegen.tree.parts import assigned, own_expressions, statements
 from spacedsl.codegen.tree.program import Assign, Statement, Store
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Instruction
@@ -130,6 +130,10 @@ def _exchanged(
 
 def is_for_all(statement: Statement, exchanges: frozenset[str]) -> bool:
     """Whether all threads of a block have to come to a statement. `exchanges`: names of arrays for that."""
-    if any(isinstance(e, Shuffle) for e in expressions((statement,))):
-        return True
-    return bool(exchanges) and not exchanges.isdisjoint(loaded((statement,)) | stored((statement,)))
+    for each in statements((statement,)):
+        if isinstance(each, Store) and each.tensor in exchanges:
+            return True
+        for part in own_expressions(each):
+            if isinstance(part, Shuffle) or (isinstance(part, Load) and part.tensor in exchanges):
+                return True
+    return False

@@ -7,7 +7,7 @@ there is a candidate of it. What program the decisions make is for `nest.py` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -177,6 +177,23 @@ def check_decisions(space: Space, source: Source, kind: Kind = "cpu") -> None:
         raise DiagnosticError(report)
 
 
+def _orders(candidate: Candidate) -> Callable[[Statement, Statement], str]:
+    """Where one statement lies with respect to another, straight from the words of the vector: lowering asks
+    for all pairs.
+    """
+    instance, vector = candidate.instance, candidate.vector
+    cells, ids = instance.layout.cells["order"], instance.objects.ids
+    choice = instance.space.choices["order"]
+    assert isinstance(choice, EnumChoice)  # check_decisions has seen it
+    names = {1 << bit: name for bit, name in enumerate(choice.values)}
+
+    def order(lhs: Statement, rhs: Statement) -> str:
+        decided = names.get(vector[cells[ids[id(lhs)], ids[id(rhs)]]])
+        return str(candidate.value("order", lhs, rhs)) if decided is None else decided
+
+    return order
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateImplementation:
     """The decisions of a complete candidate of `linalg.space` or `linalg_cuda.space`.
@@ -185,12 +202,16 @@ class CandidateImplementation:
     """
 
     candidate: Candidate
+    _order: Callable[[Statement, Statement], str] = field(init=False, repr=False)
     _kinds: dict[Dimension, str] = field(default_factory=dict, init=False, repr=False)
     _sizes: dict[Dimension, int] = field(default_factory=dict, init=False, repr=False)
     _others: dict[tuple[str, Statement], str] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_order", _orders(self.candidate))
+
     def order(self, lhs: Statement, rhs: Statement) -> str:
-        return str(self.candidate.value("order", lhs, rhs))
+        return self._order(lhs, rhs)
 
     def kind(self, dim: Dimension) -> str:
         found = self._kinds.get(dim)

@@ -40,12 +40,11 @@ def nest(kernel: Kernel, implementation: Implementation) -> tuple[Node, ...]:
     instructions = present(kernel, implementation)
     dimensions = tuple(d for i in instructions for d in i.dims)
     statements: tuple[Statement, ...] = (*instructions, *dimensions)
-    order = {(a, b): implementation.order(a, b) for a, b in combinations(statements, 2)}
-    order |= {(b, a): _INVERSE[decided] for (a, b), decided in order.items()}
+    order = _order(statements, implementation)
     fused = _merge(dimensions, order)
     heads: list[Statement] = [*instructions, *fused]
     tree = _block(heads, fused, order, implementation)
-    _confirm(tree, order)
+    _confirm(tree, statements, order)
     return tree
 
 
@@ -55,14 +54,23 @@ def present(kernel: Kernel, implementation: Implementation) -> tuple[Instruction
     return (*kernel.instructions, *(load for maker in stored for load in maker.reloads))
 
 
-Order = Mapping[tuple[Statement, Statement], str]
+Order = Mapping[Statement, Mapping[Statement, str]]
+"""Where the first one lies with respect to the second."""
+
+
+def _order(statements: Sequence[Statement], implementation: Implementation) -> Order:
+    order: dict[Statement, dict[Statement, str]] = {statement: {} for statement in statements}
+    for a, b in combinations(statements, 2):
+        order[a][b] = decided = implementation.order(a, b)
+        order[b][a] = _INVERSE[decided]
+    return order
 
 
 def _merge(dimensions: Sequence[Dimension], order: Order) -> dict[Dimension, tuple[Dimension, ...]]:
     """The fused dimensions, by the first of them."""
     fused: dict[Dimension, tuple[Dimension, ...]] = {}
     for dim in dimensions:
-        head = next((h for h in fused if order[h, dim] == "MERGED"), dim)
+        head = next((h for h in fused if order[h][dim] == "MERGED"), dim)
         fused[head] = (*fused.get(head, ()), dim)
     return fused
 
@@ -74,19 +82,17 @@ def _block(
     implementation: Implementation,
 ) -> tuple[Node, ...]:
     """The statements of one block as a sequence, each with what is nested in it."""
-    outermost = [a for a in heads if all(a is b or order[a, b] != "INNER" for b in heads)]
+    outermost = [a for a in heads if not any(order[a].get(b) == "INNER" for b in heads)]
     nested: dict[Statement, list[Statement]] = {a: [] for a in outermost}
     for a in heads:
         if a in nested:
             continue
-        around = [b for b in outermost if order[a, b] == "INNER"]
+        around = [b for b in outermost if order[a][b] == "INNER"]
         if len(around) != 1:
             raise LoweringError(f"{a!r} is not nested in exactly one of {outermost!r}")
         nested[around[0]].append(a)
     nodes: list[Node] = []
-    for head in sorted(
-        outermost, key=lambda a: sum(order[b, a] == "BEFORE" for b in outermost if a is not b)
-    ):
+    for head in sorted(outermost, key=lambda a: sum(order[a].get(b) == "AFTER" for b in outermost)):
         if isinstance(head, Instruction):
             if nested[head]:
                 raise LoweringError(f"{nested[head]!r} are nested in the instruction {head!r}")
@@ -105,7 +111,7 @@ def _fuse(dims: tuple[Dimension, ...], body: tuple[Node, ...], implementation: I
     return Fused(dims, kinds.pop(), sizes.pop(), body)
 
 
-def _confirm(tree: tuple[Node, ...], order: Order) -> None:
+def _confirm(tree: tuple[Node, ...], statements: Sequence[Statement], order: Order) -> None:
     """Every pairwise decision holds in the tree."""
     paths: dict[Statement, tuple[int, ...]] = {}
 
@@ -119,8 +125,8 @@ def _confirm(tree: tuple[Node, ...], order: Order) -> None:
                 place(node.body, here)
 
     place(tree, ())
-    for (a, b), decided in order.items():
-        found = _relation(paths[a], paths[b])
+    for a, b in combinations(statements, 2):
+        decided, found = order[a][b], _relation(paths[a], paths[b])
         if decided != found:
             raise LoweringError(f"order({a!r}, {b!r}) is {decided}, but the other decisions make it {found}")
 

@@ -45,7 +45,10 @@ class Partials:
 
     def number(self, unrolled: Mapping[Dimension, int]) -> int:
         """Of the register that an instance of the reduction accumulates in."""
-        return next(n for n, c in enumerate(self.copies) if all(unrolled[d] == i for d, i in c.items()))
+        number = 0
+        for dim, last in self.copies[-1].items():
+            number = number * (last + 1) + unrolled[dim]
+        return number
 
 
 def accumulator(reduction: Instruction) -> Accumulator:

@@ -39,6 +39,9 @@ class Registers:
     """What has been found out of instructions: lowering asks again for every copy of an unrolled body."""
     _dtypes: dict[Instruction, DType] = field(default_factory=dict, init=False)
     _copied: dict[Instruction, tuple[Dimension, ...]] = field(default_factory=dict, init=False)
+    _partials: dict[tuple[Instruction, Instance], tuple[Register, ...]] = field(
+        default_factory=dict, init=False
+    )
 
     def __post_init__(self) -> None:
         self.partials = {}
@@ -112,10 +115,14 @@ class Registers:
         self, initialiser: Instruction, unrolled: Mapping[Dimension, int]
     ) -> tuple[Register, ...]:
         """Of all copies along reduced dimensions; the first is the initialiser's own."""
-        partials, first = self.partials[initialiser], self.of(initialiser, unrolled)
-        free = {u: unrolled[m] for m, u in accumulator(partials.reduction).mapping if m in unrolled}
-        reduction, lanes = partials.reduction, first.type.lanes
-        return (first, *(self._named(reduction, {**free, **copy}, lanes) for copy in partials.copies[1:]))
+        instance = initialiser, tuple(unrolled.items())
+        if instance not in self._partials:
+            partials, first = self.partials[initialiser], self.of(initialiser, unrolled)
+            free = {u: unrolled[m] for m, u in accumulator(partials.reduction).mapping if m in unrolled}
+            reduction, lanes = partials.reduction, first.type.lanes
+            others = (self._named(reduction, {**free, **copy}, lanes) for copy in partials.copies[1:])
+            self._partials[instance] = first, *others
+        return self._partials[instance]
 
     def groups(self, initialiser: Instruction) -> tuple[tuple[Register, ...], ...]:
         """Of each instance that has been asked for, what a reduction accumulates in: its own first."""

@@ -54,9 +54,6 @@ from spacedsl.search.tree import replay as follow
 
 DEFAULT_POLICY = "near"
 
-WALKED = 4
-"""Programs of a batch, at most, where each is the end of a walk by a cost model, which takes seconds."""
-
 
 def explore(
     kernel: MeasurableKernel | Path | str,
@@ -282,7 +279,8 @@ def _search(
             seconds=about.seconds,
             evaluations=about.evaluations,
             bounded_every=target.bounded_every,
-            batch=target.batch if costs is None else min(target.batch, WALKED),
+            batch=target.batch,
+            processes=len(processor.usable_cpus()),
         ),
         decisions=problem.kernel.decisions,
         costs=costs,

@@ -173,6 +173,24 @@ def test_contenders_take_turns_and_those_that_do_not_count_are_named(tmp_path: P
     assert "not installed" in contest.absent["nothing"]
 
 
+def test_the_rounds_of_several_processes_count_together(tmp_path: Path) -> None:
+    library = str(build_library(CODE, tmp_path / "code.so"))
+    document = _product(library)
+    contest = hold(
+        [
+            _matmul(PRODUCT, PRODUCT, product=document),
+            _matmul("crashes", PRODUCT, product={**document, "symbol": "crashes"}),
+            _matmul("numpy", "numpy"),
+        ],
+        rounds=5,
+        round_ms=1,
+        processes=2,
+    )
+    assert [(c.name, len(c.rounds)) for c in contest.contenders] == [(PRODUCT, 5), ("numpy", 5)]
+    assert set(contest.told) == {PRODUCT, "numpy"}
+    assert set(contest.absent) == {"crashes"}
+
+
 SLOW_CODE = """
 #include <time.h>
 static void rest(long ns) { nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, 0); }
@@ -232,6 +250,7 @@ def test_ratios_are_of_the_rounds_and_against_our_fastest_record() -> None:
     torch, best, tvm = (found.achieved(aim) for aim in found.case.aims)
     assert (torch, best, tvm) == (found.peers[1], found.peers[0], None)
     assert found.spread is not None and found.spread.median == pytest.approx(1.1)
+    assert found.least_spread == pytest.approx(1.1)
     # The operations take longer than moving the bytes past the caches.
     assert found.limit_share == pytest.approx(0.5)
 

@@ -1,7 +1,7 @@
 """A search whose evaluations take a moment, for a process that is to be killed.
 
-`python -m tests.search.long_run FOLDER` starts a run in the folder, or goes on with the one there, and
-prints a line for every evaluation.
+`python -m tests.search.long_run FOLDER PROCESSES` starts a run in the folder, or goes on with the one there,
+and prints a line for every evaluation. With processes, it walks by estimates.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.search.events import Evaluated, Event
 from spacedsl.search.policies import near
 from spacedsl.search.results import Result
 from spacedsl.search.run import Options, Search
 from spacedsl.search.store import DATABASE, About, Store
-from tests.search.toy import Constraint, ExactBound, InOrder, ToyEvaluator, ToyInstance, timing
+from tests.search.toy import Constraint, ExactBound, InOrder, ToyEvaluator, ToyInstance, timing, values_of
 
 ABOUT = About(
     kernel="toy",
@@ -48,6 +49,11 @@ def rugged(values: tuple[int, ...]) -> float:
     """No order to it, so that the search has to look around; distinct for all values."""
     number = sum(v * [1, 5, 25, 125][i] for i, v in enumerate(values))
     return 1000.0 + (number * 7919) % 3571 + 1e-4 * number
+
+
+def smooth_ns(candidate: Candidate) -> float:
+    """As an estimate: it leads downhill, and not to what is the fastest."""
+    return 1.0 + sum((value - 2) ** 2 for value in values_of(candidate))
 
 
 class Slow(ToyEvaluator):
@@ -84,6 +90,7 @@ def run(
     slack: float = 0.4,
     drift: float = 1.0,
     is_compared: bool = True,
+    processes: int = 0,
 ) -> Result:
     def listen(event: Event) -> None:
         if is_loud and isinstance(event, Evaluated):
@@ -100,11 +107,12 @@ def run(
             evaluator=evaluator,
             ordering=InOrder(toy),
             policy=near(),
-            options=Options(seed=3, evaluations=evaluations),
+            options=Options(seed=3, evaluations=evaluations, processes=processes),
+            estimate_ns=smooth_ns if processes else None,
             store=store,
             listener=listen,
         ).run()
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), pause_s=0.01, is_loud=True)
+    run(Path(sys.argv[1]), pause_s=0.01, is_loud=True, processes=int(sys.argv[2]))

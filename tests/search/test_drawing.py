@@ -16,7 +16,7 @@ from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
 from spacedsl.search.run import Options
 from spacedsl.search.state import State
-from spacedsl.search.tree import Tree
+from spacedsl.search.tree import Step, Tree
 from tests.search.toy import (
     Constraint,
     ExactBound,
@@ -48,7 +48,7 @@ def parts(instance: ToyInstance, draws: int) -> tuple[Drawing, State]:
 @pytest.mark.parametrize("seed", range(5))
 def test_of_several_the_one_that_needs_least_is_visited(seed: int) -> None:
     drawing, state = parts(ToyInstance([4, 4, 4]), 4)
-    visit = drawing.visit(state, np.random.default_rng(seed))
+    (visit,) = drawing.visits(state, np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
     expanded = drawing.descent.expand(Bounded(state.tree.candidate(state.tree.root), 0.0))
     drawn = [drawing.descent.rollout(expanded, state.cut, rng) for _ in range(4)]
@@ -61,7 +61,7 @@ def test_of_several_the_one_that_needs_least_is_visited(seed: int) -> None:
 
 def test_one_draw_is_the_rollout_that_it_is() -> None:
     drawing, state = parts(ToyInstance([4, 4, 4]), 1)
-    visit = drawing.visit(state, np.random.default_rng(0))
+    (visit,) = drawing.visits(state, np.random.default_rng(0))
     rollout = drawing.descent.rollout(visit.expanded, state.cut, np.random.default_rng(0))
     assert isinstance(visit.end, Implementation)
     assert isinstance(rollout, Implementation)
@@ -75,7 +75,8 @@ def test_where_nothing_is_to_be_found_one_draw_says_so() -> None:
     drawing = replace(drawing, descent=replace(drawing.descent, bound=ExactBound(instance, cost)))
     state.tree.recut(0.5 * min(map(cost, instance.solutions())), 1.0)
     rng = np.random.default_rng(0)
-    assert isinstance(drawing.visit(state, rng).end, Exhausted)
+    (visit,) = drawing.visits(state, rng)
+    assert isinstance(visit.end, Exhausted)
     assert rng.random() == np.random.default_rng(0).random()
 
 
@@ -106,7 +107,7 @@ def test_a_walk_ends_where_no_neighbour_costs_less() -> None:
     costs = _Distance()
     drawing = Drawing(Descent(instance, InOrder(instance), NoBound()), near(), phases=Known(costs))
     state = State(Tree(instance, root, 0.0, 1), 5)
-    ends = [drawing.visit(state, np.random.default_rng(seed)).end for seed in range(10)]
+    ends = [visit.end for visit in drawing.visits(state, np.random.default_rng(0), 10)]
     found = [time_ns(costs, end.end.candidate) for end in ends if isinstance(end, Implementation)]
     assert len(found) == 10
     assert found.count(0.0) >= 7
@@ -138,6 +139,40 @@ def test_walks_by_estimates_begin_where_least_is_needed_and_go_on_where_others_e
     assert len(first) == 6
     assert (6, 6, 6, 6) in asked
     assert ended(0) == first != ended(1)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_walks_come_to_the_same_in_any_number_of_processes(processes: int) -> None:
+    def ends(processes: int) -> list[Sequence[Step]]:
+        drawing, state = parts(ToyInstance([4, 4, 4]), 1)
+        drawing = replace(drawing, policy=near(), phases=Known(_Distance()))
+        visits = drawing.visits(state, np.random.default_rng(0), 7, processes)
+        return [visit.end.steps for visit in visits if isinstance(visit.end, Implementation)]
+
+    assert ends(processes) == ends(1)
+    assert len(ends(1)) == 7
+
+
+def test_walks_end_where_they_are_when_there_is_no_time_left() -> None:
+    taken = 0
+
+    def is_over() -> bool:
+        nonlocal taken
+        taken += 1
+        return taken > 5
+
+    drawing, state = parts(ToyInstance([4, 4, 4]), 1)
+    asked: list[Candidate] = []
+
+    def estimate_ns(candidate: Candidate) -> float:
+        asked.append(candidate)
+        return 1.0 + sum(values_of(candidate))
+
+    drawing = replace(drawing, policy=near(), estimate_ns=estimate_ns)
+    visits = list(drawing.visits(state, np.random.default_rng(0), 3, is_over=is_over))
+    assert len(visits) == 3
+    assert all(isinstance(visit.end, Implementation) for visit in visits)
+    assert len(asked) == 5 + 3 * (STARTS + 1)
 
 
 class _Parts(NoBound):

@@ -62,7 +62,7 @@ def found(result: Result) -> list[tuple[str, float]]:
 )
 def test_an_iteration_is_read_back_as_it_was(tmp_path: Path, iteration: Iteration) -> None:
     with Store.create(tmp_path, ABOUT) as store:
-        store.append(iteration)
+        store.append([iteration])
         assert list(store.iterations()) == [iteration]
     with Store.open(tmp_path) as store:
         assert list(store.iterations()) == [iteration]
@@ -79,7 +79,7 @@ def test_an_iteration_is_read_back_as_it_was(tmp_path: Path, iteration: Iteratio
 )
 def test_an_evaluation_is_read_back_as_it_was(tmp_path: Path, evaluation: Evaluation) -> None:
     with Store.create(tmp_path, ABOUT) as store:
-        store.append(ITERATION)
+        store.append([ITERATION])
         store.append_evaluation(evaluation, "code")
         assert list(store.history()) == [ITERATION, evaluation]
         assert store.code(evaluation.digest) == "code"
@@ -104,11 +104,13 @@ def test_what_was_spent_is_what_the_run_counted(tmp_path: Path) -> None:
     assert seconds == result.progress.seconds
 
 
+@pytest.mark.parametrize("processes", [0, 1, 2])
 @pytest.mark.parametrize("parts", [(1, 2, 60), (17, 60), (59, 60), (60, 60)])
-def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, parts: tuple[int, ...]) -> None:
-    whole = run(tmp_path / "whole")
+def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, parts: tuple[int, ...], processes: int) -> None:
+    """Where there are processes, implementations are the ends of walks by estimates."""
+    whole = run(tmp_path / "whole", processes=min(1, processes))
     for evaluations in parts:
-        result = run(tmp_path / "parts", evaluations=evaluations)
+        result = run(tmp_path / "parts", evaluations=evaluations, processes=processes)
         assert result.progress.evaluations == evaluations
     assert recorded(tmp_path / "parts") == recorded(tmp_path / "whole")
     assert found(result) == found(whole)
@@ -128,11 +130,14 @@ def test_a_run_goes_on_from_what_was_measured_again(tmp_path: Path, monkeypatch:
     assert recorded(tmp_path / "parts") == recorded(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("processes", [0, 2])
 @pytest.mark.parametrize("lines", [1, 23])
-def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(tmp_path: Path, lines: int) -> None:
-    run(tmp_path / "whole")
+def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(
+    tmp_path: Path, lines: int, processes: int
+) -> None:
+    run(tmp_path / "whole", processes=processes)
     killed = subprocess.Popen(
-        [sys.executable, "-m", "tests.search.long_run", str(tmp_path / "killed")],
+        [sys.executable, "-m", "tests.search.long_run", str(tmp_path / "killed"), str(processes)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -145,7 +150,7 @@ def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(tmp_path:
     survived = recorded(tmp_path / "killed")
     # Whatever was announced had been committed.
     assert seen[-1] <= len(survived) < len(recorded(tmp_path / "whole"))
-    result = run(tmp_path / "killed")
+    result = run(tmp_path / "killed", processes=processes)
     assert result.stop is Stop.BUDGET
     assert recorded(tmp_path / "killed") == recorded(tmp_path / "whole")
 
@@ -173,13 +178,12 @@ def test_history_is_read_back_in_its_order(tmp_path: Path) -> None:
     late = Comparison({"a": Outcome(Timing(0.1 + 0.2, 0.1, 1e9 / 3, 5))})
     with Store.create(tmp_path, ABOUT) as store:
         other, last = replace(EVALUATION, digest="other"), replace(ITERATION, evaluations=2)
-        store.append(ITERATION)
-        store.append(ITERATION)
+        store.append([ITERATION, ITERATION])
         store.append_evaluation(EVALUATION)
         store.append_comparison(early)
         store.append_comparison(late)
         store.append_evaluation(other)
-        store.append(last)
+        store.append([last])
         store.append_comparison(late)
         history = [ITERATION, ITERATION, EVALUATION, early, late, other, last, late]
         assert list(store.history()) == history
@@ -209,7 +213,7 @@ def test_two_processes_do_not_write_to_one_run(tmp_path: Path) -> None:
     with Store.create(tmp_path, ABOUT) as store:
         with pytest.raises(StoreError, match="another process"):
             Store.open(tmp_path)
-        store.append(ITERATION)
+        store.append([ITERATION])
         with Store.open(tmp_path, read_only=True) as reader:
             assert len(list(reader.iterations())) == 1
     Store.open(tmp_path).close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +30,9 @@ class ToyCandidate(Candidate):
 
     masks: tuple[int, ...]
 
-    def __init__(self, instance: ToyInstance, masks: tuple[int, ...]) -> None:
-        super().__init__(instance, array("Q", masks))
-        self.masks = masks
+    def __init__(self, instance: Instance, vector: Iterable[int]) -> None:
+        self.masks = tuple(vector)
+        super().__init__(instance, array("Q", self.masks))
 
     def mask(self, variable: Variable) -> int:
         return self.masks[variable.index]
