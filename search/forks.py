@@ -11,9 +11,12 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TypeVar
+
+from spacedsl.processes import die_with_parent
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -86,8 +89,12 @@ def _child(sink: Connection, numbers: int, function: Callable[[A], R], arguments
     # Whoever interrupts the run means the process that forked this one, which ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    die_with_parent()
     gc.freeze()  # else each collection of garbage would copy all pages that both share
+    answer: Mapping[int, R] | Exception
     try:
-        sink.send(dict(_taken(numbers, function, arguments)))
+        answer = dict(_taken(numbers, function, arguments))
     except Exception as error:
-        sink.send(error)
+        answer = error
+    with suppress(BrokenPipeError):  # who asked was killed
+        sink.send(answer)

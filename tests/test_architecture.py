@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spacedsl.diagnostics": (),
     "spacedsl.commands": (),
     "spacedsl.c_compilers": (),
+    "spacedsl.processes": (),
     "spacedsl.language": ("spacedsl.diagnostics", "spacedsl.language"),
     "spacedsl.compiler": (
         "spacedsl.c_compilers",
@@ -40,8 +41,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # What users write.
     "spacedsl.kernels.library": ("spacedsl.pipeline",),
     "spacedsl.pipeline": ("spacedsl.engine.candidate", "spacedsl.kernels.pipeline.python"),
-    "spacedsl.search": (*CORE, "spacedsl.kernels", "spacedsl.search"),
-    "spacedsl.codegen": (*CORE, "spacedsl.c_compilers", "spacedsl.kernels", "spacedsl.codegen"),
+    "spacedsl.search": (*CORE, "spacedsl.processes", "spacedsl.kernels", "spacedsl.search"),
+    "spacedsl.codegen": (
+        *CORE,
+        "spacedsl.c_compilers",
+        "spacedsl.processes",
+        "spacedsl.kernels",
+        "spacedsl.codegen",
+    ),
     "spacedsl.api": (
         *CORE,
         "spacedsl.oracle",

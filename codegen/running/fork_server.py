@@ -15,13 +15,11 @@ import mmap
 import os
 import pickle
 import resource
-import signal
 import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from spacedsl.codegen.running.buffers import guarded_buffer
 from spacedsl.codegen.running.cases import NotFiniteError
@@ -31,11 +29,11 @@ from spacedsl.codegen.running.worker import Worker
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.backbones import check_measurable
 from spacedsl.kernels.kernel_file import Kind
+from spacedsl.processes import die_with_parent
 
 MOST_BYTES = 1 << 16
 """Of a request or an answer."""
 _DESCRIPTORS = 4
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _OUT_OF_MEMORY_SCORE = "500"
 """Added for workers: where memory ends, the kernel of the machine shall take them and not the server."""
 
@@ -70,7 +68,7 @@ class _Channels:
 
 def main() -> None:
     """Argument: the descriptor of the socket. Workers return from `_serve` and end here as well."""
-    _die_with_parent()
+    die_with_parent()
     server = socket.socket(fileno=int(sys.argv[1]))
     setup: Setup = pickle.load(sys.stdin.buffer)
     source = Source(str(setup.kernel_path), setup.kernel_text)
@@ -126,7 +124,7 @@ def _answer(server: socket.socket, message: Message) -> None:
 def _become_worker(channels: _Channels) -> None:
     """A process group of its own, that ends with the server; output goes to the file of errors."""
     os.setsid()
-    _die_with_parent()
+    die_with_parent()
     Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE, encoding="ascii")
     for descriptor in (1, 2):
         os.dup2(channels.errors, descriptor)
@@ -141,13 +139,6 @@ def _work(worker: Worker, channels: _Channels, headroom_bytes: int) -> None:
     with os.fdopen(channels.source, "rb") as stream:
         while (message := read_message(stream.read)) is not None:
             write_message(channels.sink, worker.answer(message))
-
-
-def _die_with_parent() -> None:
-    libc: Any = ctypes.CDLL(None)
-    libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() == 1:
-        sys.exit()
 
 
 def _address_space_bytes() -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +82,34 @@ def test_an_exception_of_another_process_is_raised_here_and_ends_the_others() ->
     with pytest.raises(ValueError, match="of "):
         side_by_side(found, range(2), 2)
     assert not multiprocessing.active_children()
+
+
+ORPHANED = """
+import os, time
+from spacedsl.search.forks import side_by_side
+
+HERE = os.getpid()
+
+def found(n):
+    if os.getpid() != HERE:
+        print(os.getpid(), flush=True)
+    time.sleep(600)
+
+side_by_side(found, range(2), 2)
+"""
+
+
+def test_who_is_forked_ends_when_the_process_is_killed_that_asked() -> None:
+    """It would hold the locks of the run, which could not be gone on with."""
+    with subprocess.Popen([sys.executable, "-c", ORPHANED], stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout is not None
+        forked = int(asking.stdout.readline())
+        asking.kill()
+    for _ in range(1000):
+        if not Path(f"/proc/{forked}").exists() or "Z" in Path(f"/proc/{forked}/stat").read_text():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{forked} is still there")
 
 
 def test_an_interrupt_from_a_terminal_is_for_the_process_that_forked() -> None:
