@@ -14,9 +14,10 @@ import statistics
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -169,13 +170,13 @@ def hold(
     shares = [len(range(number, rounds, processes)) for number in range(min(processes, rounds))]
     held = [_held(entries, share, round_ms, patience or Patience()) for share in shares]
     absent = {title: reason for contest in held for title, reason in contest.absent.items()}
-    first, *others = held
-    for contender in first.contenders:
-        for other in others:
-            rest = {each.title: each.rounds for each in other.contenders}
-            contender.rounds.extend(rest.get(contender.title, ()))
-    present = tuple(each for each in first.contenders if each.title not in absent)
-    return Contest(present, absent, first.told)
+    turns: dict[str, list[Turn]] = defaultdict(list)
+    for contest in held:
+        for contender in contest.contenders:
+            turns[contender.title] += contender.rounds
+    present = [each for each in held[0].contenders if each.title not in absent]
+    together = tuple(replace(each, rounds=turns[each.title]) for each in present)
+    return Contest(together, absent, held[0].told)
 
 
 def _held(entries: Sequence[Entry], rounds: int, round_ms: int, patience: Patience) -> Contest:

@@ -93,11 +93,8 @@ class Drawing:
     @property
     def is_walking(self) -> bool:
         """Whether implementations are the ends of walks by what a model says."""
-        return self.phases is not None or self._is_estimated
-
-    @property
-    def _is_estimated(self) -> bool:
-        return self.estimate_ns is not None and self.policy.share_near > 0
+        is_estimated = self.estimate_ns is not None and self.policy.share_near > 0
+        return self.phases is not None or is_estimated
 
     def visits(
         self,
@@ -208,11 +205,14 @@ class Drawing:
     def _at_or_beside(self, best: Candidate, state: State, rng: np.random.Generator) -> Visit | None:
         """An implementation, or one beside it where it was met before."""
         found = self._to(best, state)
-        for _ in range(TRIES if found is None else 0):
-            other = self._neighbourhood(state).beside(best, None, state.cut, rng)
+        if found is not None:
+            return found
+        neighbourhood = self._neighbourhood(state)
+        for _ in range(TRIES):
+            other = neighbourhood.beside(best, None, state.cut, rng)
             if other is not None and (found := self._to(other, state)) is not None:
-                break
-        return found
+                return found
+        return None
 
     def _length(self, rng: np.random.Generator) -> int:
         """Of a walk by the cost model."""

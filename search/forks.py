@@ -74,7 +74,7 @@ class _Child:
             answer = self._source.recv()
         except EOFError:
             return {}
-        if isinstance(answer, BaseException):
+        if isinstance(answer, Exception):
             raise answer
         found: Mapping[int, R] = answer
         return found
