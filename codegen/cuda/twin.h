@@ -2,7 +2,8 @@
  *
  * A file of kernels and its host function is compiled behind this header as C++. Blocks run one after the other. The
  * threads of a block run in an order that `twin_order` names: 0 ascending, 1 descending, 2 and above shuffled, another way
- * each round. Each runs until its next barrier or its end; a barrier that not all of them come to ends the process. Memory that
+ * each round. Each runs until its next barrier, its end, or an exchange for which other threads of its warp still have to come; a barrier, or
+ * an exchange, that some of those never come to ends the process. Memory that
  * a block shares holds numbers that are not numbers when the block begins. What runs at the same time on a GPU, without
  * a barrier in between, is seen here as far as the order shows it, and else by `races.h`.
  */
@@ -187,24 +188,32 @@ static void __syncthreads(void) {
   twin_yield();
 }
 
-/* What the threads give each other: two times, since a thread may be one exchange ahead. */
+/* What the threads give each other, apart by how many of a warp exchange, since a thread may have done so with a few before it meets more of
+   them; two times, since it may be one exchange ahead. */
 struct twin_gift {
   uint64_t words[3];
 };
-static twin_gift twin_given[2][TWIN_THREADS];
-static unsigned twin_shuffles, twin_exchanges[TWIN_THREADS], twin_block_threads;
+static twin_gift twin_given[33][2][TWIN_THREADS];
+static unsigned twin_masks[33][2][TWIN_THREADS], twin_exchanges[TWIN_THREADS][33];
+static unsigned twin_shuffles, twin_inside, twin_block_threads;
 
 static void twin_fail(const char *what);
 
 /* What the threads of a warp have given, by their number in the block: those of a mask, all of which come to it. */
 static const twin_gift *twin_exchange(const void *value, size_t size, unsigned mask = ~0u) {
-  unsigned own = ++twin_exchanges[threadIdx.x], half = own % 2, warp = threadIdx.x / 32 * 32;
-  memcpy(&twin_given[half][threadIdx.x], value, size);
+  unsigned count = __builtin_popcount(mask), warp = threadIdx.x / 32 * 32;
+  unsigned own = ++twin_exchanges[threadIdx.x][count], half = own % 2;
+  memcpy(&twin_given[count][half][threadIdx.x], value, size);
+  twin_masks[count][half][threadIdx.x] = mask;
   ++twin_shuffles;
-  twin_yield();
-  for (unsigned lane = 0; lane < 32 && warp + lane < twin_block_threads; ++lane)
-    if (mask >> lane & 1 && twin_exchanges[warp + lane] - own > 1) twin_fail("an exchange that not all threads of a warp come to");
-  return twin_given[half];
+  ++twin_inside;
+  for (unsigned other = warp; other < warp + 32 && other < twin_block_threads; ++other) {
+    if (!(mask >> other % 32 & 1)) continue;
+    while (twin_exchanges[other][count] < own) twin_yield();
+    if (twin_masks[count][half][other] != mask) twin_fail("an exchange in which threads of a warp have different masks");
+  }
+  --twin_inside;
+  return twin_given[count][half];
 }
 
 template <class Value> static Value __shfl_xor_sync(unsigned mask, Value value, int distance) {
@@ -318,7 +327,7 @@ static void twin_start(unsigned thread) {
   *top = (void *)twin_enter;
   twin_threads[thread].stack = top - 6;
   twin_threads[thread].is_done = twin_threads[thread].is_waiting = false;
-  twin_exchanges[thread] = 0;
+  memset(twin_exchanges[thread], 0, sizeof twin_exchanges[thread]);
   twin_queues[thread].end = twin_queues[thread].groups = 0;
 }
 
@@ -348,7 +357,7 @@ static void twin_block(unsigned threads, size_t shared_bytes) {
   ASAN_UNPOISON_MEMORY_REGION(shared_memory, sizeof shared_memory);
   memset(shared_memory, 0xff, shared_bytes);
   ASAN_POISON_MEMORY_REGION((char *)shared_memory + shared_bytes, sizeof shared_memory - shared_bytes);
-  twin_barriers = 0;
+  twin_barriers = twin_inside = 0;
   twin_block_threads = threads;
   for (unsigned thread = 0; thread < threads; ++thread) twin_start(thread);
   for (unsigned round = 0;; ++round) {
@@ -356,6 +365,7 @@ static void twin_block(unsigned threads, size_t shared_bytes) {
     twin_round(threads, round);
     /* Who waits for all others does so while they exchange what they have. */
     if (twin_shuffles) continue;
+    if (twin_inside) twin_fail("an exchange that not all threads of a warp come to");
     if (!twin_barriers) break;
     if (twin_barriers != threads) twin_fail("a barrier that not all threads of a block come to");
     twin_pass(threads);

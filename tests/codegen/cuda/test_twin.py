@@ -105,3 +105,52 @@ def test_a_barrier_that_some_threads_do_not_come_to_ends_the_process(tmp_path: P
 def test_a_block_that_wants_more_memory_than_there_is_ends_the_process(tmp_path: Path) -> None:
     code = SOUND.replace("4, 96, 512", f"4, 96, {1 << 20}")
     assert difference(code, tmp_path, 0) == -signal.SIGABRT
+
+
+# ---- Exchanges --------------------------------------------------------------------------------------------
+
+EXCHANGED = """
+extern "C" __global__ void __launch_bounds__(64) product_0(const float *A, const float *B, float *C) {
+  const int element = blockIdx.x * 16 + threadIdx.x / 4;
+  const int i = element / 16;
+  const int j = element % 16;
+  const int part = threadIdx.x % 4;
+  float sum = 0.0f;
+  for (int p = part; p < 16; p += 4) sum = A[i * 16 + p] * B[p * 16 + j] + sum;
+  if (part < 2) sum = sum + __shfl_xor_sync(0x3u << (threadIdx.x & 30), sum, 1);
+  if (part == 1) sum = 0.0f;
+  sum = sum + __shfl_xor_sync(0xfu << (threadIdx.x & 28), sum, 1);
+  sum = sum + __shfl_xor_sync(0xfu << (threadIdx.x & 28), sum, 2);
+  if (part == 0) C[element] = sum;
+}
+
+extern "C" void product(const float *A, const float *B, float *C) {
+  LAUNCH(product_0, 16, 64, 0, A, B, C);
+}
+"""
+"""Four threads add up an element; two of them begin, and have exchanged more than the others in the end."""
+
+LAST = "sum = sum + __shfl_xor_sync(0xfu << (threadIdx.x & 28), sum, 2);"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_some_threads_of_a_warp_exchange_before_they_meet_the_others(order: int, tmp_path: Path) -> None:
+    assert difference(EXCHANGED, tmp_path, order) == 0
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        f"if (part < 3) {LAST}",
+        f"if (threadIdx.x < 62) {LAST} else __syncthreads();",
+        LAST.replace("0xfu << (threadIdx.x & 28)", "0xfu << (threadIdx.x & 28) + part"),
+        LAST.replace("0xfu << (threadIdx.x & 28)", "0x1u << threadIdx.x"),
+    ],
+    ids=["one is missing", "two wait for a barrier", "other masks", "not in its mask"],
+)
+def test_an_exchange_that_some_threads_do_not_come_to_ends_the_process(
+    fault: str, order: int, tmp_path: Path
+) -> None:
+    assert EXCHANGED.count(LAST) == 1
+    assert difference(EXCHANGED.replace(LAST, fault), tmp_path, order) == -signal.SIGABRT
