@@ -7,8 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -104,15 +106,37 @@ def test_what_was_spent_is_what_the_run_counted(tmp_path: Path) -> None:
     assert seconds == result.progress.seconds
 
 
+WALKED, DRAWN = 20, 60
+"""Evaluations of runs whose implementations are the ends of walks by estimates, which take longer, and of
+others.
+"""
+
+
+@pytest.fixture(scope="module")
+def in_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[Result, Path]]:
+    """By the evaluations that it has: a run in one go, and its folder."""
+
+    @cache
+    def made(evaluations: int) -> tuple[Result, Path]:
+        folder = tmp_path_factory.mktemp("runs") / "whole"
+        return run(folder, evaluations=evaluations, processes=int(evaluations == WALKED)), folder
+
+    return made
+
+
 @pytest.mark.parametrize("processes", [0, 1, 2])
-@pytest.mark.parametrize("parts", [(1, 2, 60), (17, 60), (59, 60), (60, 60)])
-def test_a_run_in_parts_is_the_run_in_one(tmp_path: Path, parts: tuple[int, ...], processes: int) -> None:
-    """Where there are processes, implementations are the ends of walks by estimates."""
-    whole = run(tmp_path / "whole", processes=min(1, processes))
-    for evaluations in parts:
+@pytest.mark.parametrize("shares", [(0.05, 0.1, 1), (0.3, 1), (0.95, 1), (1, 1)])
+def test_a_run_in_parts_is_the_run_in_one(
+    in_one: Callable[[int], tuple[Result, Path]], tmp_path: Path, shares: tuple[float, ...], processes: int
+) -> None:
+    """Where there are processes, implementations are the ends of walks."""
+    most = WALKED if processes else DRAWN
+    whole, folder = in_one(most)
+    for share in shares:
+        evaluations = round(share * most)
         result = run(tmp_path / "parts", evaluations=evaluations, processes=processes)
         assert result.progress.evaluations == evaluations
-    assert recorded(tmp_path / "parts") == recorded(tmp_path / "whole")
+    assert recorded(tmp_path / "parts") == recorded(folder)
     assert found(result) == found(whole)
     assert replace(result.progress, seconds=0) == replace(whole.progress, seconds=0)
     assert [t.digest for t in result.trials] == [t.digest for t in whole.trials]

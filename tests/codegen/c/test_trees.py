@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from spacedsl.codegen.c.build import build_library
+from spacedsl.codegen.c.build import BuildError, build_library
 from spacedsl.codegen.c.expressions import print_expression
 from spacedsl.codegen.c.printer import print_c
 from spacedsl.codegen.tree.expressions import (
@@ -176,7 +176,12 @@ def test_c_computes_what_an_expression_means(trees: Trees) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # Products are rounded before they are added to something, as the interpreter rounds them.
         flags = ("-O1", "-ffp-contract=off")
-        library = build_library(print_c(program, 1), Path(folder) / "trees.so", extra_flags=flags)
+        try:
+            library = build_library(print_c(program, 1), Path(folder) / "trees.so", extra_flags=flags)
+        except BuildError as error:
+            # GCC 12.2 fails for some vectors of two, widened and chosen from: no fault of the code.
+            assume("internal compiler error" not in str(error))
+            raise
         ctypes.CDLL(str(library)).trees(*(ctypes.c_void_p(a.ctypes.data) for a in arrays.values()))
     for tensor, value in zip(outputs, values(program.body), strict=True):
         wanted = np.array(memory[tensor.name], NUMPY_TYPE[tensor.dtype])

@@ -33,8 +33,8 @@ SIZES = {
     "max_filter": {"width": 28, "height": 22},
     "stencil_chain": {"width": 20, "height": 13},
 }
-SCHEDULES = dict.fromkeys(("bgu", "interpolate", "lens_blur", "local_laplacian", "stencil_chain", "vgg"), 4)
-"""Random ones that tests carry out of those whose code is long; of others there are ten."""
+SCHEDULES = 10
+"""Random ones of each application that tests carry out; the soak has more."""
 
 SEEN_AT_LARGE = ("down_", "up_", "push_", "pull_")
 """Of deep pyramids, whose coarse levels have hardly an influence at small sizes."""
