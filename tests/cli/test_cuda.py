@@ -56,7 +56,8 @@ def test_a_gpu_has_to_be_named_and_to_be_known(machine: Path) -> None:
 
 def test_the_size_of_a_kernel_does_not_matter_to_its_check(tmp_path: Path, machine: Path) -> None:
     large = ("--size", "m=65536,n=65536,k=65536", "--target", "cuda", "--device", "h100")
-    ran = run("explore", MATMUL, *large, "-n", 4, "--policy", "uniform", "--runs", tmp_path / "runs", "--json")
+    briefly = ("-n", 4, "--policy", "uniform")
+    ran = run("explore", MATMUL, *large, *briefly, "--runs", tmp_path / "runs", "--json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["valid"] > 0
 
