@@ -75,7 +75,7 @@ class Clock(ToyEvaluator):
         self._now = self._pace(self._random, self._now)
         return self._seen(super().run(lowered, best_ns))
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         self._now = self._pace(self._random, self._now)
         return [self._seen(outcome) for outcome in super().compare(contenders)]
 

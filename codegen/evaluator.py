@@ -177,9 +177,9 @@ class CpuEvaluator:
                 phases_ns[name] = phases_ns.get(name, 0.0) + lasted_ns
         return timing, tuple(phases_ns.items())
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until each is settled, clearly slower than the fastest,
-        or has had its time.
+        or has had its time; then again, in a process in which memory lies elsewhere.
         """
         outcomes: dict[int, Outcome] = {}
         with self._machine_lock(), scratch_folder() as folder:
@@ -189,25 +189,32 @@ class CpuEvaluator:
                     outcomes[number] = _not_built(library)
                 else:
                     libraries[number] = library
-            outcomes |= self._compared(libraries)
+            outcomes |= self._compared(libraries, processes)
         return [outcomes[number] for number in range(len(contenders))]
 
-    def _compared(self, libraries: dict[int, Path]) -> dict[int, Outcome]:
+    def _compared(self, libraries: dict[int, Path], processes: int) -> dict[int, Outcome]:
         """Where one contender falls, the others begin again in a new worker; where all of them together need
         more memory than there is, in two groups.
         """
         if not libraries:
             return {}
-        culprit, result = self._interleave(libraries)
-        if culprit is None:
-            return {number: Outcome(timing) for number, timing in result.items()}
+        timings: list[dict[int, Timing]] = []
+        while len(timings) < processes:
+            if timings:
+                self.workers.drop()
+            culprit, result = self._interleave(libraries)
+            if culprit is not None:
+                break
+            timings.append(result)
+        else:
+            return {number: Outcome(_middle([found[number] for found in timings])) for number in libraries}
         fallen, failure = culprit
         if failure.failure is Failure.MEMORY and len(libraries) > 1:
             numbers, half = [*libraries], len(libraries) // 2
             groups = ({n: libraries[n] for n in part} for part in (numbers[:half], numbers[half:]))
-            return {n: outcome for group in groups for n, outcome in self._compared(group).items()}
+            return {n: o for group in groups for n, o in self._compared(group, processes).items()}
         others = {n: library for n, library in libraries.items() if n != fallen}
-        return {fallen: Outcome(None, failure.failure, failure.message), **self._compared(others)}
+        return {fallen: Outcome(None, failure.failure, failure.message), **self._compared(others, processes)}
 
     def _interleave(
         self, libraries: dict[int, Path]
@@ -281,6 +288,11 @@ class CpuEvaluator:
     def _forget_built(self) -> None:
         self._built = {}
         self._ahead.close()
+
+
+def _middle(timings: Sequence[Timing]) -> Timing:
+    """The one with the median time; of two, the slower."""
+    return sorted(timings, key=lambda timing: timing.time_ns)[len(timings) // 2]
 
 
 def _not_built(error: BuildError) -> Outcome:

@@ -102,8 +102,12 @@ class Evaluator(Protocol):
         """
         ...
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
-        """Times several programs side by side, interleaved, so that drift of the machine hits all alike."""
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
+        """Times several programs side by side, interleaved, so that drift of the machine hits all alike.
+
+        Again in so many `processes`, one after the other, of which the middle one counts: in each, memory
+        lies elsewhere.
+        """
         ...
 
     def close(self) -> None: ...

@@ -41,6 +41,11 @@ MOST_ITERATIONS = 16
 WALKED = 4
 """Walks side by side, which take seconds each: the next ones know where these have ended."""
 
+COMPARED_IN = 3
+"""Processes in which the contenders are measured at the end: an implementation whose data nearly fill a cache
+may take twice as long in one as in another, and which of several is the fastest differs.
+"""
+
 DOUBTED = 4
 """Of a climb that does not get on, so many of the fastest are measured again."""
 
@@ -332,16 +337,18 @@ class Search:
             self._emit(Comparing(len(state.contenders)))
             contenders = list(state.contenders)
             try:
-                self._judge(state, root, contenders)
+                self._judge(state, root, contenders, COMPARED_IN)
             except KeyboardInterrupt:
                 self._is_interrupted = True
                 return
             compared.update(contender.digest for contender in contenders)
 
-    def _judge(self, state: State, root: Candidate, contenders: Sequence[Contender]) -> None:
+    def _judge(
+        self, state: State, root: Candidate, contenders: Sequence[Contender], processes: int = 1
+    ) -> None:
         """Measures some implementations side by side."""
         finalists = [self._finalist(state, root, contender) for contender in contenders]
-        outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists])
+        outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists], processes)
         comparison = judged([finalist.digest for finalist in finalists], outcomes)
         if self._store is not None:
             self._store.append_comparison(comparison)

@@ -144,7 +144,7 @@ class PredictingEvaluator:
         known = self._known.get(lowered.digest)
         return known or _predicted(self._programs[lowered.digest].estimate_ns)
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Predictions do not change; what an earlier part of the run has checked is checked again."""
         self._examine(contenders)
         return [self.run(contender, None) for contender in contenders]

@@ -337,7 +337,7 @@ def test_when_nothing_is_valid_the_failures_are_explained(machine: Path, tmp_pat
 def test_a_best_that_turns_out_wrong_in_the_end_is_not_left_behind(
     machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def all_wrong(self: CpuEvaluator, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def all_wrong(self: CpuEvaluator, contenders: Sequence[Lowered], processes: int) -> Sequence[Outcome]:
         assert len(contenders) > 1
         return [Outcome(None, Failure.WRONG_RESULT, "C differs") for _ in contenders]
 

@@ -16,6 +16,7 @@ from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.running.measurement import Measurement
+from spacedsl.codegen.running.process import WorkerFailure
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import (
@@ -145,6 +146,42 @@ def test_a_contender_far_slower_than_another_costs_two_calls(evaluator: CpuEvalu
     assert_times(outcomes[0])
     assert_times(outcomes[1])
     assert outcomes[0].timing is not None and outcomes[0].timing.samples == 2
+
+
+def test_of_several_processes_the_middle_one_counts(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen_ns = iter([(100.0, 90.0), (300.0, 80.0), (200.0, 85.0)])
+    met: list[int] = []
+
+    def interleaved(self: CpuEvaluator, libraries: dict[int, Path]) -> tuple[None, dict[int, Timing]]:
+        met.append(self.workers.ready()[1].pid)
+        return None, {n: Timing(t, t, t, 9) for n, t in zip(libraries, next(seen_ns), strict=True)}
+
+    monkeypatch.setattr(CpuEvaluator, "_interleave", interleaved)
+    slow = first("for (volatile int spin = 0; spin < 20000; ++spin);")
+    outcomes = evaluator.compare([RIGHT, slow], 3)
+    assert [outcome.timing and outcome.timing.time_ns for outcome in outcomes] == [200.0, 85.0]
+    assert len(set(met)) == 3
+
+
+def test_who_falls_in_a_later_process_is_out_and_the_others_begin_again(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interleave, calls = CpuEvaluator._interleave, []
+
+    def falling(self: CpuEvaluator, libraries: dict[int, Path]) -> object:
+        calls.append(sorted(libraries))
+        if len(calls) == 2:
+            self.workers.drop()
+            return (1, WorkerFailure(Failure.CRASH, "it fell")), {}
+        return interleave(self, libraries)
+
+    monkeypatch.setattr(CpuEvaluator, "_interleave", falling)
+    slow = first("for (volatile int spin = 0; spin < 20000; ++spin);")
+    outcomes = evaluator.compare([RIGHT, slow], 3)
+    assert [outcome.failure for outcome in outcomes] == [None, Failure.CRASH]
+    assert calls == [[0, 1], [0, 1], [0], [0], [0]]
 
 
 ROOM = """

@@ -62,7 +62,7 @@ class Slow(ToyEvaluator):
     """What times are multiplied by when they are measured side by side."""
     is_compared: bool = True
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         if not self.is_compared:
             raise KeyboardInterrupt
         timings = [o.timing for o in super().compare(contenders)]

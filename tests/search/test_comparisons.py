@@ -22,7 +22,7 @@ def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
     class Drifting(ToyEvaluator):
         """Side by side, the second contender is the fastest and the third cannot be told from it."""
 
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
             self.compared.append(tuple(c.digest for c in contenders))
             times = [(110, 109, 111), (100, 98, 102), (103, 101, 105), (120, 119, 121)]
             return [Outcome(Timing(t, low, high, 50)) for t, low, high in times[: len(contenders)]]
@@ -41,7 +41,7 @@ def test_the_last_contenders_are_compared_and_ties_are_called_ties() -> None:
 
 def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() -> None:
     class Turncoat(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
             wrong = Outcome(None, Failure.WRONG_RESULT, "C differs")
             return [wrong, *super().compare(contenders[1:])]
 
@@ -61,7 +61,7 @@ def test_a_contender_that_turns_out_wrong_in_the_last_comparison_does_not_win() 
 
 def test_a_worker_that_is_lost_with_all_contenders_makes_none_of_them_invalid() -> None:
     class Lost(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
             return [Outcome(None, Failure.WORKER_LOST, "gone") for _ in contenders]
 
     result = search(ToyInstance([4, 4]), Lost(cost))
@@ -99,7 +99,7 @@ class Turning(ToyEvaluator):
 
     wrong: Callable[[tuple[int, ...]], bool]
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         outcomes = super().compare(contenders)
         return [
             Outcome(None, Failure.WRONG_RESULT, f"{c.code} differs")
@@ -161,7 +161,7 @@ def test_a_run_is_not_exhausted_before_what_the_reported_time_leaves_open_is_kno
     class Slower(ToyEvaluator):
         """Side by side, everything takes twice the time that it took before."""
 
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
             self.compared.append(tuple(lowered.digest for lowered in contenders))
             return [Outcome(timing(2 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
 
@@ -182,7 +182,7 @@ def test_a_run_is_not_exhausted_before_what_the_reported_time_leaves_open_is_kno
 
 def test_a_violation_in_the_last_comparison_lowers_the_bounds_that_are_reported() -> None:
     class Faster(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
             return [Outcome(timing(0.5 * self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
 
     instance = ToyInstance([4, 4])
@@ -213,7 +213,7 @@ def test_a_comparison_that_cuts_all_that_was_left_exhausts_the_space() -> None:
 
 def test_an_interrupt_in_the_last_comparison_ends_the_run_as_interrupted() -> None:
     class Interrupted(ToyEvaluator):
-        def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
             raise KeyboardInterrupt
 
     evaluator = Interrupted(cost)

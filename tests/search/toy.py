@@ -217,7 +217,7 @@ class ToyEvaluator:
             return Outcome(None, failure, f"{failure} of {values}")
         return Outcome(timing(self.cost(values)))
 
-    def compare(self, contenders: Sequence[Lowered]) -> Sequence[Outcome]:
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         assert self.is_open
         self.compared.append(tuple(lowered.digest for lowered in contenders))
         return [Outcome(timing(self.cost(tuple(map(int, c.code.split()))))) for c in contenders]
