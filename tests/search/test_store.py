@@ -113,13 +113,13 @@ others.
 
 
 @pytest.fixture(scope="module")
-def in_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[Result, Path]]:
-    """By the evaluations that it has: a run in one go, and its folder."""
+def in_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], tuple[Result, Path]]:
+    """By the evaluations that it has, and whether it walks: a run in one go, and its folder."""
 
     @cache
-    def made(evaluations: int) -> tuple[Result, Path]:
+    def made(evaluations: int, is_walking: bool) -> tuple[Result, Path]:
         folder = tmp_path_factory.mktemp("runs") / "whole"
-        return run(folder, evaluations=evaluations, processes=int(evaluations == WALKED)), folder
+        return run(folder, evaluations=evaluations, processes=int(is_walking)), folder
 
     return made
 
@@ -127,11 +127,14 @@ def in_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[Re
 @pytest.mark.parametrize("processes", [0, 1, 2])
 @pytest.mark.parametrize("shares", [(0.05, 0.1, 1), (0.3, 1), (0.95, 1), (1, 1)])
 def test_a_run_in_parts_is_the_run_in_one(
-    in_one: Callable[[int], tuple[Result, Path]], tmp_path: Path, shares: tuple[float, ...], processes: int
+    in_one: Callable[[int, bool], tuple[Result, Path]],
+    tmp_path: Path,
+    shares: tuple[float, ...],
+    processes: int,
 ) -> None:
     """Where there are processes, implementations are the ends of walks."""
     most = WALKED if processes else DRAWN
-    whole, folder = in_one(most)
+    whole, folder = in_one(most, processes > 0)
     for share in shares:
         evaluations = round(share * most)
         result = run(tmp_path / "parts", evaluations=evaluations, processes=processes)
@@ -157,9 +160,9 @@ def test_a_run_goes_on_from_what_was_measured_again(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("processes", [0, 2])
 @pytest.mark.parametrize("lines", [1, 23])
 def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(
-    tmp_path: Path, lines: int, processes: int
+    in_one: Callable[[int, bool], tuple[Result, Path]], tmp_path: Path, lines: int, processes: int
 ) -> None:
-    run(tmp_path / "whole", processes=processes)
+    _, folder = in_one(DRAWN, processes > 0)
     killed = subprocess.Popen(
         [sys.executable, "-m", "tests.search.long_run", str(tmp_path / "killed"), str(processes)],
         cwd=ROOT,
@@ -173,10 +176,10 @@ def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(
     assert killed.returncode == -signal.SIGKILL
     survived = recorded(tmp_path / "killed")
     # Whatever was announced had been committed.
-    assert seen[-1] <= len(survived) < len(recorded(tmp_path / "whole"))
+    assert seen[-1] <= len(survived) < len(recorded(folder))
     result = run(tmp_path / "killed", processes=processes)
     assert result.stop is Stop.BUDGET
-    assert recorded(tmp_path / "killed") == recorded(tmp_path / "whole")
+    assert recorded(tmp_path / "killed") == recorded(folder)
 
 
 def test_a_contender_that_failed_in_the_last_comparison_stays_failed_when_the_run_goes_on(
