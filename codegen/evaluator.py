@@ -179,7 +179,7 @@ class CpuEvaluator:
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until each is settled, clearly slower than the fastest,
-        or has had its time; then again, in a process in which memory lies elsewhere.
+        or has had its time; then again in the next process, in which memory lies elsewhere.
         """
         outcomes: dict[int, Outcome] = {}
         with self._machine_lock(), scratch_folder() as folder:
@@ -193,22 +193,25 @@ class CpuEvaluator:
         return [outcomes[number] for number in range(len(contenders))]
 
     def _compared(self, libraries: dict[int, Path], processes: int) -> dict[int, Outcome]:
-        """Where one contender falls, the others begin again in a new worker; where all of them together need
-        more memory than there is, in two groups.
-        """
+        """The middle one of the timings in each process counts."""
         if not libraries:
             return {}
         timings: list[dict[int, Timing]] = []
-        while len(timings) < processes:
-            if timings:
+        for process in range(processes):
+            if process:
                 self.workers.drop()
             culprit, result = self._interleave(libraries)
             if culprit is not None:
-                break
+                return self._compared_without(*culprit, libraries, processes)
             timings.append(result)
-        else:
-            return {number: Outcome(_middle([found[number] for found in timings])) for number in libraries}
-        fallen, failure = culprit
+        return {number: Outcome(_middle([found[number] for found in timings])) for number in libraries}
+
+    def _compared_without(
+        self, fallen: int, failure: WorkerFailure, libraries: dict[int, Path], processes: int
+    ) -> dict[int, Outcome]:
+        """Where one contender falls, the others begin again in a new worker; where all of them together need
+        more memory than there is, in two groups.
+        """
         if failure.failure is Failure.MEMORY and len(libraries) > 1:
             numbers, half = [*libraries], len(libraries) // 2
             groups = ({n: libraries[n] for n in part} for part in (numbers[:half], numbers[half:]))

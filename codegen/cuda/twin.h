@@ -2,10 +2,10 @@
  *
  * A file of kernels and its host function is compiled behind this header as C++. Blocks run one after the other. The
  * threads of a block run in an order that `twin_order` names: 0 ascending, 1 descending, 2 and above shuffled, another way
- * each round. Each runs until its next barrier, its end, or an exchange for which other threads of its warp still have to come; a barrier, or
- * an exchange, that some of those never come to ends the process. Memory that
- * a block shares holds numbers that are not numbers when the block begins. What runs at the same time on a GPU, without
- * a barrier in between, is seen here as far as the order shows it, and else by `races.h`.
+ * each round. Each runs until its next barrier, its end, or an exchange for which other threads of its warp still have to
+ * come; a barrier, or an exchange, that some of them never come to ends the process. Memory that a block shares holds
+ * numbers that are not numbers when the block begins. What runs at the same time on a GPU, without a barrier in between,
+ * is seen here as far as the order shows it, and else by `races.h`.
  */
 #ifndef CUDA_TWIN
 #define CUDA_TWIN
@@ -188,8 +188,8 @@ static void __syncthreads(void) {
   twin_yield();
 }
 
-/* What the threads give each other, apart by how many of a warp exchange, since a thread may have done so with a few before it meets more of
-   them; two times, since it may be one exchange ahead. */
+/* What the threads give each other, by how many of a warp exchange: a thread may do so with a few of them more often than
+ * the others have. Two times, since it may be one exchange ahead. */
 struct twin_gift {
   uint64_t words[3];
 };

@@ -33,6 +33,8 @@ from tests.codegen.evaluating import (
 from tests.codegen.kernels import axpy, parse
 from tests.codegen.listings import AXPY_VECTOR
 
+SLOW = first("for (volatile int spin = 0; spin < 20000; ++spin);")
+
 
 def test_right_code_is_timed(evaluator: CpuEvaluator) -> None:
     protocol: Evaluator = evaluator
@@ -131,8 +133,7 @@ def test_code_far_slower_than_the_best_is_not_timed_for_long(evaluator: CpuEvalu
 
 
 def test_contenders_are_compared_although_one_of_them_falls(evaluator: CpuEvaluator) -> None:
-    slow = first("for (volatile int spin = 0; spin < 20000; ++spin);")
-    outcomes = evaluator.compare([RIGHT, first("__builtin_trap();"), slow, first("nonsense;")])
+    outcomes = evaluator.compare([RIGHT, first("__builtin_trap();"), SLOW, first("nonsense;")])
     assert_times(outcomes[0])
     assert_times(outcomes[2])
     assert outcomes[0].timing is not None and outcomes[2].timing is not None
@@ -159,8 +160,7 @@ def test_of_several_processes_the_middle_one_counts(
         return None, {n: Timing(t, t, t, 9) for n, t in zip(libraries, next(seen_ns), strict=True)}
 
     monkeypatch.setattr(CpuEvaluator, "_interleave", interleaved)
-    slow = first("for (volatile int spin = 0; spin < 20000; ++spin);")
-    outcomes = evaluator.compare([RIGHT, slow], 3)
+    outcomes = evaluator.compare([RIGHT, SLOW], 3)
     assert [outcome.timing and outcome.timing.time_ns for outcome in outcomes] == [200.0, 85.0]
     assert len(set(met)) == 3
 
@@ -178,8 +178,7 @@ def test_who_falls_in_a_later_process_is_out_and_the_others_begin_again(
         return interleave(self, libraries)
 
     monkeypatch.setattr(CpuEvaluator, "_interleave", falling)
-    slow = first("for (volatile int spin = 0; spin < 20000; ++spin);")
-    outcomes = evaluator.compare([RIGHT, slow], 3)
+    outcomes = evaluator.compare([RIGHT, SLOW], 3)
     assert [outcome.failure for outcome in outcomes] == [None, Failure.CRASH]
     assert calls == [[0, 1], [0, 1], [0], [0], [0]]
 

@@ -125,18 +125,19 @@ def in_one(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], tu
 
 
 @pytest.mark.parametrize("processes", [0, 1, 2])
-@pytest.mark.parametrize("shares", [(0.05, 0.1, 1), (0.3, 1), (0.95, 1), (1, 1)])
+@pytest.mark.parametrize("parts", [(1, 2), (17,), (-1,), (0,)])
 def test_a_run_in_parts_is_the_run_in_one(
     in_one: Callable[[int, bool], tuple[Result, Path]],
     tmp_path: Path,
-    shares: tuple[float, ...],
+    parts: tuple[int, ...],
     processes: int,
 ) -> None:
-    """Where there are processes, implementations are the ends of walks."""
+    """Where there are processes, implementations are the ends of walks. Parts that are not positive count
+    from the end.
+    """
     most = WALKED if processes else DRAWN
     whole, folder = in_one(most, processes > 0)
-    for share in shares:
-        evaluations = round(share * most)
+    for evaluations in (*(part if part > 0 else most + part for part in parts), most):
         result = run(tmp_path / "parts", evaluations=evaluations, processes=processes)
         assert result.progress.evaluations == evaluations
     assert recorded(tmp_path / "parts") == recorded(folder)

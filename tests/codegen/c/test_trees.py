@@ -180,7 +180,7 @@ def test_c_computes_what_an_expression_means(trees: Trees) -> None:
             library = build_library(print_c(program, 1), Path(folder) / "trees.so", extra_flags=flags)
         except BuildError as error:
             # GCC 12.2 fails for some vectors of two, widened and chosen from: no fault of the code.
-            assume("internal compiler error" not in str(error))
+            assume("unable to generate reloads" not in str(error))
             raise
         ctypes.CDLL(str(library)).trees(*(ctypes.c_void_p(a.ctypes.data) for a in arrays.values()))
     for tensor, value in zip(outputs, values(program.body), strict=True):
