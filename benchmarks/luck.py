@@ -31,7 +31,7 @@ _DECISIONS, _VALUES, _TABLES, _TOGETHER = 15, 4, 12, 3
 _NEVER = 1 << 30
 
 Cost = Callable[[tuple[int, ...]], float]
-Pace = Callable[[np.random.Generator, float], float]
+Slowdown = Callable[[np.random.Generator, float], float]
 """How many times as long all takes now, from the logarithm of what it was before."""
 
 
@@ -67,16 +67,16 @@ def lucky(random: np.random.Generator, before: float) -> float:
 class Clock(ToyEvaluator):
     """Sees costs as the machine is at the moment."""
 
-    def __init__(self, cost: Cost, pace: Pace, random: np.random.Generator) -> None:
+    def __init__(self, cost: Cost, slowdown: Slowdown, random: np.random.Generator) -> None:
         super().__init__(cost)
-        self._pace, self._random, self._now = pace, random, 0.0
+        self._slowdown, self._random, self._now = slowdown, random, 0.0
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        self._now = self._pace(self._random, self._now)
+        self._now = self._slowdown(self._random, self._now)
         return self._seen(super().run(lowered, best_ns))
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
-        self._now = self._pace(self._random, self._now)
+        self._now = self._slowdown(self._random, self._now)
         return [self._seen(outcome) for outcome in super().compare(contenders)]
 
     def _seen(self, outcome: Outcome) -> Outcome:
@@ -85,9 +85,9 @@ class Clock(ToyEvaluator):
         return Outcome(Timing(time_ns, 0.99 * time_ns, 1.01 * time_ns, outcome.timing.samples))
 
 
-def found(cost: Cost, pace: Pace, seed: int, evaluations: int, doubt: int) -> float:
+def found(cost: Cost, slowdown: Slowdown, seed: int, evaluations: int, doubt: int) -> float:
     """The true cost of what a search reports as the best."""
-    clock = Clock(cost, pace, np.random.default_rng(seed))
+    clock = Clock(cost, slowdown, np.random.default_rng(seed))
     with patch.object(state, "DOUBT", doubt):
         options = Options(seed=seed, evaluations=evaluations)
         result = search(ToyInstance([_VALUES] * _DECISIONS), clock, NoBound(), "near", options)
@@ -109,15 +109,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words=("clock",),
     )
     pairs = [(tables(number), seed) for number in range(options.functions) for seed in range(options.seeds)]
-    for pace in (steady, drifting, lucky):
-        never = [found(cost, pace, seed, options.evaluations, _NEVER) for cost, seed in pairs]
+    for slowdown in (steady, drifting, lucky):
+        never = [found(cost, slowdown, seed, options.evaluations, _NEVER) for cost, seed in pairs]
         cells = []
         for doubt in (DOUBT // 2, DOUBT, 2 * DOUBT):
-            again = [found(cost, pace, seed, options.evaluations, doubt) for cost, seed in pairs]
+            again = [found(cost, slowdown, seed, options.evaluations, doubt) for cost, seed in pairs]
             logs = [math.log(a / n) for a, n in zip(again, never, strict=True)]
             error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
             cells.append(f"{math.exp(statistics.mean(logs)):.3f} ± {error:.3f}")
-        table.add_row(pace.__name__, *cells)
+        table.add_row(slowdown.__name__, *cells)
     console().print(table)
     return 0
 

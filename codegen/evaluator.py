@@ -8,6 +8,7 @@ the search to say.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,15 @@ def _ignore(_: object) -> None:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _Glanced:
+    """A program that is looked at again and again."""
+
+    library: Path
+    """Its own, which nothing else removes."""
+    measurement: Measurement
+
+
 @dataclass(slots=True, eq=False)
 class CpuEvaluator:
     """Implements `spacedsl.kernels.evaluation.Evaluator`. A context manager: `open` and `close` around it."""
@@ -69,9 +79,12 @@ class CpuEvaluator:
     """Nests that programs may have in common."""
     _kept: ExitStack = field(default_factory=ExitStack, init=False)
     """While the evaluator is open."""
+    _folder: Path | None = field(default=None, init=False)
     _units: Units | None = field(default=None, init=False)
     _built: dict[Lowered, Path | BuildError] = field(default_factory=dict, init=False)
     """Libraries, or why there are none; in a folder that `_ahead` removes."""
+    _glanced: dict[Lowered, _Glanced] = field(default_factory=dict, init=False)
+    """What was glanced at last."""
 
     def __post_init__(self) -> None:
         self.workers = Workers(self.kernel, flush_bytes(self.kernel, self.device), self.options)
@@ -88,8 +101,9 @@ class CpuEvaluator:
 
     def close(self) -> None:
         self._forget_built()
+        self._glanced.clear()
         self._kept.close()
-        self._units = None
+        self._folder = self._units = None
         self.workers.close()
 
     def __enter__(self) -> CpuEvaluator:
@@ -176,6 +190,48 @@ class CpuEvaluator:
             if name:
                 phases_ns[name] = phases_ns.get(name, 0.0) + lasted_ns
         return timing, tuple(phases_ns.items())
+
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+        """A few calls of each, which stays loaded as long as it is asked for again and again."""
+        try:
+            with self._machine_lock():
+                for program in self._glanced.keys() - set(programs):
+                    self._forget_glanced(program)
+                return [self._begun(program).glance_ns() for program in programs]
+        except BuildError:
+            return ()
+        except WorkerFailure:
+            self.workers.drop()
+            return ()
+        except KeyboardInterrupt:
+            self.workers.drop()
+            raise
+
+    def _begun(self, program: Lowered) -> Measurement:
+        """Of a program, begun in the worker that there is now."""
+        known = self._glanced.get(program)
+        server, worker = self.workers.ready()
+        if known is not None and known.measurement.worker is worker:
+            return known.measurement
+        library = self._kept_library(program) if known is None else known.library
+        measurement = Measurement(worker, server.cases, library, self._symbol, self.options, None)
+        measurement.begin()
+        self._glanced[program] = _Glanced(library, measurement)
+        return measurement
+
+    def _kept_library(self, program: Lowered) -> Path:
+        """A copy of what was built for `run`, or else built now; raises `BuildError`."""
+        built = self._built.get(program)
+        if not isinstance(built, Path):
+            return self._build(program, self._kept_folder())
+        return Path(shutil.copy(built, self._kept_folder()))
+
+    def _forget_glanced(self, program: Lowered) -> None:
+        known = self._glanced.pop(program)
+        _, worker = self.workers.ready()
+        if known.measurement.worker is worker:
+            known.measurement.end()
+        known.library.unlink()
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Times all contenders in turn, a round each, until each is settled, clearly slower than the fastest,
@@ -270,9 +326,14 @@ class CpuEvaluator:
 
     def _known_units(self) -> Units:
         if self._units is None:
-            folder = self._kept.enter_context(scratch_folder())
-            self._units = Units(folder, self.options.build_timeout_s)
+            self._units = Units(self._kept_folder(), self.options.build_timeout_s)
         return self._units
+
+    def _kept_folder(self) -> Path:
+        """For what is needed until the evaluator closes."""
+        if self._folder is None:
+            self._folder = self._kept.enter_context(scratch_folder())
+        return self._folder
 
     def _build_all(self, programs: Sequence[Lowered], folder: Path) -> list[Path | BuildError]:
         """Their libraries, or why there is none."""

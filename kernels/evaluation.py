@@ -54,6 +54,13 @@ class Outcome:
     message: str = ""
     phases_ns: tuple[tuple[str, float], ...] = ()
     """How long phases take that have been timed by themselves, by their names."""
+    slowdown: float = 1.0
+    """How many times as long as before what is known took at the same moment."""
+
+    @property
+    def comparable_ns(self) -> float | None:
+        """What it would have taken without: times of different moments can be compared so."""
+        return None if self.timing is None else self.timing.time_ns / self.slowdown
 
     @property
     def is_valid(self) -> bool:
@@ -99,6 +106,12 @@ class Evaluator(Protocol):
 
         What would be the best is timed again, and the slower of both timings counts: the fastest of many
         noisy timings is too fast, and a bound must not be compared with it.
+        """
+        ...
+
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+        """Nanoseconds that some programs take now, roughly, which are known to be right: one time for each,
+        or none where that cannot be said.
         """
         ...
 

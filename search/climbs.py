@@ -10,8 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spacedsl.kernels.evaluation import Timing
-
 PATIENCE = 200
 """Evaluations without a better one, after which a climb is given up."""
 
@@ -45,17 +43,17 @@ class Climb:
         """Whether something was better not long ago."""
         return self.idle < DOUBT
 
-    def after(self, iteration: int, timing: Timing | None, iterations: int) -> Climb:
-        """The climb after an iteration's evaluation, which failed where there is no timing.
+    def after(self, iteration: int, time_ns: float | None, iterations: int) -> Climb:
+        """The climb after an iteration's evaluation, which failed where there is no time.
 
         Iterations before the climb count nowhere. `iterations`: those so far; the next begins a new climb.
         """
         if iteration < self.first:
             return self
-        valid = self.valid + (timing is not None)
+        valid = self.valid + (time_ns is not None)
         now = replace(self, valid=valid, stale=self.stale + 1)
-        if timing is not None and timing.time_ns < (1 - GAIN) * self.best_ns:
-            return replace(now, best_ns=timing.time_ns, idle=0)
+        if time_ns is not None and time_ns < (1 - GAIN) * self.best_ns:
+            return replace(now, best_ns=time_ns, idle=0)
         if self.idle + 1 == PATIENCE:
             return Climb(iterations + 1)
         return replace(now, idle=self.idle + 1)

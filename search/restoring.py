@@ -40,4 +40,4 @@ def implementations(instance: Instance, root: Candidate, bound: Bound, store: St
     """All that a run found to be right, fastest first, with distinct code. Raises `DamagedError`."""
     state = State(Tree(instance, root, bound(root), kept_times=1), kept_contenders=1)
     restore(state, store)
-    return sorted([*state.contenders, *state.reserve], key=lambda contender: contender.timing.time_ns)
+    return sorted([*state.contenders, *state.reserve], key=lambda contender: contender.comparable_ns)

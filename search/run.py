@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from spacedsl.search.results import Result, Stop
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
 from spacedsl.search.store import Store
 from spacedsl.search.tree import Tree, replay
+from spacedsl.search.witnesses import Witnesses
 
 MOST_ITERATIONS = 16
 """Of each program of a batch: where most code is known, what is pending is measured first."""
@@ -146,6 +147,7 @@ class Search:
         self._rng = np.random.default_rng(options.seed)
         self._lowered: dict[str, Lowered | Outcome] = {}
         """What is pending, by digest, where it was lowered in this part of the run."""
+        self._witnesses = Witnesses(evaluator, clock)
         self._is_interrupted = False
 
     def interrupt(self) -> None:
@@ -267,8 +269,8 @@ class Search:
             if isinstance(program, Outcome):
                 outcome = program
             else:
-                outcome = self._evaluator.run(program, state.best_ns)
-                code = program.code if state.is_contender(outcome.timing) else None
+                outcome = self._measured(program, state, root)
+                code = program.code if state.is_contender(outcome.comparable_ns) else None
             evaluation = Evaluation(digest, outcome, self._clock() - started)
             if self._store is not None:
                 self._store.append_evaluation(evaluation, code)
@@ -276,6 +278,18 @@ class Search:
             self._lowered.pop(digest, None)
             if self._is_interrupted or self._is_spent(state, started):
                 return
+
+    def _slowdown(self, state: State, root: Candidate) -> float:
+        """Of the machine at this moment."""
+        return self._witnesses.slowdown(
+            state.contenders, lambda contender: self._made(replay(self._instance, root, contender.steps))
+        )
+
+    def _measured(self, program: Lowered, state: State, root: Candidate) -> Outcome:
+        """The outcome of a program, with the slowdown before it was measured."""
+        slowdown = self._slowdown(state, root)
+        best_ns = None if state.best is None else slowdown * state.best.comparable_ns
+        return replace(self._evaluator.run(program, best_ns), slowdown=slowdown)
 
     def _tell(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -348,7 +362,9 @@ class Search:
     ) -> None:
         """Measures some implementations side by side."""
         finalists = [self._finalist(state, root, contender) for contender in contenders]
+        slowdown = self._slowdown(state, root)
         outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists], processes)
+        outcomes = [replace(outcome, slowdown=slowdown) for outcome in outcomes]
         comparison = judged([finalist.digest for finalist in finalists], outcomes)
         if self._store is not None:
             self._store.append_comparison(comparison)
@@ -356,11 +372,16 @@ class Search:
 
     def _finalist(self, state: State, root: Candidate, contender: Contender) -> Finalist:
         candidate = replay(self._instance, root, contender.steps)
+        lowered = self._made(candidate)
+        bound_ns = contender.bound_ns * state.tree.scale
+        return Finalist(candidate, lowered.digest, lowered.code, contender.timing, bound_ns)
+
+    def _made(self, candidate: Candidate) -> Lowered:
+        """The program of what had been measured."""
         lowered = self._evaluator.lower(candidate)
         if isinstance(lowered, Outcome):
             raise RuntimeError(f"code that had been measured can no longer be made: {lowered.message}")
-        bound_ns = contender.bound_ns * state.tree.scale
-        return Finalist(candidate, lowered.digest, lowered.code, contender.timing, bound_ns)
+        return lowered
 
     def _nothing(self, stop: Stop, message: str) -> Result:
         progress = Progress(0, 0, 0, 0, 0, {}, None, float("inf"), None, 0.0, 0, 0.0)

@@ -102,11 +102,18 @@ class Contender:
     bound_ns: float
     """Not scaled."""
     steps: tuple[Step, ...]
+    slowdown: float = 1.0
+    """Of the machine, when it was timed."""
+
+    @property
+    def comparable_ns(self) -> float:
+        """What is compared with times of other moments."""
+        return self.timing.time_ns / self.slowdown
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """An implementation that was measured, and what was of its phases."""
+    """An implementation that was measured, and what was of its phases: times without slowdown."""
 
     steps: tuple[Step, ...]
     time_ns: float
@@ -156,6 +163,7 @@ class State:
 
     @property
     def best_ns(self) -> float | None:
+        """As it was measured, with the slowdown of that moment."""
         return self.contenders[0].timing.time_ns if self.contenders else None
 
     def fastest(self) -> Iterator[Contender]:
@@ -196,12 +204,12 @@ class State:
         waiting_ns = min((each.drawn.bound_ns for each in self.waiting), default=math.inf)
         return min(self.tree.least_live_bound_ns, waiting_ns * self.tree.scale)
 
-    def is_contender(self, timing: Timing | None) -> bool:
-        """Whether new code with this timing is among the fastest so far."""
-        if timing is None:
+    def is_contender(self, comparable_ns: float | None) -> bool:
+        """Whether new code that takes so long is among the fastest so far; None: it failed."""
+        if comparable_ns is None:
             return False
-        slowest = self.contenders[-1].timing.time_ns if self.contenders else math.inf
-        return len(self.contenders) < self.kept_contenders or timing.time_ns < slowest
+        slowest_ns = self.contenders[-1].comparable_ns if self.contenders else math.inf
+        return len(self.contenders) < self.kept_contenders or comparable_ns < slowest_ns
 
     def progress(self) -> Progress:
         return Progress(
@@ -270,15 +278,16 @@ class State:
             self.valid += outcome.is_valid
             if outcome.is_valid and outcome.message:
                 self.remarks[outcome.message] = self.remarks.get(outcome.message, 0) + 1
-            self.climb = self.climb.after(iteration, outcome.timing, self.iterations)
-            if outcome.timing is not None:
+            self.climb = self.climb.after(iteration, outcome.comparable_ns, self.iterations)
+            if outcome.comparable_ns is not None:
                 steps = self.steps(node, drawn.steps)
-                self.timed.append(Timed(steps, outcome.timing.time_ns, outcome.phases_ns))
-        if outcome.timing is not None:
-            self.tree.record(node, outcome.timing.time_ns, drawn.digest)
+                phases_ns = tuple((name, time_ns / outcome.slowdown) for name, time_ns in outcome.phases_ns)
+                self.timed.append(Timed(steps, outcome.comparable_ns, phases_ns))
+        if outcome.timing is not None and outcome.comparable_ns is not None:
+            self.tree.record(node, outcome.comparable_ns, drawn.digest)
             events += self._violated(drawn.digest, drawn.bound_ns, outcome.timing)
             if not is_duplicate:
-                events += self._contends(pending, outcome.timing)
+                events += self._contends(pending, outcome.timing, outcome.slowdown)
         elif not is_duplicate:
             events += self._failed(iteration, drawn.digest, outcome, self.steps(node, drawn.steps))
         return events
@@ -299,18 +308,18 @@ class State:
         self.compared = self.evaluations
         self.known.update(new)
         self.trials = [replace(t, outcome=new.get(t.digest, t.outcome)) for t in self.trials]
-        self.tree.revise({d: None if o.timing is None else o.timing.time_ns for d, o in new.items()})
+        self.tree.revise({digest: outcome.comparable_ns for digest, outcome in new.items()})
         contenders, self.contenders = self.contenders, []
         others = [contender for contender in self.reserve if contender.digest in new]
         self.reserve = [contender for contender in self.reserve if contender.digest not in new]
         events: list[Event] = []
         for contender in (*contenders, *others):
-            outcome = new.get(contender.digest, Outcome(contender.timing))
+            outcome = new.get(contender.digest, Outcome(contender.timing, slowdown=contender.slowdown))
             if outcome.timing is None:
                 self.valid -= 1
                 events += self._failed(contender.iteration, contender.digest, outcome, contender.steps)
             else:
-                self._keep(replace(contender, timing=outcome.timing))
+                self._keep(replace(contender, timing=outcome.timing, slowdown=outcome.slowdown))
                 events += self._violated(contender.digest, contender.bound_ns, outcome.timing)
         if not self.contenders:
             self.contenders = self.reserve[: self.kept_contenders]
@@ -318,7 +327,7 @@ class State:
         self.tree.recut(self.best_ns, self.tree.scale)
         if is_of_climb:
             again = [c for c in self.fastest() if c.digest in new] or list(islice(self.fastest(), 1))
-            times_ns = {c.digest: c.timing.time_ns for c in again}
+            times_ns = {c.digest: c.comparable_ns for c in again}
             self.climb = self.climb.remeasured(times_ns, self.iterations)
         if self.best is None or (best is not None and best.digest == self.best.digest):
             return events
@@ -346,25 +355,23 @@ class State:
         self.tree.recut(self.tree.cut_ns, scale)
         return [Violation(self.iterations, digest, bound_ns, timing, scale)]
 
-    def _contends(self, pending: Pending, timing: Timing) -> list[Event]:
-        best_ns = self.best_ns
-        drawn = pending.drawn
-        contender = Contender(
-            pending.iteration, drawn.digest, timing, drawn.bound_ns, self.steps(pending.node, drawn.steps)
-        )
+    def _contends(self, pending: Pending, timing: Timing, slowdown: float) -> list[Event]:
+        best, drawn = self.best, pending.drawn
+        steps = self.steps(pending.node, drawn.steps)
+        contender = Contender(pending.iteration, drawn.digest, timing, drawn.bound_ns, steps, slowdown)
         self._keep(contender)
-        if best_ns is not None and timing.time_ns >= best_ns:
+        if best is not None and contender.comparable_ns >= best.comparable_ns:
             return []
         self.tree.recut(timing.time_ns, self.tree.scale)
         return [self._new_best(contender)]
 
     def _keep(self, contender: Contender) -> None:
-        if not self.is_contender(contender.timing):
-            insort(self.reserve, contender, key=_time_ns)
+        if not self.is_contender(contender.comparable_ns):
+            insort(self.reserve, contender, key=_comparable_ns)
             return
-        insort(self.contenders, contender, key=_time_ns)
+        insort(self.contenders, contender, key=_comparable_ns)
         for slower in self.contenders[self.kept_contenders :]:
-            insort(self.reserve, slower, key=_time_ns)
+            insort(self.reserve, slower, key=_comparable_ns)
         del self.contenders[self.kept_contenders :]
 
     def _new_best(self, best: Contender) -> NewBest:
@@ -372,8 +379,8 @@ class State:
         return NewBest(best.iteration, best.digest, bound_ns, best.timing, best.steps)
 
 
-def _time_ns(contender: Contender) -> float:
-    return contender.timing.time_ns
+def _comparable_ns(contender: Contender) -> float:
+    return contender.comparable_ns
 
 
 def is_violation(timing: Timing, bound_ns: float) -> bool:

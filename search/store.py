@@ -36,7 +36,7 @@ from spacedsl.search.rows import (
 )
 from spacedsl.search.state import Evaluation, Iteration
 
-SCHEMA = 5
+SCHEMA = 6
 DATABASE = "run.sqlite"
 LOCK = "run.lock"
 
@@ -65,6 +65,7 @@ CREATE TABLE evaluation (
     failure TEXT,
     message TEXT,
     phases TEXT NOT NULL,
+    slowdown REAL NOT NULL,
     seconds REAL NOT NULL
 );
 CREATE TABLE comparison (
@@ -78,6 +79,7 @@ CREATE TABLE comparison (
     samples INTEGER,
     failure TEXT,
     message TEXT,
+    slowdown REAL NOT NULL,
     PRIMARY KEY (number, digest)
 );
 CREATE TABLE code (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -107,11 +109,11 @@ _ERRNO = {
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
 """What the system said when SQLite could not write."""
-_EVALUATE = "INSERT INTO evaluation VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EVALUATE = "INSERT INTO evaluation VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _EVALUATED = "SELECT * FROM evaluation ORDER BY number"
 _COMPARE = (
     "INSERT INTO comparison SELECT ?, (SELECT COUNT(*) FROM iteration), (SELECT COUNT(*) FROM evaluation), "
-    "?, ?, ?, ?, ?, ?, ?"
+    "?, ?, ?, ?, ?, ?, ?, ?"
 )
 _MEASURE = "INSERT OR REPLACE INTO measurement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MEASURED = "SELECT * FROM measurement ORDER BY rowid"
@@ -256,7 +258,8 @@ class Store:
     def append_evaluation(self, evaluation: Evaluation, code: str | None = None) -> None:
         """Commits an outcome, and the code where it is to be kept; raises `OSError` as `append` does."""
         outcome = evaluation.outcome
-        cells = (evaluation.digest, *cells_of(outcome), json.dumps(outcome.phases_ns), evaluation.seconds)
+        phases, slowdown = json.dumps(outcome.phases_ns), outcome.slowdown
+        cells = (evaluation.digest, *cells_of(outcome), phases, slowdown, evaluation.seconds)
         with self._writing():
             self._connection.execute(_EVALUATE, cells)
             if code is not None:
@@ -268,7 +271,10 @@ class Store:
             (number,) = self._connection.execute(
                 "SELECT COALESCE(MAX(number), 0) + 1 FROM comparison"
             ).fetchone()
-            rows = [(number, digest, *cells_of(outcome)) for digest, outcome in comparison.outcomes.items()]
+            rows = [
+                (number, digest, *cells_of(outcome), outcome.slowdown)
+                for digest, outcome in comparison.outcomes.items()
+            ]
             self._connection.executemany(_COMPARE, rows)
 
     def append_measurements(self, measurements: Iterable[Measurement], codes: Mapping[str, str]) -> None:
@@ -346,10 +352,11 @@ class Store:
     def _evaluations(self) -> list[Evaluation]:
         with self._readable():
             rows = self._connection.execute(_EVALUATED).fetchall()
-            return [
-                Evaluation(digest, replace(outcome_of(*cells), phases_ns=phases_of(phases)), seconds)
-                for _, digest, *cells, phases, seconds in rows
-            ]
+            found: list[Evaluation] = []
+            for _, digest, *cells, phases, slowdown, seconds in rows:
+                outcome = replace(outcome_of(*cells), phases_ns=phases_of(phases), slowdown=slowdown)
+                found.append(Evaluation(digest, outcome, seconds))
+            return found
 
     def _comparisons(self) -> dict[tuple[int, int], list[Comparison]]:
         """By the numbers of iterations and of evaluations before them."""
@@ -357,7 +364,10 @@ class Store:
         with self._readable():
             rows = self._connection.execute(_COMPARED).fetchall()
             for (_, *before), group in groupby(rows, key=lambda row: row[:3]):
-                outcomes = {digest: outcome_of(*cells) for _, _, _, digest, *cells in group}
+                outcomes = {
+                    digest: replace(outcome_of(*cells), slowdown=slowdown)
+                    for _, _, _, digest, *cells, slowdown in group
+                }
                 found.setdefault((before[0], before[1]), []).append(Comparison(outcomes))
         return found
 

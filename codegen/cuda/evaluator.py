@@ -144,6 +144,10 @@ class PredictingEvaluator:
         known = self._known.get(lowered.digest)
         return known or _predicted(self._programs[lowered.digest].estimate_ns)
 
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+        """Nothing: predictions do not change."""
+        return ()
+
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Predictions do not change; what an earlier part of the run has checked is checked again."""
         self._examine(contenders)

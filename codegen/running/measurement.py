@@ -66,6 +66,9 @@ _CALIBRATION_SAMPLES = 5
 _ROUND_NS = 20_000_000
 """Samples are asked for in rounds of about this length."""
 
+_GLANCE_NS = 5_000_000
+"""Of samples, to see how long what is known takes now."""
+
 _LEAST_MEASURED_NS = 30_000_000
 """A disturbance that is shorter than this does not decide alone."""
 
@@ -151,6 +154,16 @@ class Measurement:
         self.disturbed_ns += answer["disturbed_ns"]
         self.spent_s += time.monotonic() - began
 
+    def glance_ns(self) -> float:
+        """The median of a few calls now, which count nowhere else."""
+        if not self.batch:
+            self.batch = self._calibrate()
+        elif min(self.first_ns) < _GLANCE_NS:
+            self._time(1, 1)
+        answer = self._time(_MOST_SAMPLES, self.batch, _GLANCE_NS)
+        samples_ns: list[float] = answer["samples_ns"] or answer["disturbed_ns"]
+        return statistics.median(samples_ns)
+
     @property
     def counted_ns(self) -> Sequence[float]:
         """The samples that all is judged by."""
@@ -192,15 +205,15 @@ class Measurement:
             if estimate_ns * batch >= _SAMPLE_NS / 2:
                 return batch
 
-    def _time(self, most: int, batch: int) -> dict[str, Any]:
+    def _time(self, most: int, batch: int, budget_ns: int = _ROUND_NS) -> dict[str, Any]:
         return self._request(
             "time",
-            _ROUND_NS / 1e9,
+            budget_ns / 1e9,
             handle=self.handle,
             case=TIMED_CASE,
             most=most,
             batch=batch,
-            budget_ns=_ROUND_NS,
+            budget_ns=budget_ns,
             loops=self.loops,
         )
 

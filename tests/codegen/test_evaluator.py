@@ -16,7 +16,7 @@ from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.running.measurement import Measurement
-from spacedsl.codegen.running.process import WorkerFailure
+from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import (
@@ -147,6 +147,55 @@ def test_a_contender_far_slower_than_another_costs_two_calls(evaluator: CpuEvalu
     assert_times(outcomes[0])
     assert_times(outcomes[1])
     assert outcomes[0].timing is not None and outcomes[0].timing.samples == 2
+
+
+def test_a_glance_says_how_long_programs_take_and_builds_each_once(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast_ns, slow_ns = evaluator.glance([RIGHT, SLOW])
+    assert 0 < fast_ns < slow_ns
+    with monkeypatch.context() as patch:
+        patch.setattr("spacedsl.codegen.evaluator.build_library", None)
+        assert len(evaluator.glance([RIGHT, SLOW])) == 2
+        evaluator.workers.drop()
+        assert len(evaluator.glance([RIGHT, SLOW])) == 2
+
+
+def test_what_is_no_longer_glanced_at_is_unloaded_and_gone(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator.glance([])
+    asked: list[str] = []
+    request = WorkerProcess.request
+
+    def heard(self: WorkerProcess, op: str, *limits: Any, **arguments: Any) -> dict[str, Any]:
+        asked.append(arguments["library"] if op == "load" else op)
+        return request(self, op, *limits, **arguments)
+
+    monkeypatch.setattr(WorkerProcess, "request", heard)
+    evaluator.glance([RIGHT, SLOW])
+    kept, dropped = (Path(each) for each in asked if each.endswith(".so"))
+    evaluator.glance([RIGHT])
+    assert asked.count("unload") == 1
+    assert kept.exists() and not dropped.exists()
+
+
+@pytest.mark.parametrize("code", [first("__builtin_trap();"), first("nonsense;")])
+def test_a_glance_at_what_falls_says_nothing_and_the_next_one_does(
+    evaluator: CpuEvaluator, code: Lowered
+) -> None:
+    assert not evaluator.glance([RIGHT, code])
+    assert len(evaluator.glance([RIGHT, SLOW])) == 2
+
+
+def test_what_is_glanced_at_is_a_copy_of_what_was_built(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator.build([RIGHT, SLOW])
+    monkeypatch.setattr("spacedsl.codegen.evaluator.build_library", None)
+    assert len(evaluator.glance([RIGHT, SLOW])) == 2
+    evaluator.build([])
+    assert len(evaluator.glance([RIGHT, SLOW])) == 2
 
 
 def test_of_several_processes_the_middle_one_counts(

@@ -17,14 +17,14 @@ from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.run import Options
 from spacedsl.search.state import State
 from spacedsl.search.tree import Step
-from tests.search.toy import NoBound, ToyEvaluator, ToyInstance, cost, search, timing
+from tests.search.toy import NoBound, ToyEvaluator, ToyInstance, cost, search
 
 
 def climbed(*times_ns: float | None) -> Climb:
     """The climb after evaluations, each of the iteration with its number."""
     climb = Climb()
     for number, time_ns in enumerate(times_ns, 1):
-        climb = climb.after(number, None if time_ns is None else timing(time_ns), number)
+        climb = climb.after(number, time_ns, number)
     return climb
 
 
@@ -41,14 +41,14 @@ def test_less_than_the_clock_may_err_is_no_gain_and_failures_are_none() -> None:
 
 
 def test_what_was_drawn_before_a_climb_belongs_to_the_one_before() -> None:
-    assert Climb(8).after(7, timing(1.0), 12) == Climb(8)
+    assert Climb(8).after(7, 1.0, 12) == Climb(8)
 
 
 def test_beside_a_time_that_was_luck_nothing_counts_as_better_until_it_is_measured_again() -> None:
     climb = climbed(8.0, 9.0)
-    assert climb.after(3, timing(9.0), 3) == Climb(1, 3, 8.0, 2, stale=3)
+    assert climb.after(3, 9.0, 3) == Climb(1, 3, 8.0, 2, stale=3)
     again = climb.remeasured({"lucky": 10.0, "other": 11.0}, 2)
-    assert again.after(3, timing(9.0), 3) == Climb(1, 3, 9.0, 0, "lucky", stale=2)
+    assert again.after(3, 9.0, 3) == Climb(1, 3, 9.0, 0, "lucky", stale=2)
 
 
 def test_what_seems_better_and_is_not_beside_the_champion_does_not_prolong_a_climb() -> None:
@@ -56,7 +56,7 @@ def test_what_seems_better_and_is_not_beside_the_champion_does_not_prolong_a_cli
     for number in range(2, 2 + PATIENCE):
         # Whatever the clock says at the moment, it says of the champion, too.
         seems_ns = 10.0 * 0.97 ** (number % 5)
-        climb = climb.after(number, timing(seems_ns), number)
+        climb = climb.after(number, seems_ns, number)
         now = {"first": seems_ns, str(number): seems_ns * (1 - GAIN / 2)}
         climb = climb.remeasured(now, number)
     assert climb == Climb(2 + PATIENCE)
@@ -64,7 +64,7 @@ def test_what_seems_better_and_is_not_beside_the_champion_does_not_prolong_a_cli
 
 def test_a_new_champion_prolongs_a_climb() -> None:
     climb = climbed(*[10.0] * (PATIENCE - 1)).remeasured({"first": 10.0}, PATIENCE - 1)
-    climb = climb.after(PATIENCE, timing(9.0), PATIENCE)
+    climb = climb.after(PATIENCE, 9.0, PATIENCE)
     later = climb.remeasured({"first": 12.0, "second": 10.8}, PATIENCE)
     assert (later.first, later.champion, later.best_ns, later.stale) == (1, "second", 10.8, 0)
     assert climb.remeasured({"second": 9.0}, PATIENCE).champion == "second"

@@ -85,6 +85,9 @@ class Recorder:
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         return Outcome(timing(1000.0 + int(lowered.digest[:6], 16)))
 
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+        return ()
+
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         return [self.run(contender, None) for contender in contenders]
 
