@@ -109,9 +109,9 @@ class Evaluator(Protocol):
         """
         ...
 
-    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
         """Nanoseconds that some programs take now, roughly, which are known to be right: one time for each,
-        or none where that cannot be said.
+        or none where one of them fails. None where times are the same at all moments.
         """
         ...
 

@@ -17,6 +17,9 @@ from spacedsl.search.state import Contender
 COUNT = 2
 """Of witnesses. What only one of them says is no slowdown: it may be slow by itself."""
 
+LEAST = 10
+"""Implementations that are known before any is a witness: each of the first ones is soon outdone."""
+
 STEADY = 0.05
 """The share by which all of them have to take longer, or less long, for the machine to have changed: less may
 be the clock."""
@@ -54,12 +57,14 @@ class Witnesses:
         `contenders`: fastest first. `made`: gives their programs.
         """
         fastest = contenders[:COUNT]
-        if len(fastest) < COUNT or self.clock() < self._silent_until_s:
+        if len(contenders) < LEAST or self.clock() < self._silent_until_s:
             return self._last
         began_s = self.clock()
-        now_ns = self.evaluator.glance(self._programs) if self._programs else ()
+        now_ns = self.evaluator.glance(self._programs)
         ended_s = self.clock()
-        if now_ns:
+        if now_ns is None:
+            ended_s = math.inf
+        elif now_ns:
             self._last = self._slowdown * ratio(self._usual_ns, now_ns)
             if fastest[0].comparable_ns * OUTDONE < self._fastest_ns:
                 self._choose(fastest, made, self._last)

@@ -144,9 +144,9 @@ class PredictingEvaluator:
         known = self._known.get(lowered.digest)
         return known or _predicted(self._programs[lowered.digest].estimate_ns)
 
-    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
-        """Nothing: predictions do not change."""
-        return ()
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
+        """Predictions do not change."""
+        return None
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         """Predictions do not change; what an earlier part of the run has checked is checked again."""

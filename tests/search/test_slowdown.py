@@ -15,7 +15,7 @@ from spacedsl.search.results import Result
 from spacedsl.search.run import Options
 from spacedsl.search.state import Contender, Evaluation
 from spacedsl.search.store import Store
-from spacedsl.search.witnesses import OUTDONE, SHARE, Witnesses, ratio
+from spacedsl.search.witnesses import LEAST, OUTDONE, SHARE, Witnesses, ratio
 from tests.search.long_run import ABOUT
 from tests.search.toy import ToyEvaluator, ToyInstance, cost, search, timing
 
@@ -46,18 +46,24 @@ class Watched(ToyEvaluator):
     def clock(self) -> float:
         return self.time_s
 
-    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
         self.time_s += self.glance_s
         self.asked.append(tuple(program.digest for program in programs))
         return [] if math.isnan(self.now) else [self.now * float(program.code) for program in programs]
 
 
 def contenders(*times_ns: float) -> list[Contender]:
-    return [Contender(1, f"{time_ns:g}", timing(time_ns), 0.0, ()) for time_ns in times_ns]
+    """And slower ones."""
+    slower = range(1000, 1000 + LEAST - len(times_ns))
+    return [Contender(1, f"{time_ns:g}", timing(time_ns), 0.0, ()) for time_ns in (*times_ns, *slower)]
 
 
 def made(contender: Contender) -> Lowered:
     return Lowered(contender.digest, contender.digest)
+
+
+def never_made(contender: Contender) -> Lowered:
+    raise AssertionError(contender)
 
 
 def test_witnesses_stay_until_they_are_clearly_outdone() -> None:
@@ -73,9 +79,9 @@ def test_witnesses_stay_until_they_are_clearly_outdone() -> None:
     assert watched.asked[-1] == (f"{99 / OUTDONE:g}", "100")
 
 
-def test_less_than_two_say_nothing() -> None:
+def test_few_implementations_say_nothing() -> None:
     watched = Watched(cost, now=3)
-    assert Witnesses(watched, watched.clock).slowdown(contenders(100), made) == 1
+    assert Witnesses(watched, watched.clock).slowdown(contenders(100, 110)[1:], made) == 1
     assert not watched.asked
 
 
@@ -86,6 +92,19 @@ def test_looking_takes_a_small_share_of_the_time() -> None:
         witnesses.slowdown(contenders(100, 110), made)
         watched.time_s += 0.1
     assert SHARE / 2 < len(watched.asked) / watched.time_s < 1.1 * SHARE
+
+
+def test_where_all_moments_are_the_same_it_is_asked_once_and_nothing_is_made() -> None:
+    class Predicting(Watched):
+        def glance(self, programs: Sequence[Lowered]) -> None:
+            super().glance(programs)
+
+    watched = Predicting(cost)
+    witnesses = Witnesses(watched, watched.clock)
+    for _ in range(3):
+        assert witnesses.slowdown(contenders(100, 110), never_made) == 1
+        watched.time_s += 1000
+    assert len(watched.asked) == 1
 
 
 def test_where_nothing_is_said_it_is_asked_again_later_and_the_last_word_counts() -> None:

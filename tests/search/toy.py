@@ -217,7 +217,7 @@ class ToyEvaluator:
             return Outcome(None, failure, f"{failure} of {values}")
         return Outcome(timing(self.cost(values)))
 
-    def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
+    def glance(self, programs: Sequence[Lowered]) -> Sequence[float] | None:
         assert self.is_open
         return ()
 
