@@ -20,7 +20,7 @@ def test_the_middle_of_three_passes_over_a_process_that_errs() -> None:
 
 def test_the_fastest_of_a_run_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernel = api.load_kernel(LIBRARY / "matmul_small.yaml", {"m": 32, "n": 32})
-    result = api.explore(kernel, evaluations=4, runs=tmp_path)
+    result = api.explore(kernel, evaluations=2, runs=tmp_path)
     assert result.best is not None
     run = result.best.decisions.parent
     assert main([str(run), "--processes", "3", "--count", "2"]) == 0
