@@ -80,14 +80,13 @@ def measured(folder: Path, processes: int, count: int) -> Array:
         problem = pose_again(about, str(folder), lambda event: None)
         bound = TARGETS[about.target].bound(problem.instance, problem.device)
         fastest = implementations(problem.instance, problem.root, bound, store)[:count]
+    evaluator = CpuEvaluator(problem.kernel, local_device(progress=err.print))
+    lowered = [evaluator.lower(replay(problem.instance, problem.root, each.steps)) for each in fastest]
+    programs = [program for program in lowered if isinstance(program, Lowered)]
     rows: list[list[float]] = []
-    device = local_device(progress=err.print)
     for process in range(processes):
-        with CpuEvaluator(problem.kernel, device) as evaluator:
-            programs = [
-                evaluator.lower(replay(problem.instance, problem.root, each.steps)) for each in fastest
-            ]
-            outcomes = evaluator.compare([program for program in programs if isinstance(program, Lowered)])
+        with evaluator:
+            outcomes = evaluator.compare(programs)
         rows.append([float("nan") if each.timing is None else each.timing.time_ns for each in outcomes])
         err.print(f"process {process + 1}: {np.nanmin(rows[-1]) / 1e3:.4g} us")
     times_ns = np.array(rows)

@@ -30,7 +30,7 @@ from spacedsl.codegen.running.memory import flush_bytes
 from spacedsl.codegen.running.process import WorkerFailure
 from spacedsl.codegen.running.timing import summarise
 from spacedsl.codegen.running.workers import Workers
-from spacedsl.codegen.scratch import scratch_folder, sweep
+from spacedsl.codegen.scratch import scratch_folder, sweep, writing_to
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
 from spacedsl.codegen.tree.parts import timed_phases
 from spacedsl.codegen.tree.verify import verify
@@ -221,10 +221,11 @@ class CpuEvaluator:
 
     def _kept_library(self, program: Lowered) -> Path:
         """A copy of what was built for `run`, or else built now; raises `BuildError`."""
-        built = self._built.get(program)
+        built, folder = self._built.get(program), self._kept_folder()
         if not isinstance(built, Path):
-            return self._build(program, self._kept_folder())
-        return Path(shutil.copy(built, self._kept_folder()))
+            return self._build(program, folder)
+        with writing_to(folder):
+            return Path(shutil.copy(built, folder))
 
     def _forget_glanced(self, program: Lowered) -> None:
         known = self._glanced.pop(program)
