@@ -2,10 +2,10 @@
 
 In: implementations with measured phases, in the order of their evaluations; a cost model; then complete
 candidates. Out: nanoseconds. A phase that has been measured takes what was measured, whatever is before and
-behind it. One that has not takes what the model says, times how far the model is off for others of its name,
-give or take what it scatters by (Thompson sampling: Thompson, Biometrika 1933; Russo et al., A Tutorial on
-Thompson Sampling, 2018). So the model matters less and less, and phases are chosen one by one, where whole
-implementations are too many.
+behind it. One that has not takes what the model says, times how far the model is off for those of its form,
+which are elsewhere in the pipeline, or else of its kind, give or take what it scatters by (Thompson sampling:
+Thompson, Biometrika 1933; Russo et al., A Tutorial on Thompson Sampling, 2018). So the model matters less and
+less, and phases are chosen one by one, where whole implementations are too many.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.costs.model import CostModel, Decisions, Phase
+from spacedsl.search.costs.model import CostModel, Decisions, Form, Phase
 
 FEW = 4
-"""Measured phases of a name, at least, for what they say of others; else all of them say it together."""
+"""Measured phases of a kind, at least, for what they say of others; else all of them say it together."""
 
 WIDEST = 0.7
 """Standard deviation of logarithms, at most."""
+
+ALIKE = 0.1
+"""The same, at least, of phases of one form."""
 
 
 @dataclass(slots=True)
@@ -36,10 +39,13 @@ class Known:
     learnt: int = 0
     """Implementations."""
     times_ns: dict[Decisions, list[float]] = field(default_factory=dict)
-    _names: dict[str, dict[frozenset[int], list[Decisions]]] = field(default_factory=dict)
-    """By name and by which variables are in them: phases that are nests of the same steps are alike there."""
-    _off: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Logarithms of measured over predicted times, by name."""
+    _kinds: dict[str, int] = field(default_factory=dict)
+    """Of names."""
+    _formed: dict[int, dict[int, dict[Form, list[Phase]]]] = field(default_factory=dict)
+    """By kind and by which steps are in them: phases that are measured, of each form."""
+    _off: dict[Form, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Logarithms of measured over predicted times."""
+    _kinds_off: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def learn(self, candidate: Candidate, phases_ns: Sequence[tuple[str, float]]) -> None:
         self.learnt += 1
@@ -50,34 +56,48 @@ class Known:
             time_ns = measured.get(phase.name)
             if time_ns is None or time_ns <= 0 or phase.time_ns <= 0:
                 continue
-            times = self.times_ns.setdefault(phase.decisions, [])
+            times, form = self.times_ns.setdefault(phase.decisions, []), phase.form
             if not times:
-                kinds = self._names.setdefault(phase.name, {})
-                kinds.setdefault(_variables(phase.decisions), []).append(phase.decisions)
+                self._kinds[phase.name] = form.kind
+                forms = self._formed.setdefault(form.kind, {}).setdefault(form.steps, {})
+                forms.setdefault(form, []).append(phase)
             times.append(time_ns)
-            self._off[phase.name].append(math.log(time_ns / phase.time_ns))
+            for off in (self._off[form], self._kinds_off[form.kind]):
+                off.append(math.log(time_ns / phase.time_ns))
 
     def time_ns(self, decisions: Decisions) -> float | None:
         times = self.times_ns.get(decisions)
         return statistics.median(times) if times else None
 
-    def off(self, name: str) -> tuple[float, float]:
+    def off(self, form: Form) -> tuple[float, float]:
         """Mean and standard deviation of logarithms."""
-        own = self._off.get(name, ())
+        own = self._off.get(form)
+        if own:
+            return statistics.median(own), min(WIDEST, max(ALIKE, statistics.pstdev(own)))
+        own = self._kinds_off.get(form.kind, [])
         if len(own) < FEW:
-            own = [each for others in self._off.values() for each in others]
+            own = [each for others in self._kinds_off.values() for each in others]
         if len(own) < FEW:
             return 0.0, 0.0
         return statistics.median(own), min(WIDEST, statistics.pstdev(own))
 
     def drawn(self, rng: np.random.Generator) -> Decisions | None:
-        """One of the fastest phases of the same steps, whichever those are."""
-        if not self._names:
+        """What gives a phase the form of one of the fastest of the same steps, whichever those are: it may be
+        another phase that is like it.
+        """
+        if not self._kinds:
             return None
-        kinds = self._names[_one_of(sorted(self._names), rng)]
-        alike = list(kinds.values())[int(rng.integers(len(kinds)))]
-        ranked = sorted(alike, key=lambda decisions: statistics.median(self.times_ns[decisions]))
-        return ranked[min(int(rng.geometric(0.5)), len(ranked)) - 1]
+        name = _one_of(sorted(self._kinds), rng)
+        steps = list(self._formed[self._kinds[name]].values())
+        forms = steps[int(rng.integers(len(steps)))]
+        ranked = sorted(forms.values(), key=self._point_ns)
+        phase = ranked[min(int(rng.geometric(0.5)), len(ranked)) - 1][0]
+        return self.costs.translated(phase.decisions, phase.name, _one_of(self.costs.alike(name), rng))
+
+    def _point_ns(self, phases: Sequence[Phase]) -> float:
+        """What is measured, for each point, of phases of one form."""
+        times = [(time_ns, phase.points) for phase in phases for time_ns in self.times_ns[phase.decisions]]
+        return statistics.median(time_ns / points for time_ns, points in times)
 
 
 @dataclass(slots=True)
@@ -88,7 +108,8 @@ class Guess:
     spread: float
     rng: np.random.Generator
     _guessed: dict[Decisions, float] = field(default_factory=dict, init=False)
-    _off: dict[str, tuple[float, float]] = field(default_factory=dict, init=False)
+    _factors: dict[Form, float] = field(default_factory=dict, init=False)
+    """Of what the model says."""
 
     def __call__(self, candidate: Candidate) -> float:
         return sum(map(self.phase_ns, self.known.costs.phases(candidate)))
@@ -98,17 +119,18 @@ class Guess:
         if guessed is None:
             guessed = self.known.time_ns(phase.decisions)
             if guessed is None:
-                if phase.name not in self._off:
-                    self._off[phase.name] = self.known.off(phase.name)
-                mean, deviation = self._off[phase.name]
-                more = self.spread * deviation * self.rng.standard_normal() if self.spread else 0.0
-                guessed = phase.time_ns * math.exp(mean + more)
+                guessed = phase.time_ns * self._factor(phase.form)
             self._guessed[phase.decisions] = guessed
         return guessed
 
-
-def _variables(decisions: Decisions) -> frozenset[int]:
-    return frozenset(variable for variable, _ in decisions)
+    def _factor(self, form: Form) -> float:
+        """Phases of one form are all off by the same."""
+        factor = self._factors.get(form)
+        if factor is None:
+            mean, deviation = self.known.off(form)
+            more = self.spread * deviation * self.rng.standard_normal() if self.spread else 0.0
+            factor = self._factors[form] = math.exp(mean + more)
+        return factor
 
 
 def _one_of(names: Sequence[str], rng: np.random.Generator) -> str:

@@ -83,7 +83,7 @@ class Step:
     readers: tuple[Step, ...] = ()
     """The steps that need what it has computed; of an output, the exit too."""
     sources: tuple[Step, ...] = ()
-    """The steps whose values it needs."""
+    """The steps whose values it needs, in the order in which it reads them."""
     uses: tuple[Use, ...] = ()
     """How often each of them reads it at a point; the exit reads nothing."""
     spread: int = 1

@@ -133,8 +133,8 @@ class _Builder:
     def relate(self) -> None:
         """Readers, and hosts, which are immediate post-dominators (Cooper, Harvey, Kennedy, 2001)."""
         for step in self.steps[:-1]:
-            names = {read.source for read in reads(step.definition)} - {step.stage.name}
-            read = [self.last[source] for source in sorted(names & self.last.keys())]
+            names = dict.fromkeys(read.source for read in reads(step.definition))
+            read = [self.last[name] for name in names if name in self.last and name != step.stage.name]
             step.sources = (*read, *(() if step.before is None else (step.before,)))
             for each in step.sources:
                 each.readers = (*each.readers, step)

@@ -18,6 +18,7 @@ from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.lanes import Layouts
 from spacedsl.kernels.pipeline.sites import Sites
+from spacedsl.search.costs.likeness import Likeness
 from spacedsl.search.costs.model import Decisions, Phase
 from spacedsl.search.costs.points import Access, Points, Rows, Total
 
@@ -106,19 +107,20 @@ class Estimate(ABC):
         return found
 
     def decisions(self, steps: Sequence[Step]) -> Decisions:
-        """What decides how a nest is computed: of its steps, and of all that is inlined in them; of what they
-        read, where it lies.
+        """What decides how a nest is computed: of its steps, and of all that is inlined in them; of what else
+        they read, that it is computed before, and where it lies.
         """
         mask = self.candidate.mask
-        inlined = frozenset[Step]().union(*map(self.sites.inlined_in, steps))
-        variables = [self.steps.sites[step] for step in (*steps, *sorted(inlined, key=self.steps.place))]
+        computed = set(steps).union(*map(self.sites.inlined_in, steps))
+        near = computed.union(*(step.sources for step in computed))
+        variables = [self.steps.sites[step] for step in sorted(near, key=self.steps.place)]
         variables += [self.steps.reduce[step] for step in steps if step in self.steps.reduce]
         variables += [variable for step in steps for variable in self.steps.tiles[step]]
         orders = (slot for step in steps for slot in step.orderable if slot in self.steps.orders)
         variables += [self.steps.orders[slot] for slot in orders]
         variables += [self.steps.windows[step] for step in steps if step in self.steps.windows]
-        near = dict.fromkeys(n for s in steps for n in self.steps.near(s, self.sites.inlined_in(s)))
-        variables += [self.steps.layouts[name] for name in near]
+        arrays = dict.fromkeys(n for s in steps for n in self.steps.near(s, self.sites.inlined_in(s)))
+        variables += [self.steps.layouts[name] for name in arrays]
         return tuple((variable.index, mask(variable)) for variable in variables)
 
     def root(self, step: Step) -> Step:
@@ -229,25 +231,35 @@ class Estimate(ABC):
 
 
 class PhasedCosts(ABC):
-    """A cost model whose phases are the nests at ROOT; their times are remembered."""
+    """A cost model whose phases are the nests at ROOT, which are remembered."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.steps = Steps(instance)
-        self._known: dict[Decisions, float] = {}
+        self._likeness = Likeness(self.steps.all, instance.variables)
+        self._named = {step.name: step for step in self.steps.all}
+        self._known: dict[Decisions, Phase] = {}
 
     @abstractmethod
     def estimate(self, candidate: Candidate) -> Estimate: ...
 
     def phases(self, candidate: Candidate) -> Sequence[Phase]:
         estimate = self.estimate(candidate)
-        found = []
-        for root, steps in estimate.nests().items():
-            decisions = estimate.decisions(steps)
-            time_ns = self._known.get(decisions)
-            if time_ns is None:
-                if len(self._known) >= REMEMBERED:
-                    self._known.clear()
-                time_ns = self._known[decisions] = estimate.phase_ns(root, steps)
-            found.append(Phase(root.name, decisions, time_ns))
-        return found
+        return [self._phase(estimate, root, steps) for root, steps in estimate.nests().items()]
+
+    def _phase(self, estimate: Estimate, root: Step, steps: Sequence[Step]) -> Phase:
+        decisions = estimate.decisions(steps)
+        known = self._known.get(decisions)
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            form, points = self._likeness.form(root, decisions), math.prod(map(root.points, root.dims))
+            time_ns = estimate.phase_ns(root, steps)
+            known = self._known[decisions] = Phase(root.name, decisions, time_ns, form, points)
+        return known
+
+    def alike(self, name: str) -> Sequence[str]:
+        return [step.name for step in self._likeness.alike(self._named[name])]
+
+    def translated(self, decisions: Decisions, name: str, other: str) -> Decisions | None:
+        return self._likeness.translated(self._named[name], decisions, self._named[other])

@@ -1,7 +1,8 @@
 """What a search without a telling bound asks of a cost model: times of implementations, and where to begin.
 
-In: complete candidates, a generator. Out: nanoseconds, roughly, of each phase of an implementation; and
-plans, which are decisions that somebody who knows such spaces would begin with. Nothing is excluded by them.
+In: complete candidates, a generator. Out: nanoseconds, roughly, of each phase of an implementation, and which
+phases are alike; and plans, which are decisions that somebody who knows such spaces would begin with. Nothing
+is excluded by them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,18 @@ Decisions = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What phases have in common that are alike but for names and numbers. Each of them is a hash."""
+
+    kind: int
+    """What is computed."""
+    steps: int
+    """Of the same kind, which other steps are computed with it, and so what there is to decide."""
+    values: int
+    """Of the same steps, what is decided."""
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """Of an implementation, what runs between two moments at which all of its threads meet."""
 
@@ -31,6 +44,9 @@ class Phase:
     decisions: Decisions
     """All that its time depends on: where they are the same, so is the phase."""
     time_ns: float
+    form: Form
+    points: float = 1.0
+    """Of its result: phases that are alike take as long for each of them, about."""
 
 
 class CostModel(Protocol):
@@ -39,6 +55,12 @@ class CostModel(Protocol):
 
     def plan(self, rng: np.random.Generator) -> Plan:
         """Where an implementation may lie that is not bad; it decides nothing where none is known."""
+
+    def alike(self, name: str) -> Sequence[str]:
+        """The names of all phases of which some might have the form of one of that name, with its own."""
+
+    def translated(self, decisions: Decisions, name: str, other: str) -> Decisions | None:
+        """What gives a phase of another name the form of one of that name; None: nothing does."""
 
 
 def time_ns(costs: CostModel, candidate: Candidate) -> float:

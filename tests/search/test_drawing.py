@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.costs.model import Phase, Plan, time_ns
+from spacedsl.search.costs.model import Phase, time_ns
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
 from spacedsl.search.drawing import STARTS, Drawing
 from spacedsl.search.phases import Known
@@ -22,10 +22,12 @@ from tests.search.toy import (
     ExactBound,
     InOrder,
     NoBound,
+    ToyCosts,
     ToyEvaluator,
     ToyInstance,
     cost,
     search,
+    toy_phase,
     values_of,
 )
 
@@ -84,18 +86,15 @@ def test_the_default_policy_draws_several() -> None:
     assert near().draws > ThresholdAscent().draws == 1
 
 
-class _Distance:
+class _Distance(ToyCosts):
     """From one of the implementations."""
 
     def phases(self, candidate: Candidate) -> Sequence[Phase]:
         apart = zip(values_of(candidate), (2, 1, 3), strict=True)
         return [
-            Phase(name, ((place, value),), float((value - wanted) ** 2))
+            toy_phase(name, ((place, value),), float((value - wanted) ** 2))
             for place, (name, (value, wanted)) in enumerate(zip("abc", apart, strict=True))
         ]
-
-    def plan(self, rng: np.random.Generator) -> Plan:
-        return ()
 
 
 def test_a_walk_ends_where_no_neighbour_costs_less() -> None:

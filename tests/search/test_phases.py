@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +13,12 @@ import pytest
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.search.comparison import Comparison
-from spacedsl.search.costs.model import Phase, Plan
+from spacedsl.search.costs.model import Decisions, Form, Phase
 from spacedsl.search.phases import Guess, Known
 from spacedsl.search.run import Options
 from spacedsl.search.store import Store
 from tests.search.long_run import ABOUT
-from tests.search.toy import ToyEvaluator, ToyInstance, search, values_of
+from tests.search.toy import ToyCosts, ToyEvaluator, ToyInstance, search, toy_phase, values_of
 
 NAMES = "abcd"
 SIZE = 6
@@ -34,7 +34,7 @@ def truth(values: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
 
 
 @dataclass
-class Model:
+class Model(ToyCosts):
     """Says the opposite of the truth, at a hundredth of its size."""
 
     asked: int = 0
@@ -43,22 +43,20 @@ class Model:
         self.asked += 1
         values = values_of(candidate)
         pairs = enumerate(pairwise(values))
-        decisions = [((place, 1 << a), (place + 1, 1 << b)) for place, (a, b) in pairs]
+        decisions: list[Decisions] = [((place, 1 << a), (place + 1, 1 << b)) for place, (a, b) in pairs]
         return [
-            Phase(name, decided, (3000 - time_ns) / 100)
+            toy_phase(name, decided, (3000 - time_ns) / 100)
             for decided, (name, time_ns) in zip(decisions, truth(values), strict=True)
         ]
-
-    def plan(self, rng: np.random.Generator) -> Plan:
-        return ()
 
 
 @dataclass
 class PhasedEvaluator(ToyEvaluator):
+    phases: Callable[[tuple[int, ...]], tuple[tuple[str, float], ...]] = truth
     measured: list[tuple[tuple[str, float], ...]] = field(default_factory=list)
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        phases_ns = truth(tuple(map(int, lowered.code.split())))
+        phases_ns = self.phases(tuple(map(int, lowered.code.split())))
         self.measured.append(phases_ns)
         return replace(super().run(lowered, best_ns), phases_ns=phases_ns)
 
@@ -140,6 +138,60 @@ def test_the_fastest_of_those_alike_are_drawn_most() -> None:
     fastest = known.costs.phases(candidate(0, 0))[0].decisions
     assert 70 < found.count(fastest) < 130
     assert len(set(found)) > 3
+
+
+class Chain(ToyCosts):
+    """Of phases which all take the same; the model knows nothing. `is_known`: that they are alike."""
+
+    def __init__(self, *, is_known: bool) -> None:
+        self.is_known = is_known
+
+    def phases(self, candidate: Candidate) -> Sequence[Phase]:
+        pairs = list(enumerate(pairwise(values_of(candidate))))
+        phases = [
+            toy_phase(str(place), ((place, 1 << a), (place + 1, 1 << b)), 7.0) for place, (a, b) in pairs
+        ]
+        if not self.is_known:
+            return phases
+        return [replace(p, form=Form(0, 0, hash(ab))) for p, (_, ab) in zip(phases, pairs, strict=True)]
+
+    def alike(self, name: str) -> Sequence[str]:
+        return [str(place) for place in range(LONG - 1)] if self.is_known else [name]
+
+    def translated(self, decisions: Decisions, name: str, other: str) -> Decisions | None:
+        return tuple((variable + int(other) - int(name), mask) for variable, mask in decisions)
+
+
+LONG = 13
+
+
+def of_chain(values: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
+    return tuple(
+        (str(place), 1000.0 + 100 * ((3 * a + 5 * b) % 11)) for place, (a, b) in enumerate(pairwise(values))
+    )
+
+
+def test_what_was_measured_is_known_of_all_that_is_alike() -> None:
+    known, rng = Known(Chain(is_known=True)), np.random.default_rng(0)
+    known.learn(candidate(0, 1, 2, 3), (("1", 70.0), ("2", 14.0)))
+    assert guess(known, candidate(1, 2, 3, 1, 2)) == pytest.approx([70.0, 14.0, 7.0, 70.0])
+    # Which of them are drawn, and for which of all phases that are alike, is luck.
+    drawn = {known.drawn(rng) for _ in range(500)}
+    assert drawn == {((v, 1 << a), (v + 1, 2 << a)) for v in range(LONG - 1) for a in (1, 2)}
+
+
+def test_a_search_goes_faster_where_phases_are_known_to_be_alike() -> None:
+    def found(*, is_known: bool) -> float:
+        times = []
+        for seed in range(5):
+            evaluator = PhasedEvaluator(lambda values: sum(ns for _, ns in of_chain(values)), phases=of_chain)
+            instance, options = ToyInstance([SIZE] * LONG), Options(seed=seed, evaluations=8)
+            costs = Chain(is_known=is_known)
+            result = search(instance, evaluator, policy="near", options=options, costs=costs)
+            times.append(result.finalists[0].timing.time_ns)
+        return sorted(times)[2]
+
+    assert found(is_known=True) < 0.95 * found(is_known=False)
 
 
 def best_ns(evaluator: ToyEvaluator, seed: int) -> float:

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.language.space import Space
 from spacedsl.search.bounds.protocol import Bound, BoundTerm
+from spacedsl.search.costs.model import Decisions, Form, Phase, Plan
 from spacedsl.search.orderings import Branching
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Result
@@ -253,3 +256,21 @@ def search(
 
 def bits(mask: int) -> list[int]:
     return [b for b in range(mask.bit_length()) if mask >> b & 1]
+
+
+class ToyCosts:
+    """Of a model whose phases are unlike each other."""
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        return ()
+
+    def alike(self, name: str) -> Sequence[str]:
+        return [name]
+
+    def translated(self, decisions: Decisions, name: str, other: str) -> Decisions | None:
+        return decisions
+
+
+def toy_phase(name: str, decisions: Decisions, time_ns: float) -> Phase:
+    variables, masks = (hash(each) for each in zip(*decisions, strict=True))
+    return Phase(name, decisions, time_ns, Form(hash(name), variables, masks))
