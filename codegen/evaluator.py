@@ -73,6 +73,8 @@ class CpuEvaluator:
     _waiting_since_s: float | None = field(default=None, init=False)
     workers: Workers = field(init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
+    _held: ExitStack | None = field(default=None, init=False)
+    """The lock, while something is built that was only begun."""
     _lowered: dict[tuple[Instance, bytes], Lowered | Outcome] = field(default_factory=dict, init=False)
     """By the decisions, which a vector says together with its instance."""
     _phases: Made = field(default_factory=dict, init=False)
@@ -100,6 +102,7 @@ class CpuEvaluator:
             raise
 
     def close(self) -> None:
+        self._settle()
         self._forget_built()
         self._glanced.clear()
         self._kept.close()
@@ -135,6 +138,13 @@ class CpuEvaluator:
 
     @contextmanager
     def _machine_lock(self) -> Iterator[None]:
+        """For what builds or measures, once nothing else does, here neither."""
+        self._settle()
+        with self._waited_for():
+            yield
+
+    @contextmanager
+    def _waited_for(self) -> Iterator[None]:
         with machine_lock(self.options.lock, self._wait):
             if self._waiting_since_s is not None:
                 self.waited_s += time.monotonic() - self._waiting_since_s
@@ -147,6 +157,21 @@ class CpuEvaluator:
         self.waits(True)
         if not self.waited_s:
             self.warn("another process builds or measures on this machine: this one waits for its turns")
+
+    def begin(self, program: Lowered) -> None:
+        """Builds the units of a program while others are lowered."""
+        if program.units:
+            if self._held is None:
+                self._held = ExitStack()
+                self._held.enter_context(self._waited_for())
+            self._known_units().begin([program])
+
+    def _settle(self) -> None:
+        """Ends what was begun."""
+        if self._held is not None:
+            self._known_units().settle()
+            self._held.close()
+            self._held = None
 
     def build(self, programs: Sequence[Lowered]) -> None:
         """Builds programs for `run`, as many at a time as there are CPUs; forgets those of the last call."""
@@ -223,7 +248,10 @@ class CpuEvaluator:
         """A copy of what was built for `run`, or else built now; raises `BuildError`."""
         built, folder = self._built.get(program), self._kept_folder()
         if not isinstance(built, Path):
-            return self._build(program, folder)
+            built = self._build_all([program], folder)[0]
+            if isinstance(built, BuildError):
+                raise built
+            return built
         with writing_to(folder):
             return Path(shutil.copy(built, folder))
 
@@ -345,10 +373,12 @@ class CpuEvaluator:
             except BuildError as error:
                 return error
 
+        units = self._known_units()
+        units.begin(programs)
         with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
-            if any(program.units for program in programs):
-                self._known_units().build(programs, compilers)
-            return list(compilers.map(built, programs))
+            libraries = list(compilers.map(built, programs))
+        units.settle()
+        return libraries
 
     def _forget_built(self) -> None:
         self._built = {}

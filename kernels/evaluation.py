@@ -96,6 +96,10 @@ class Evaluator(Protocol):
         """The code of a complete candidate, or the outcome `LOWERING`."""
         ...
 
+    def begin(self, program: Lowered) -> None:
+        """May begin to build what one of the next calls of `build` is about, while others are lowered."""
+        ...
+
     def build(self, programs: Sequence[Lowered]) -> None:
         """Builds what the next calls of `run` are about, as many at a time as there are CPUs."""
         ...

@@ -108,8 +108,7 @@ class Guess:
     spread: float
     rng: np.random.Generator
     _guessed: dict[Decisions, float] = field(default_factory=dict, init=False)
-    _factors: dict[Form, float] = field(default_factory=dict, init=False)
-    """Of what the model says."""
+    _off: dict[Form, tuple[float, float]] = field(default_factory=dict, init=False)
 
     def __call__(self, candidate: Candidate) -> float:
         return sum(map(self.phase_ns, self.known.costs.phases(candidate)))
@@ -119,18 +118,13 @@ class Guess:
         if guessed is None:
             guessed = self.known.time_ns(phase.decisions)
             if guessed is None:
-                guessed = phase.time_ns * self._factor(phase.form)
+                if phase.form not in self._off:
+                    self._off[phase.form] = self.known.off(phase.form)
+                mean, deviation = self._off[phase.form]
+                more = self.spread * deviation * self.rng.standard_normal() if self.spread else 0.0
+                guessed = phase.time_ns * math.exp(mean + more)
             self._guessed[phase.decisions] = guessed
         return guessed
-
-    def _factor(self, form: Form) -> float:
-        """Phases of one form are all off by the same."""
-        factor = self._factors.get(form)
-        if factor is None:
-            mean, deviation = self.known.off(form)
-            more = self.spread * deviation * self.rng.standard_normal() if self.spread else 0.0
-            factor = self._factors[form] = math.exp(mean + more)
-        return factor
 
 
 def _one_of(names: Sequence[str], rng: np.random.Generator) -> str:

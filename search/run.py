@@ -332,6 +332,8 @@ class Search:
         digest = hashlib.sha256(vector).hexdigest() if isinstance(lowered, Outcome) else lowered.digest
         if digest not in state.known:
             self._lowered[digest] = lowered
+            if isinstance(lowered, Lowered):
+                self._evaluator.begin(lowered)
         return Drawn(end.steps, end.end.bound_ns, digest)
 
     def _code(self, state: State, root: Candidate, pending: Pending) -> Lowered | Outcome:

@@ -1,18 +1,19 @@
 """Parts of programs that have been built before: of what differs little from others, little is compiled.
 
-In: programs in units (`c_printer.print_units`). Out: the objects that their libraries are linked of. The
-first unit of a program, which all others are called from, is its own and not kept here. Objects lie in a
-scratch folder and end with it.
+In: programs in units (`c_printer.print_units`). Out: the objects that their libraries are linked of, which
+are built while the caller does something else. The first unit of a program, which all others are called from,
+is its own and not kept here. Objects lie in a scratch folder and end with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacedsl.codegen.c.build import BuildError, build_object
+from spacedsl.codegen.c.build import build_object
+from spacedsl.codegen.machine import processor
 from spacedsl.kernels.evaluation import Lowered
 
 KEPT = 4000
@@ -23,38 +24,43 @@ KEPT = 4000
 class Units:
     folder: Path
     timeout_s: float
-    _objects: dict[str, Path | BuildError] = field(default_factory=dict, init=False)
-    _made: int = field(default=0, init=False)
+    _compilers: ThreadPoolExecutor | None = field(default=None, init=False)
+    """While something is built: a process with threads should not fork."""
+    _objects: dict[str, Future[Path]] = field(default_factory=dict, init=False)
+    """A `BuildError` where there is none."""
+    _begun: int = field(default=0, init=False)
 
-    def build(self, programs: Iterable[Lowered], compilers: Executor) -> None:
-        """What is missing of some programs, side by side."""
+    def begin(self, programs: Iterable[Lowered]) -> None:
+        """Builds what is missing of some programs, side by side."""
         wanted = dict.fromkeys(unit for program in programs for unit in program.units[1:])
         missing = [unit for unit in wanted if unit not in self._objects]
         if len(self._objects) + len(missing) > KEPT:
             self._forget()
             missing = [*wanted]
-        targets = [self.folder / f"{self._made + number}.o" for number in range(len(missing))]
-        self._made += len(missing)
-        self._objects.update(zip(missing, compilers.map(self._built, missing, targets), strict=True))
+        if missing and self._compilers is None:
+            self._compilers = ThreadPoolExecutor(len(processor.usable_cpus()))
+        for unit in missing:
+            assert self._compilers is not None
+            target = self.folder / f"{self._begun}.o"
+            self._begun += 1
+            self._objects[unit] = self._compilers.submit(build_object, unit, target, timeout_s=self.timeout_s)
 
     def of(self, program: Lowered) -> Sequence[Path]:
-        """The objects of a program that was built, but for its first unit; raises `BuildError`."""
-        found: list[Path] = []
-        for unit in program.units[1:]:
-            built = self._objects[unit]
-            if isinstance(built, BuildError):
-                raise built
-            found.append(built)
-        return found
+        """The objects of a program that was begun, but for its first unit, once they are there; raises
+        `BuildError`.
+        """
+        return [self._objects[unit].result() for unit in program.units[1:]]
 
-    def _built(self, unit: str, target: Path) -> Path | BuildError:
-        try:
-            return build_object(unit, target, timeout_s=self.timeout_s)
-        except BuildError as error:
-            return error
+    def settle(self) -> None:
+        """Returns once nothing is built any more; what no compiler has begun with is forgotten."""
+        if self._compilers is not None:
+            self._compilers.shutdown(cancel_futures=True)
+            self._compilers = None
+            self._objects = {unit: each for unit, each in self._objects.items() if not each.cancelled()}
 
     def _forget(self) -> None:
+        self.settle()
         for built in self._objects.values():
-            if isinstance(built, Path):
-                built.unlink(missing_ok=True)
+            if not built.exception():
+                built.result().unlink(missing_ok=True)
         self._objects.clear()

@@ -123,6 +123,9 @@ class PredictingEvaluator:
             return math.inf
         return predict(program, self.device).time_ns
 
+    def begin(self, program: Lowered) -> None:
+        """Which programs are compiled at all is known once all are there."""
+
     def build(self, programs: Sequence[Lowered]) -> None:
         """Compiles and checks, as many at a time as there are CPUs, what may be the best by an estimate.
 

@@ -1,10 +1,12 @@
 """Arithmetic on values of a program: operands of as many lanes, and in types that there is arithmetic in.
 
-In: expressions of a program. Out: others. What they stand for in an algorithm is for `values.py`.
+In: expressions of a program. Out: others, or numbers where integers make one. What they stand for in an
+algorithm is for `values.py`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 
 from spacedsl.codegen.tree.expressions import (
@@ -13,9 +15,12 @@ from spacedsl.codegen.tree.expressions import (
     Broadcast,
     Convert,
     Expression,
+    FloorDiv,
+    FloorMod,
     Max,
     Min,
     Mul,
+    Neg,
     Number,
     Sub,
     Type,
@@ -23,15 +28,45 @@ from spacedsl.codegen.tree.expressions import (
     type_of,
 )
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.pipeline.typing import wrapped
 
 Value = Expression
 
 ARITHMETIC: Mapping[str, type[Binary]] = {"+": Add, "-": Sub, "*": Mul, "min": Min, "max": Max}
 
+_OF_INTEGERS: Mapping[Callable[..., Value], Callable[..., int]] = {
+    Add: operator.add, Sub: operator.sub, Mul: operator.mul, Min: min, Max: max, Neg: operator.neg,
+    FloorDiv: lambda left, right: left // right if right else 0,
+    FloorMod: lambda left, right: left % right if right else 0,
+}  # fmt: skip
+
+_KEPT_BY: Mapping[Callable[..., Value], int] = {Add: 0, Mul: 1}
+"""What makes no difference to the other operand."""
+
+_EXACT = {DType.F16: 2**11, DType.F32: 2**24, DType.F64: 2**53}
+"""Integers up to there are floats, too."""
+
 
 def computed(dtype: DType, operation: Callable[..., Value], *operands: Value) -> Value:
     """Of floats of 16 bits, by way of f32: both roundings together are one to the nearest."""
+    if not dtype.is_float and operation in _OF_INTEGERS:
+        known = [int(each.value) for each in operands if isinstance(each, Number)]
+        if len(known) == len(operands):
+            return constant(wrapped(_OF_INTEGERS[operation](*known), dtype), dtype)
+        if known == [_KEPT_BY.get(operation)]:
+            return next(each for each in operands if not isinstance(each, Number))
     return converted(operation(*alike(*(single(o) for o in operands))), dtype)
+
+
+def cast(value: Value, dtype: DType) -> Value:
+    """As `converted`, which numbers need not be as the program runs."""
+    if isinstance(value, Number) and not value.type.dtype.is_float:
+        number = int(value.value)
+        if not dtype.is_float:
+            return constant(wrapped(number, dtype), dtype)
+        if abs(number) <= _EXACT.get(dtype, 0):
+            return constant(float(number), dtype)
+    return converted(value, dtype)
 
 
 def alike(*values: Value) -> tuple[Value, ...]:

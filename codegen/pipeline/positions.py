@@ -80,6 +80,8 @@ class Positions:
     def integer(self, form: Linear, block: Block) -> Value:
         """A position as an i32."""
         form = self.simple(form, block)
+        if not form.terms:
+            return constant(form.constant, DType.I32)
         if not any(self.varies(atom) for atom, _ in form.terms):
             return Counted(form, Type(DType.I32))
         lanes = self.lanes
@@ -87,7 +89,7 @@ class Positions:
         if lanes is not None and moving == [(Variable(lanes.variable), 1)]:
             return Counted(form, Type(DType.I32, lanes.count))
         rest = tuple((atom, number) for atom, number in form.terms if not self.varies(atom))
-        total: Value = Counted(Linear(form.constant, rest), Type(DType.I32))
+        total = self.integer(Linear(form.constant, rest), block)
         for atom, number in moving:
             part = computed(DType.I32, expressions.Mul, self.part(atom, block), constant(number, DType.I32))
             total = computed(DType.I32, expressions.Add, total, part)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from spacedsl.codegen.pipeline.accesses import Accesses
-from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, alike, computed, constant, single
+from spacedsl.codegen.pipeline.arithmetic import ARITHMETIC, Value, alike, cast, computed, constant, single
 from spacedsl.codegen.pipeline.blocks import Block, Point
 from spacedsl.codegen.pipeline.positions import condition
 from spacedsl.codegen.tree import expressions
@@ -103,7 +103,7 @@ class Values(Accesses):
                     return of(yes if chosen.value else no)
                 return expressions.Select(*alike(chosen, of(yes), of(no)))
             case Cast(dtype, operand):
-                return converted(of(operand), dtype)
+                return cast(of(operand), dtype)
             case Apply(function, arguments, dtype):
                 given = [single(of(argument)) for argument in arguments]
                 if function in _FUNCTIONS:

@@ -80,6 +80,8 @@ class Recorder:
         self.met.add(decisions)
         return Lowered(hashlib.sha256(repr(decisions).encode()).hexdigest(), repr(decisions))
 
+    def begin(self, program: Lowered) -> None: ...
+
     def build(self, programs: Sequence[Lowered]) -> None: ...
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:

@@ -191,6 +191,8 @@ class ToyEvaluator:
     digest: Callable[[tuple[int, ...]], str] = str
     failing: Callable[[tuple[int, ...]], Failure | None] = lambda values: None
     runs: list[tuple[int, ...]] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
+    """Digests."""
     built: list[tuple[int, ...]] = field(default_factory=list)
     compared: list[tuple[str, ...]] = field(default_factory=list)
     is_open: bool = False
@@ -206,6 +208,10 @@ class ToyEvaluator:
         if self.failing(values) is Failure.LOWERING:
             return Outcome(None, Failure.LOWERING, f"cannot lower {values}")
         return Lowered(self.digest(values), " ".join(map(str, values)))
+
+    def begin(self, program: Lowered) -> None:
+        assert self.is_open
+        self.begun.append(program.digest)
 
     def build(self, programs: Sequence[Lowered]) -> None:
         assert self.is_open

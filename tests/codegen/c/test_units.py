@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from ctypes import CDLL
 from pathlib import Path
 
@@ -20,12 +19,6 @@ SEVEN, EIGHT = (f"int {name}(void) {{ return {value}; }}" for name, value in (("
 def program(result: str, *others: str) -> Lowered:
     calls = "int seven(void); int eight(void);"
     return Lowered.of(result, units=(f"{calls} int answer(void) {{ return {result}; }}", *others))
-
-
-@pytest.fixture
-def compilers() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as pool:
-        yield pool
 
 
 @pytest.fixture
@@ -48,26 +41,24 @@ def answer(units: Units, wanted: Lowered, folder: Path) -> int:
     return found
 
 
-def test_programs_share_what_they_are_made_of(
-    tmp_path: Path, compilers: ThreadPoolExecutor, built: list[str]
-) -> None:
+def test_programs_share_what_they_are_made_of(tmp_path: Path, built: list[str]) -> None:
     units = Units(tmp_path, 60.0)
     both, less, more = (program(f"seven() {sign} eight()", SEVEN, EIGHT) for sign in "*-+")
-    units.build([program("seven()", SEVEN)], compilers)
-    units.build([both, less], compilers)
-    units.build([more], compilers)
+    units.begin([program("seven()", SEVEN)])
+    units.begin([both, less])
+    units.begin([more])
     assert sorted(built) == sorted([SEVEN, EIGHT])
     assert [answer(units, each, tmp_path) for each in (both, less, more)] == [56, -1, 15]
 
 
 def test_a_unit_that_cannot_be_built_is_a_fault_of_its_programs_alone(
-    tmp_path: Path, compilers: ThreadPoolExecutor, built: list[str]
+    tmp_path: Path, built: list[str]
 ) -> None:
     units = Units(tmp_path, 60.0)
     wrong, right = program("seven()", SEVEN, "nonsense"), program("seven() + 1", SEVEN)
-    units.build([wrong, right], compilers)
+    units.begin([wrong, right])
     for _ in range(2):
-        units.build([wrong], compilers)
+        units.begin([wrong])
         with pytest.raises(BuildError, match="nonsense"):
             units.of(wrong)
     assert answer(units, right, tmp_path) == 8
@@ -75,13 +66,33 @@ def test_a_unit_that_cannot_be_built_is_a_fault_of_its_programs_alone(
 
 
 def test_what_is_forgotten_is_built_again(
-    tmp_path: Path, compilers: ThreadPoolExecutor, built: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(under_test, "KEPT", 1)
     units = Units(tmp_path, 60.0)
     seven, eight = program("seven()", SEVEN), program("eight()", EIGHT)
     for each, expected in ((seven, 7), (eight, 8), (seven, 7)):
-        units.build([each], compilers)
+        units.begin([each])
+        units.settle()
         assert len(list(tmp_path.glob("*.o"))) == 1
         assert answer(units, each, tmp_path) == expected
     assert built == [SEVEN, EIGHT, SEVEN]
+
+
+def test_what_no_compiler_has_begun_with_is_forgotten_and_all_else_is_there(
+    tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_test.processor, "usable_cpus", lambda: (0,))
+    units = Units(tmp_path, 60.0)
+    texts = [f"int f{number}(void) {{ return {number}; }}" for number in range(50)]
+    threads = threading.active_count()
+    units.begin([program("0", *texts)])
+    units.settle()
+    assert 1 <= len(built) < 50
+    assert threading.active_count() == threads
+    assert built == texts[: len(built)]
+    assert len(list(tmp_path.glob("*.o"))) == len(built)
+    units.begin([program("0", *texts)])
+    assert len(units.of(program("0", *texts))) == 50
+    assert built == texts
+    units.settle()

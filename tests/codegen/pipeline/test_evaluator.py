@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,3 +165,25 @@ def test_units_of_which_one_is_wrong_are_a_failure(evaluator: CpuEvaluator) -> N
     evaluator.build([broken, several])
     assert evaluator.run(broken, None).failure is Failure.BUILD_ERROR
     assert_times(evaluator.run(several, None))
+
+
+def test_what_was_only_begun_keeps_others_waiting_and_is_there_when_it_is_needed(tmp_path: Path) -> None:
+    """Until something else is asked for, which ends it: a program that nobody wants holds nothing up."""
+    lock, threads = tmp_path / "lock", threading.active_count()
+    with CpuEvaluator(FILE, DEVICE, replace(OPTIONS, lock=lock)) as evaluator:
+        programs = [evaluator.lower(candidate) for candidate in drawn(FILE, 20, 5, DescentCounts())]
+        begun = [p for p in programs if isinstance(p, Lowered) and len(p.units) > 2]
+        for program in begun[:2]:
+            evaluator.begin(program)
+        with lock.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        evaluator.build(begun[:2])
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert_times(evaluator.run(begun[0], None))
+        evaluator.begin(begun[2])
+        assert_times(*evaluator.compare([begun[1]]))
+        # As witnesses of a run that is gone on with: built for nothing else.
+        assert len(evaluator.glance([begun[3]])) == 1
+        evaluator.begin(begun[4])
+    assert threading.active_count() == threads

@@ -33,7 +33,7 @@ from tests.kernels.pipeline.test_library import NAMES
 pytestmark = pytest.mark.skipif(find_compiler().is_clang, reason="only twins built by GCC see races")
 
 
-MOST_COMPUTED, MOST_WATCHED = 60_000_000, 2_000_000
+MOST_COMPUTED, MOST_WATCHED = 20_000_000, 2_000_000
 """Points: what computes more, and races in what does, are for the soak."""
 
 
