@@ -7,6 +7,8 @@ is its own and not kept here. Objects lie in a scratch folder and end with it.
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,11 +21,17 @@ from spacedsl.kernels.evaluation import Lowered
 KEPT = 4000
 """Objects, of some 20 KB each; then all of them are forgotten."""
 
+PATIENCE, PATIENT_S = 20.0, 5.0
+"""What is still built after so many times as long as most units take, and so many seconds, is given up."""
+
 
 @dataclass(slots=True, eq=False)
 class Units:
     folder: Path
     timeout_s: float
+    """Of a unit, at most."""
+    _lasted_s: list[float] = field(default_factory=list, init=False)
+    """Of units that were built."""
     _compilers: ThreadPoolExecutor | None = field(default=None, init=False)
     """While something is built: a process with threads should not fork."""
     _objects: dict[str, Future[Path]] = field(default_factory=dict, init=False)
@@ -43,7 +51,7 @@ class Units:
             assert self._compilers is not None
             target = self.folder / f"{self._begun}.o"
             self._begun += 1
-            self._objects[unit] = self._compilers.submit(build_object, unit, target, timeout_s=self.timeout_s)
+            self._objects[unit] = self._compilers.submit(self._built, unit, target)
 
     def of(self, program: Lowered) -> Sequence[Path]:
         """The objects of a program that was begun, but for its first unit, once they are there; raises
@@ -57,6 +65,14 @@ class Units:
             self._compilers.shutdown(cancel_futures=True)
             self._compilers = None
             self._objects = {unit: each for unit, each in self._objects.items() if not each.cancelled()}
+
+    def _built(self, unit: str, target: Path) -> Path:
+        limit_s, begun_s = self.timeout_s, time.monotonic()
+        if self._lasted_s:
+            limit_s = min(limit_s, max(PATIENT_S, PATIENCE * statistics.median(self._lasted_s)))
+        found = build_object(unit, target, timeout_s=limit_s)
+        self._lasted_s.append(time.monotonic() - begun_s)
+        return found
 
     def _forget(self) -> None:
         self.settle()

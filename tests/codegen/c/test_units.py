@@ -82,7 +82,7 @@ def test_what_is_forgotten_is_built_again(
 def test_what_no_compiler_has_begun_with_is_forgotten_and_all_else_is_there(
     tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(under_test.processor, "usable_cpus", lambda: (0,))
+    monkeypatch.setattr("spacedsl.codegen.machine.processor.usable_cpus", lambda: (0,))
     units = Units(tmp_path, 60.0)
     texts = [f"int f{number}(void) {{ return {number}; }}" for number in range(50)]
     threads = threading.active_count()
@@ -95,4 +95,35 @@ def test_what_no_compiler_has_begun_with_is_forgotten_and_all_else_is_there(
     units.begin([program("0", *texts)])
     assert len(units.of(program("0", *texts))) == 50
     assert built == texts
+    units.settle()
+
+
+def test_what_takes_far_longer_than_other_units_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one has all the time that there may be."""
+    limits: list[float] = []
+
+    def building(code: str, target: Path, *, timeout_s: float) -> Path:
+        limits.append(timeout_s)
+        clock[0] += 0.5
+        if code == "slow":
+            raise BuildError("", timed_out=True)
+        target.write_text(code)
+        return target
+
+    clock = [0.0]
+    monkeypatch.setattr(under_test, "build_object", building)
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("spacedsl.codegen.machine.processor.usable_cpus", lambda: (0,))
+    units = Units(tmp_path, 30.0)
+    units.begin([program("0", "slow", "a", "b", "c")])
+    with pytest.raises(BuildError):
+        units.of(program("0", "slow"))
+    units.of(program("0", "a", "b", "c"))
+    assert limits == [30.0, 30.0, 10.0, 10.0]
+    monkeypatch.setattr(under_test, "PATIENCE", 2.0)
+    units.begin([program("0", "d")])
+    units.of(program("0", "d"))
+    assert limits[4] == under_test.PATIENT_S
     units.settle()
