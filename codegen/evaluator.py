@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -48,6 +48,10 @@ def _ignore(_: object) -> None:
     pass
 
 
+def _refuse() -> None:
+    raise BlockingIOError
+
+
 @dataclass(frozen=True, slots=True)
 class _Glanced:
     """A program that is looked at again and again."""
@@ -74,7 +78,7 @@ class CpuEvaluator:
     workers: Workers = field(init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
     _held: ExitStack | None = field(default=None, init=False)
-    """The lock, while something is built that was only begun."""
+    """The lock, from where something is begun until it is needed."""
     _lowered: dict[tuple[Instance, bytes], Lowered | Outcome] = field(default_factory=dict, init=False)
     """By the decisions, which a vector says together with its instance."""
     _phases: Made = field(default_factory=dict, init=False)
@@ -102,12 +106,14 @@ class CpuEvaluator:
             raise
 
     def close(self) -> None:
-        self._settle()
-        self._forget_built()
-        self._glanced.clear()
-        self._kept.close()
-        self._folder = self._units = None
-        self.workers.close()
+        try:
+            self._settle()
+        finally:
+            self._forget_built()
+            self._glanced.clear()
+            self._kept.close()
+            self._folder = self._units = None
+            self.workers.close()
 
     def __enter__(self) -> CpuEvaluator:
         self.open()
@@ -138,18 +144,25 @@ class CpuEvaluator:
 
     @contextmanager
     def _machine_lock(self) -> Iterator[None]:
-        """For what builds or measures, once nothing else does, here neither."""
-        self._settle()
-        with self._waited_for():
-            yield
-
-    @contextmanager
-    def _waited_for(self) -> Iterator[None]:
+        """Held already where something was begun."""
+        held, self._held = self._held, None
+        if held is not None:
+            with held:
+                yield
+            return
         with machine_lock(self.options.lock, self._wait):
             if self._waiting_since_s is not None:
                 self.waited_s += time.monotonic() - self._waiting_since_s
                 self._waiting_since_s = None
                 self.waits(False)
+            yield
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """For what measures: nothing is built meanwhile, here neither."""
+        with self._machine_lock():
+            if self._units is not None:
+                self._units.settle()
             yield
 
     def _wait(self) -> None:
@@ -159,19 +172,26 @@ class CpuEvaluator:
             self.warn("another process builds or measures on this machine: this one waits for its turns")
 
     def begin(self, program: Lowered) -> None:
-        """Builds the units of a program while others are lowered."""
-        if program.units:
-            if self._held is None:
-                self._held = ExitStack()
-                self._held.enter_context(self._waited_for())
-            self._known_units().begin([program])
+        """Builds what is missing of a program's units while others are lowered, unless another process builds
+        or measures: the machine is this one's until it has built something or measured.
+        """
+        if not program.units or self._known_units().has(program):
+            return
+        if self._held is None:
+            held = ExitStack()
+            try:
+                held.enter_context(machine_lock(self.options.lock, _refuse))
+            except BlockingIOError:
+                return
+            self._held = held
+        self._known_units().begin([program])
 
     def _settle(self) -> None:
         """Ends what was begun."""
-        if self._held is not None:
-            self._known_units().settle()
-            self._held.close()
-            self._held = None
+        held, self._held = self._held, None
+        with held or nullcontext():
+            if self._units is not None:
+                self._units.settle()
 
     def build(self, programs: Sequence[Lowered]) -> None:
         """Builds programs for `run`, as many at a time as there are CPUs; forgets those of the last call."""
@@ -182,7 +202,7 @@ class CpuEvaluator:
 
     def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
         """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
-        with self._machine_lock(), scratch_folder() as folder:
+        with self._quiet(), scratch_folder() as folder:
             try:
                 library = self._built.get(lowered) or self._build_all([lowered], folder)[0]
                 if isinstance(library, BuildError):
@@ -219,10 +239,10 @@ class CpuEvaluator:
     def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
         """A few calls of each, which stays loaded as long as it is asked for again and again."""
         try:
-            with self._machine_lock():
+            with self._quiet():
                 for program in self._glanced.keys() - set(programs):
                     self._forget_glanced(program)
-                return [self._begun(program).glance_ns() for program in programs]
+                return [self._glancing(program).glance_ns() for program in programs]
         except BuildError:
             return ()
         except WorkerFailure:
@@ -232,7 +252,7 @@ class CpuEvaluator:
             self.workers.drop()
             raise
 
-    def _begun(self, program: Lowered) -> Measurement:
+    def _glancing(self, program: Lowered) -> Measurement:
         """Of a program, begun in the worker that there is now."""
         known = self._glanced.get(program)
         server, worker = self.workers.ready()
@@ -267,7 +287,7 @@ class CpuEvaluator:
         or has had its time; then again in the next process, in which memory lies elsewhere.
         """
         outcomes: dict[int, Outcome] = {}
-        with self._machine_lock(), scratch_folder() as folder:
+        with self._quiet(), scratch_folder() as folder:
             libraries: dict[int, Path] = {}
             for number, library in enumerate(self._build_all(contenders, folder)):
                 if isinstance(library, BuildError):
@@ -373,12 +393,10 @@ class CpuEvaluator:
             except BuildError as error:
                 return error
 
-        units = self._known_units()
-        units.begin(programs)
+        if any(program.units for program in programs):
+            self._known_units().build(programs)
         with ThreadPoolExecutor(len(processor.usable_cpus())) as compilers:
-            libraries = list(compilers.map(built, programs))
-        units.settle()
-        return libraries
+            return list(compilers.map(built, programs))
 
     def _forget_built(self) -> None:
         self._built = {}

@@ -3,9 +3,9 @@
 In: implementations with measured phases, in the order of their evaluations; a cost model; then complete
 candidates. Out: nanoseconds. A phase that has been measured takes what was measured, whatever is before and
 behind it. One that has not takes what the model says, times how far the model is off for those of its form,
-which are elsewhere in the pipeline, or else of its kind, give or take what it scatters by (Thompson sampling:
-Thompson, Biometrika 1933; Russo et al., A Tutorial on Thompson Sampling, 2018). So the model matters less and
-less, and phases are chosen one by one, where whole implementations are too many.
+which are elsewhere in the pipeline, or else of its kind, or of all, give or take what it scatters by
+(Thompson sampling: Thompson, Biometrika 1933; Russo et al., A Tutorial on Thompson Sampling, 2018). So the
+model matters less and less, and phases are chosen one by one, where whole implementations are too many.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import CostModel, Decisions, Form, Phase
 
 FEW = 4
-"""Measured phases of a kind, at least, for what they say of others; else all of them say it together."""
+"""Measured phases of a kind, at least, for what they say of others, else all of them say it together; of one
+form, for how far they are apart."""
 
 WIDEST = 0.7
 """Standard deviation of logarithms, at most."""
@@ -71,15 +72,18 @@ class Known:
 
     def off(self, form: Form) -> tuple[float, float]:
         """Mean and standard deviation of logarithms."""
-        own = self._off.get(form)
+        alike = self._kinds_off.get(form.kind, [])
+        if len(alike) < FEW:
+            alike = [each for others in self._kinds_off.values() for each in others]
+        mean, deviation = 0.0, 0.0
+        if len(alike) >= FEW:
+            mean, deviation = statistics.median(alike), min(WIDEST, statistics.pstdev(alike))
+        own = self._off.get(form, [])
         if own:
-            return statistics.median(own), min(WIDEST, max(ALIKE, statistics.pstdev(own)))
-        own = self._kinds_off.get(form.kind, [])
-        if len(own) < FEW:
-            own = [each for others in self._kinds_off.values() for each in others]
-        if len(own) < FEW:
-            return 0.0, 0.0
-        return statistics.median(own), min(WIDEST, statistics.pstdev(own))
+            mean = statistics.median(own)
+        if len(own) >= FEW:
+            deviation = min(WIDEST, max(ALIKE, statistics.pstdev(own)))
+        return mean, deviation
 
     def drawn(self, rng: np.random.Generator) -> Decisions | None:
         """What gives a phase the form of one of the fastest of the same steps, whichever those are: it may be

@@ -10,11 +10,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacedsl.codegen.c.build import build_object
+from spacedsl.codegen.c.build import BuildError, build_object
 from spacedsl.codegen.machine import processor
 from spacedsl.kernels.evaluation import Lowered
 
@@ -38,33 +38,45 @@ class Units:
     """A `BuildError` where there is none."""
     _begun: int = field(default=0, init=False)
 
+    def has(self, program: Lowered) -> bool:
+        """Whether all units of a program are built, or begun."""
+        return self._objects.keys() >= {*program.units[1:]}
+
     def begin(self, programs: Iterable[Lowered]) -> None:
-        """Builds what is missing of some programs, side by side."""
+        """Begins to build what is missing of some programs, side by side."""
         wanted = dict.fromkeys(unit for program in programs for unit in program.units[1:])
         missing = [unit for unit in wanted if unit not in self._objects]
         if len(self._objects) + len(missing) > KEPT:
             self._forget()
             missing = [*wanted]
-        if missing and self._compilers is None:
-            self._compilers = ThreadPoolExecutor(len(processor.usable_cpus()))
+        if not missing:
+            return
+        compilers = self._compilers = self._compilers or ThreadPoolExecutor(len(processor.usable_cpus()))
         for unit in missing:
-            assert self._compilers is not None
             target = self.folder / f"{self._begun}.o"
             self._begun += 1
-            self._objects[unit] = self._compilers.submit(self._built, unit, target)
+            self._objects[unit] = compilers.submit(self._built, unit, target)
+
+    def build(self, programs: Sequence[Lowered]) -> None:
+        """Returns once all that there may be of some programs is built, and nothing is any more."""
+        try:
+            self.begin(programs)
+            wait(self._objects[unit] for program in programs for unit in program.units[1:])
+        finally:
+            self.settle()
 
     def of(self, program: Lowered) -> Sequence[Path]:
-        """The objects of a program that was begun, but for its first unit, once they are there; raises
-        `BuildError`.
-        """
+        """The objects of a program that was built, but for its first unit; raises `BuildError`."""
         return [self._objects[unit].result() for unit in program.units[1:]]
 
     def settle(self) -> None:
-        """Returns once nothing is built any more; what no compiler has begun with is forgotten."""
+        """Returns once no compiler runs any more. What none has begun with is forgotten, and what went wrong
+        for another reason than the program.
+        """
         if self._compilers is not None:
             self._compilers.shutdown(cancel_futures=True)
             self._compilers = None
-            self._objects = {unit: each for unit, each in self._objects.items() if not each.cancelled()}
+            self._objects = {unit: each for unit, each in self._objects.items() if _is_known(each)}
 
     def _built(self, unit: str, target: Path) -> Path:
         limit_s, begun_s = self.timeout_s, time.monotonic()
@@ -80,3 +92,7 @@ class Units:
             if not built.exception():
                 built.result().unlink(missing_ok=True)
         self._objects.clear()
+
+
+def _is_known(built: Future[Path]) -> bool:
+    return not built.cancelled() and isinstance(built.exception(), BuildError | None)

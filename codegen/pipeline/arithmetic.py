@@ -48,7 +48,9 @@ _EXACT = {DType.F16: 2**11, DType.F32: 2**24, DType.F64: 2**53}
 
 
 def computed(dtype: DType, operation: Callable[..., Value], *operands: Value) -> Value:
-    """Of floats of 16 bits, by way of f32: both roundings together are one to the nearest."""
+    """Of integers that are known, their number. Of floats of 16 bits, by way of f32: both roundings together
+    are one to the nearest.
+    """
     if not dtype.is_float and operation in _OF_INTEGERS:
         known = [int(each.value) for each in operands if isinstance(each, Number)]
         if len(known) == len(operands):
@@ -59,12 +61,12 @@ def computed(dtype: DType, operation: Callable[..., Value], *operands: Value) ->
 
 
 def cast(value: Value, dtype: DType) -> Value:
-    """As `converted`, which numbers need not be as the program runs."""
+    """As `converted`; integers that are known are converted here."""
     if isinstance(value, Number) and not value.type.dtype.is_float:
         number = int(value.value)
         if not dtype.is_float:
             return constant(wrapped(number, dtype), dtype)
-        if abs(number) <= _EXACT.get(dtype, 0):
+        if abs(number) <= _EXACT.get(dtype, -1):
             return constant(float(number), dtype)
     return converted(value, dtype)
 

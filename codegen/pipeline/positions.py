@@ -37,6 +37,7 @@ from spacedsl.kernels.pipeline.affine import (
     variable,
 )
 from spacedsl.kernels.pipeline.algorithm import Variable
+from spacedsl.kernels.pipeline.typing import wrapped
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class Positions:
         """A position as an i32."""
         form = self.simple(form, block)
         if not form.terms:
-            return constant(form.constant, DType.I32)
+            return constant(wrapped(form.constant, DType.I32), DType.I32)
         if not any(self.varies(atom) for atom, _ in form.terms):
             return Counted(form, Type(DType.I32))
         lanes = self.lanes

@@ -74,10 +74,15 @@ class Likeness:
         if other is root:
             return decisions
         paths, found = self._reached(root), []
+        met: dict[Step, Step] = {}
         for index, mask in decisions:
             step, role = self._about[index]
             there = _followed(other, paths[step]) if step in paths else None
-            if there is None or self._kinds[there] != self._kinds[step]:
+            if (
+                there is None
+                or self._kinds[there] != self._kinds[step]
+                or met.setdefault(there, step) != step
+            ):
                 return None
             variable = self._at[there][role]
             values = self._variables[index].values(mask)

@@ -25,14 +25,14 @@ Decisions = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What phases have in common that are alike but for names and numbers. Each of them is a hash."""
+    """What phases have in common that are alike but for names and numbers."""
 
     kind: int
-    """What is computed."""
+    """What is computed: a number."""
     steps: int
-    """Of the same kind, which other steps are computed with it, and so what there is to decide."""
+    """Of the same kind, which other steps are computed with it, and so what there is to decide: a hash."""
     values: int
-    """Of the same steps, what is decided."""
+    """Of the same steps, what is decided: a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Phase:
     time_ns: float
     form: Form
     points: float = 1.0
-    """Of its result: phases that are alike take as long for each of them, about."""
+    """That its own step goes through: phases that are alike take as long for each of them, about."""
 
 
 class CostModel(Protocol):
@@ -60,7 +60,9 @@ class CostModel(Protocol):
         """The names of all phases of which some might have the form of one of that name, with its own."""
 
     def translated(self, decisions: Decisions, name: str, other: str) -> Decisions | None:
-        """What gives a phase of another name the form of one of that name; None: nothing does."""
+        """What gives a phase of another name the form of one of that name, as far as there are such values;
+        None: what it reads is not alike.
+        """
 
 
 def time_ns(costs: CostModel, candidate: Candidate) -> float:

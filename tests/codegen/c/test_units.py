@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from ctypes import CDLL
 from pathlib import Path
 
@@ -41,8 +43,14 @@ def answer(units: Units, wanted: Lowered, folder: Path) -> int:
     return found
 
 
-def test_programs_share_what_they_are_made_of(tmp_path: Path, built: list[str]) -> None:
-    units = Units(tmp_path, 60.0)
+@pytest.fixture
+def units(tmp_path: Path) -> Iterator[Units]:
+    made = Units(tmp_path, 30.0)
+    yield made
+    made.settle()
+
+
+def test_programs_share_what_they_are_made_of(units: Units, tmp_path: Path, built: list[str]) -> None:
     both, less, more = (program(f"seven() {sign} eight()", SEVEN, EIGHT) for sign in "*-+")
     units.begin([program("seven()", SEVEN)])
     units.begin([both, less])
@@ -52,13 +60,12 @@ def test_programs_share_what_they_are_made_of(tmp_path: Path, built: list[str]) 
 
 
 def test_a_unit_that_cannot_be_built_is_a_fault_of_its_programs_alone(
-    tmp_path: Path, built: list[str]
+    units: Units, tmp_path: Path, built: list[str]
 ) -> None:
-    units = Units(tmp_path, 60.0)
     wrong, right = program("seven()", SEVEN, "nonsense"), program("seven() + 1", SEVEN)
     units.begin([wrong, right])
     for _ in range(2):
-        units.begin([wrong])
+        units.build([wrong])
         with pytest.raises(BuildError, match="nonsense"):
             units.of(wrong)
     assert answer(units, right, tmp_path) == 8
@@ -66,10 +73,9 @@ def test_a_unit_that_cannot_be_built_is_a_fault_of_its_programs_alone(
 
 
 def test_what_is_forgotten_is_built_again(
-    tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
+    units: Units, tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(under_test, "KEPT", 1)
-    units = Units(tmp_path, 60.0)
     seven, eight = program("seven()", SEVEN), program("eight()", EIGHT)
     for each, expected in ((seven, 7), (eight, 8), (seven, 7)):
         units.begin([each])
@@ -80,13 +86,14 @@ def test_what_is_forgotten_is_built_again(
 
 
 def test_what_no_compiler_has_begun_with_is_forgotten_and_all_else_is_there(
-    tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
+    units: Units, tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spacedsl.codegen.machine.processor.usable_cpus", lambda: (0,))
-    units = Units(tmp_path, 60.0)
     texts = [f"int f{number}(void) {{ return {number}; }}" for number in range(50)]
     threads = threading.active_count()
     units.begin([program("0", *texts)])
+    while not built:
+        time.sleep(0.001)
     units.settle()
     assert 1 <= len(built) < 50
     assert threading.active_count() == threads
@@ -99,7 +106,7 @@ def test_what_no_compiler_has_begun_with_is_forgotten_and_all_else_is_there(
 
 
 def test_what_takes_far_longer_than_other_units_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    units: Units, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one has all the time that there may be."""
     limits: list[float] = []
@@ -116,7 +123,6 @@ def test_what_takes_far_longer_than_other_units_is_given_up(
     monkeypatch.setattr(under_test, "build_object", building)
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("spacedsl.codegen.machine.processor.usable_cpus", lambda: (0,))
-    units = Units(tmp_path, 30.0)
     units.begin([program("0", "slow", "a", "b", "c")])
     with pytest.raises(BuildError):
         units.of(program("0", "slow"))

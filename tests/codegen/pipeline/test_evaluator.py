@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacedsl.codegen.c import units
+from spacedsl.codegen.c.build import build_object
 from spacedsl.codegen.evaluator import CpuEvaluator
+from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.native import build_function
 from spacedsl.codegen.running.memory import TooLargeError, check_memory, needed_bytes
 from spacedsl.diagnostics import DiagnosticError
@@ -167,17 +171,33 @@ def test_units_of_which_one_is_wrong_are_a_failure(evaluator: CpuEvaluator) -> N
     assert_times(evaluator.run(several, None))
 
 
-def test_what_was_only_begun_keeps_others_waiting_and_is_there_when_it_is_needed(tmp_path: Path) -> None:
-    """Until something else is asked for, which ends it: a program that nobody wants holds nothing up."""
+def test_what_was_only_begun_keeps_others_waiting_and_is_there_when_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until something is measured, which ends it. Where others build or measure, nothing is begun."""
     lock, threads = tmp_path / "lock", threading.active_count()
+    built: list[str] = []
+
+    def counting(code: str, target: Path, *, timeout_s: float) -> Path:
+        built.append(code)
+        return build_object(code, target, timeout_s=timeout_s)
+
+    monkeypatch.setattr(units, "build_object", counting)
     with CpuEvaluator(FILE, DEVICE, replace(OPTIONS, lock=lock)) as evaluator:
         programs = [evaluator.lower(candidate) for candidate in drawn(FILE, 20, 5, DescentCounts())]
         begun = [p for p in programs if isinstance(p, Lowered) and len(p.units) > 2]
+        wanted = {unit for program in begun[:2] for unit in program.units[1:]}
+        with machine_lock(lock):
+            evaluator.begin(begun[0])
+        assert not built
         for program in begun[:2]:
             evaluator.begin(program)
+        while len(built) < len(wanted):
+            time.sleep(0.001)
         with lock.open() as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         evaluator.build(begun[:2])
+        assert set(built) == wanted and len(built) == len(wanted)
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert_times(evaluator.run(begun[0], None))
