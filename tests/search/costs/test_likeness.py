@@ -10,11 +10,12 @@ import pytest
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.search.costs.likeness import Likeness
 from spacedsl.search.costs.model import Plan
 from spacedsl.search.costs.pipeline import PipelineCosts
 from spacedsl.search.orderings import branches_of, select_ordering
 from tests.codegen.pipeline.test_lower import lowered
-from tests.kernels.pipeline.cases import drawn, instance, rules
+from tests.kernels.pipeline.cases import drawn, instance, rules, scheduled
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.test_library import CASES, load
 from tests.search.costs.test_pipeline import DEVICE, IMAGE
@@ -76,17 +77,37 @@ def test_levels_of_a_pyramid_are_alike() -> None:
 
 @pytest.mark.parametrize("name", ["stencil_chain", "interpolate", "local_laplacian", "hist_eq", "vgg"])
 def test_what_is_translated_has_the_form_and_comes_back(name: str) -> None:
-    file = load(name, CASES[name].sizes)
-    costs, others = PipelineCosts(instance(file.backbone), DEVICE), 0
-    for candidate in drawn(file, 3, 1, DescentCounts()):
+    here, others = instance(load(name, CASES[name].sizes).backbone), 0
+    costs = PipelineCosts(here, DEVICE)
+    likeness = Likeness(costs.steps.all, here.variables)
+    steps = {step.name: step for step in costs.steps.all}
+    for candidate in drawn(load(name, CASES[name].sizes), 3, 1, DescentCounts()):
         for phase in costs.phases(candidate):
             for other in costs.alike(phase.name):
                 there = costs.translated(phase.decisions, phase.name, other)
                 if there is None or len(there) < len(phase.decisions):
                     continue
                 others += other != phase.name
+                assert likeness.form(steps[other], there) == likeness.form(steps[phase.name], phase.decisions)
                 assert costs.translated(there, other, phase.name) == phase.decisions
     assert others > 0 or name == "hist_eq"
+
+
+def test_two_steps_are_not_like_one() -> None:
+    """Of `r` there are two steps that are summed up, of `o` it is one that is read twice."""
+    stages = """
+        c(x, y) = image(x, y) * 2; d(x, y) = image(x, y) * 3; e(x, y) = image(x, y) * 4
+        a(x, y) = c(x, y) + 1; b(x, y) = d(x, y) + 1; p(x, y) = e(x, y) + 1; q(x, y) = e(x, y) + 1
+        r(x, y) = a(x, y) * b(x, y); o(x, y) = p(x, y) * q(x, y); out(x, y) = r(x, y) - o(x, y)
+    """
+    file = pipeline(stages.replace(";", "\n"), "{out: {x: 9, y: 9}}", IMAGE)
+    here = instance(file.backbone)
+    costs, inlined = PipelineCosts(here, DEVICE), dict.fromkeys("abcdepq", "INLINE")
+    candidate = scheduled(here, {**inlined, "c": "ROOT", "r": "ROOT", "o": "ROOT"}, {})
+    phases = {phase.name: phase for phase in costs.phases(candidate)}
+    assert {"r", "o"} <= set(costs.alike("r"))
+    assert costs.translated(phases["r"].decisions, "r", "o") is None
+    assert costs.translated(phases["r"].decisions, "r", "r") == phases["r"].decisions
 
 
 def names(stages: Sequence[str]) -> set[str]:
