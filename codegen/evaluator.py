@@ -204,9 +204,7 @@ class CpuEvaluator:
         """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
         with self._quiet(), scratch_folder() as folder:
             try:
-                library = self._built.get(lowered) or self._build_all([lowered], folder)[0]
-                if isinstance(library, BuildError):
-                    raise library
+                library = self._library(lowered, folder)
                 found = self._measured(lowered, library, best_ns)
                 if best_ns is None or found[0].time_ns < best_ns:
                     found = max(found, self._measured(lowered, library, best_ns), key=lambda m: m[0].time_ns)
@@ -266,14 +264,12 @@ class CpuEvaluator:
 
     def _kept_library(self, program: Lowered) -> Path:
         """A copy of what was built for `run`, or else built now; raises `BuildError`."""
-        built, folder = self._built.get(program), self._kept_folder()
-        if not isinstance(built, Path):
-            built = self._build_all([program], folder)[0]
-            if isinstance(built, BuildError):
-                raise built
-            return built
+        folder = self._kept_folder()
+        library = self._library(program, folder)
+        if program not in self._built:
+            return library
         with writing_to(folder):
-            return Path(shutil.copy(built, folder))
+            return Path(shutil.copy(library, folder))
 
     def _forget_glanced(self, program: Lowered) -> None:
         known = self._glanced.pop(program)
@@ -372,6 +368,13 @@ class CpuEvaluator:
             code = lowered.units[0]
             more += map(str, self._known_units().of(lowered))
         return build_library(code, library, timeout_s=self.options.build_timeout_s, extra_flags=tuple(more))
+
+    def _library(self, program: Lowered, folder: Path) -> Path:
+        """What was built for `run`, or else is built now, in that folder; raises `BuildError`."""
+        library = self._built.get(program) or self._build_all([program], folder)[0]
+        if isinstance(library, BuildError):
+            raise library
+        return library
 
     def _known_units(self) -> Units:
         if self._units is None:

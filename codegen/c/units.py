@@ -1,6 +1,6 @@
 """Parts of programs that have been built before: of what differs little from others, little is compiled.
 
-In: programs in units (`c_printer.print_units`). Out: the objects that their libraries are linked of, which
+In: programs in units (`printer.print_units`). Out: the objects that their libraries are linked of, which
 are built while the caller does something else. The first unit of a program, which all others are called from,
 is its own and not kept here. Objects lie in a scratch folder and end with it.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,10 +59,15 @@ class Units:
             self._objects[unit] = compilers.submit(self._built, unit, target)
 
     def build(self, programs: Sequence[Lowered]) -> None:
-        """Returns once all that there may be of some programs is built, and nothing is any more."""
+        """Returns once all that there may be of some programs is built, and nothing is any more; raises what
+        is no fault of theirs.
+        """
         try:
             self.begin(programs)
-            wait(self._objects[unit] for program in programs for unit in program.units[1:])
+            for program in programs:
+                for unit in program.units[1:]:
+                    with suppress(BuildError):
+                        self._objects[unit].result()
         finally:
             self.settle()
 

@@ -13,6 +13,7 @@ import pytest
 from spacedsl.codegen.c import units as under_test
 from spacedsl.codegen.c.build import BuildError, build_library, build_object
 from spacedsl.codegen.c.units import Units
+from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.kernels.evaluation import Lowered
 
 SEVEN, EIGHT = (f"int {name}(void) {{ return {value}; }}" for name, value in (("seven", 7), ("eight", 8)))
@@ -133,3 +134,22 @@ def test_what_takes_far_longer_than_other_units_is_given_up(
     units.of(program("0", "d"))
     assert limits[4] == under_test.PATIENT_S
     units.settle()
+
+
+def test_what_the_machine_lacks_is_no_fault_of_a_program(
+    units: Units, tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, and built once there is room."""
+
+    def lacking(code: str, target: Path, *, timeout_s: float) -> Path:
+        raise EnvironmentLack("no room")
+
+    seven = program("seven()", SEVEN)
+    with monkeypatch.context() as full:
+        full.setattr(under_test, "build_object", lacking)
+        units.begin([seven])
+        with pytest.raises(EnvironmentLack, match="no room"):
+            units.build([seven])
+    units.build([seven])
+    assert answer(units, seven, tmp_path) == 7
+    assert built == [SEVEN]
