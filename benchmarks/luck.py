@@ -71,7 +71,7 @@ class Clock(ToyEvaluator):
         super().__init__(cost)
         self._slowdown, self._random, self._now = slowdown, random, 0.0
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         self._now = self._slowdown(self._random, self._now)
         return self._seen(super().run(lowered, best_ns))
 

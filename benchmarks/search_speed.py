@@ -53,7 +53,7 @@ class Watched(CpuEvaluator):
         with self._counted("building"):
             CpuEvaluator.build(self, programs)
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         with self._counted("measuring"):
             return CpuEvaluator.run(self, lowered, best_ns)
 

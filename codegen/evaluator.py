@@ -200,14 +200,18 @@ class CpuEvaluator:
         with self._machine_lock():
             self._built = dict(zip(programs, self._build_all(programs, folder), strict=True))
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
-        """Builds, checks, times, checks again; what would be the best twice, and on the adversarial cases."""
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
+        """Builds, checks, times, checks again; what would be the best on the adversarial cases too, and
+        twice, but for one that takes all the time there is for timing: of that, luck is a small part.
+        """
         with self._quiet(), scratch_folder() as folder:
             try:
                 library = self._library(lowered, folder)
-                found = self._measured(lowered, library, best_ns)
-                if best_ns is None or found[0].time_ns < best_ns:
-                    found = max(found, self._measured(lowered, library, best_ns), key=lambda m: m[0].time_ns)
+                found = self._measured(lowered, library, best_ns, limit_s)
+                timing, _ = found
+                if timing.samples > 1 and (best_ns is None or timing.time_ns < best_ns):
+                    again = self._measured(lowered, library, best_ns, limit_s)
+                    found = max(found, again, key=lambda measured: measured[0].time_ns)
                 timing, phases_ns = found
                 return Outcome(timing, phases_ns=phases_ns)
             except BuildError as error:
@@ -221,12 +225,14 @@ class CpuEvaluator:
                 raise
 
     def _measured(
-        self, lowered: Lowered, library: Path, best_ns: float | None
+        self, lowered: Lowered, library: Path, best_ns: float | None, limit_s: float | None
     ) -> tuple[Timing, tuple[tuple[str, float], ...]]:
         """The time of all, and those of phases."""
         server, worker = self.workers.ready()
         loops = len(lowered.phases)
-        measurement = Measurement(worker, server.cases, library, self._symbol, self.options, best_ns, loops)
+        measurement = Measurement(
+            worker, server.cases, library, self._symbol, self.options, best_ns, loops, limit_s
+        )
         timing = measurement.timing()
         phases_ns: dict[str, float] = {}
         for name, lasted_ns in zip(lowered.phases, measurement.loops_ns, strict=False):

@@ -104,12 +104,12 @@ class Evaluator(Protocol):
         """Builds what the next calls of `run` are about, as many at a time as there are CPUs."""
         ...
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         """Build where that was not done ahead, check, time. Timing may stop early once the code is clearly
-        slower than `best_ns`.
+        slower than `best_ns`. While no time is known, a call may take `limit_s`; None: as long as any may.
 
-        What would be the best is timed again, and the slower of both timings counts: the fastest of many
-        noisy timings is too fast, and a bound must not be compared with it.
+        What would be the best is timed again unless it takes long, and the slower of both timings counts:
+        the fastest of many noisy timings is too fast, and a bound must not be compared with it.
         """
         ...
 

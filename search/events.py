@@ -65,7 +65,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class NewBest:
-    """Measured twice; the slower of both timings. `steps` lead to it from the root.
+    """Measured twice, but for what takes long; the slower of both timings. `steps` lead to it from the root.
 
     It is slower than the one before only where a comparison has just shown that one to fail, or to be slower
     than it had seemed.

@@ -18,7 +18,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.evaluation import Evaluator, Lowered, Outcome
+from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.comparison import Finalist, judged, ranked
 from spacedsl.search.costs.model import CostModel
@@ -27,6 +27,7 @@ from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
 from spacedsl.search.partitions import partitions
+from spacedsl.search.patience import affordable, call_limit_s
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import Policy
 from spacedsl.search.restoring import restore
@@ -269,7 +270,7 @@ class Search:
             if isinstance(program, Outcome):
                 outcome = program
             else:
-                outcome = self._measured(program, state, root)
+                outcome = self._measured(program, state, root, started)
                 code = program.code if state.is_contender(outcome.comparable_ns) else None
             evaluation = Evaluation(digest, outcome, self._clock() - started)
             if self._store is not None:
@@ -285,11 +286,20 @@ class Search:
             state.contenders, lambda contender: self._made(replay(self._instance, root, contender.steps))
         )
 
-    def _measured(self, program: Lowered, state: State, root: Candidate) -> Outcome:
+    def _measured(self, program: Lowered, state: State, root: Candidate, started: float) -> Outcome:
         """The outcome of a program, with the slowdown before it was measured."""
         slowdown = self._slowdown(state, root)
         best_ns = None if state.best is None else slowdown * state.best.comparable_ns
-        return replace(self._evaluator.run(program, best_ns), slowdown=slowdown)
+        limit_s = self._call_limit_s(state, started) if best_ns is None else None
+        return replace(self._evaluator.run(program, best_ns, limit_s), slowdown=slowdown)
+
+    def _call_limit_s(self, state: State, started: float) -> float | None:
+        """Of a program, while no time is known."""
+        given_up = state.failures.get(Failure.RUN_TIMEOUT)
+        options, spent_s = self._options, self._clock() - started
+        left_s = math.inf if options.seconds is None else options.seconds - spent_s
+        left = math.inf if options.evaluations is None else options.evaluations - state.evaluations
+        return call_limit_s(state.least_live_bound_ns, given_up.count if given_up else 0, left_s, left)
 
     def _tell(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -345,15 +355,21 @@ class Search:
         return self._evaluator.lower(replay(self._instance, root, steps))
 
     def _compare(self, state: State, root: Candidate) -> None:
-        """Measures the contenders side by side; where all of them fail, those that were slower."""
+        """Measures the contenders side by side, as many as there is time for; where all of them fail, those
+        that were slower.
+        """
         compared: set[str] = set()
         while state.contenders:
             if not compared.isdisjoint(contender.digest for contender in state.contenders):
                 return
-            self._emit(Comparing(len(state.contenders)))
-            contenders = list(state.contenders)
+            times_ns = [contender.timing.time_ns for contender in state.contenders]
+            count, processes = affordable(times_ns, state.seconds, COMPARED_IN)
+            if not count:
+                return
+            contenders = state.contenders[:count]
+            self._emit(Comparing(count))
             try:
-                self._judge(state, root, contenders, COMPARED_IN)
+                self._judge(state, root, contenders, processes)
             except KeyboardInterrupt:
                 self._is_interrupted = True
                 return

@@ -134,9 +134,9 @@ class State:
     seconds: float = 0.0
     failures: dict[Failure, FailureCount] = field(default_factory=dict)
     remarks: dict[str, int] = field(default_factory=dict)
+    """How many evaluations had which."""
     timed: list[Timed] = field(default_factory=list)
     """In the order of evaluations."""
-    """How many evaluations had which."""
     known: dict[str, Outcome] = field(default_factory=dict)
     """Outcomes by the digest of the code."""
     contenders: list[Contender] = field(default_factory=list)

@@ -137,7 +137,7 @@ class PredictingEvaluator:
             self._examine(waiting[:at_once])
             waiting = waiting[at_once:]
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         """What the model predicts of a program that the compiler takes and whose twin is right.
 
         Of one that is clearly slower than the best, what it says without compiler and twin.

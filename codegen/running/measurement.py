@@ -31,7 +31,7 @@ class Options:
     """Of the median, with 95 % confidence: enough."""
     build_timeout_s: float = BUILD_TIMEOUT_S
     run_timeout_s: float = 30.0
-    """One call, while nothing better is known."""
+    """One call, at most."""
     run_timeout_factor: float = 25.0
     """Of the best time so far; never under `least_run_timeout_s` nor over `run_timeout_s`."""
     least_run_timeout_s: float = 2.0
@@ -93,6 +93,8 @@ class Measurement:
     best_ns: float | None
     loops: int = 0
     """Parallel loops whose ends the library notes."""
+    limit_s: float | None = None
+    """Of a call while no time is known, where that is less than what any may take."""
     samples_ns: list[float] = field(default_factory=list)
     disturbed_ns: list[float] = field(default_factory=list)
     """Those in which a thread had to leave its CPU to others: they count where there are none besides."""
@@ -261,7 +263,8 @@ class Measurement:
         """Seconds of one call, and why so many."""
         options = self.options
         if self.best_ns is None:
-            return options.run_timeout_s, ", the limit of one call while no time is known"
+            limit_s = min(options.run_timeout_s, self.limit_s or options.run_timeout_s)
+            return limit_s, ", the limit of one call while no time is known"
         best_s = self.best_ns / 1e9
         limit_s = max(options.least_run_timeout_s, options.run_timeout_factor * best_s)
         limit_s = min(limit_s, options.run_timeout_s)

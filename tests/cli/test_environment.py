@@ -111,7 +111,9 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(
 ) -> None:
     measure = CpuEvaluator.run
 
-    def fill_the_disk(evaluator: CpuEvaluator, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def fill_the_disk(
+        evaluator: CpuEvaluator, lowered: Lowered, best_ns: float | None, limit_s: float | None = None
+    ) -> Outcome:
         outcome = measure(evaluator, lowered, best_ns)
         full.touch()
         return outcome

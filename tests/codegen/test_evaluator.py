@@ -78,6 +78,23 @@ def test_what_would_be_the_best_is_timed_twice_and_built_once(
     assert next(timings, None) is None
 
 
+def test_of_what_takes_all_the_time_for_timing_one_sample_counts(
+    evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timings = iter([Timing(1e9, 1e9, 1e9, 1), Timing(2e9, 2e9, 2e9, 1)])
+    monkeypatch.setattr(Measurement, "timing", lambda measurement: next(timings))
+    outcome = evaluator.run(RIGHT, None)
+    assert outcome.timing is not None and outcome.timing.time_ns == 1e9
+
+
+def test_while_no_time_is_known_a_call_may_take_as_long_as_is_said(evaluator: CpuEvaluator) -> None:
+    hangs = first("for (volatile int spin = 0; ; ++spin);")
+    outcome = evaluator.run(hangs, None, 0.1)
+    assert outcome.failure is Failure.RUN_TIMEOUT
+    assert outcome.message == "stopped after 0.35 s, the limit of one call while no time is known"
+    assert_times(evaluator.run(RIGHT, None, 20.0))
+
+
 def test_what_was_built_ahead_is_not_built_again(
     evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ class Slow(ToyEvaluator):
         timings = [o.timing for o in super().compare(contenders)]
         return [Outcome(timing(self.drift * t.time_ns)) for t in timings if t is not None]
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         time.sleep(self.pause_s)
         return super().run(lowered, best_ns)
 

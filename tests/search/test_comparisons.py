@@ -75,7 +75,7 @@ def test_what_was_lucky_once_is_found_out_where_nothing_seems_better_for_long() 
     lucky = (0, 0, 0, 0)
 
     class Lucky(ToyEvaluator):
-        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
             outcome = super().run(lowered, best_ns)
             return Outcome(timing(900.0)) if lowered.digest == str(lucky) else outcome
 
@@ -197,7 +197,7 @@ def test_a_comparison_that_cuts_all_that_was_left_exhausts_the_space() -> None:
     class Warm(ToyEvaluator):
         """Side by side, everything is faster, and as fast as its bound."""
 
-        def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+        def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
             super().run(lowered, best_ns)
             return Outcome(timing(1.5 * self.cost(self.runs[-1])))
 

@@ -84,7 +84,7 @@ class Recorder:
 
     def build(self, programs: Sequence[Lowered]) -> None: ...
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         return Outcome(timing(1000.0 + int(lowered.digest[:6], 16)))
 
     def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:

@@ -55,7 +55,7 @@ class PhasedEvaluator(ToyEvaluator):
     phases: Callable[[tuple[int, ...]], tuple[tuple[str, float], ...]] = truth
     measured: list[tuple[tuple[str, float], ...]] = field(default_factory=list)
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         phases_ns = self.phases(tuple(map(int, lowered.code.split())))
         self.measured.append(phases_ns)
         return replace(super().run(lowered, best_ns), phases_ns=phases_ns)

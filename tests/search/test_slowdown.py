@@ -132,7 +132,7 @@ class Moody(ToyEvaluator):
     def now(self) -> float:
         return 0.5 if len(self.runs) // 10 % 3 == 1 else 1.0
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         now, outcome = self.now, super().run(lowered, best_ns)
         assert outcome.timing is not None
         return Outcome(timing(now * outcome.timing.time_ns))

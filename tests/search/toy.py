@@ -217,7 +217,7 @@ class ToyEvaluator:
         assert self.is_open
         self.built += [tuple(int(word) for word in program.code.split()) for program in programs]
 
-    def run(self, lowered: Lowered, best_ns: float | None) -> Outcome:
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         assert self.is_open
         values = tuple(int(word) for word in lowered.code.split())
         self.runs.append(values)

@@ -1,0 +1,89 @@
+"""Slow programs have their share of a run, and no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
+from spacedsl.search.patience import affordable, call_limit_s
+from spacedsl.search.results import Result
+from spacedsl.search.run import Options
+from tests.search.toy import ToyEvaluator, ToyInstance, search, timing
+
+
+@dataclass
+class Slow(ToyEvaluator):
+    """Programs take as many seconds as they cost, three calls each."""
+
+    now_s: float = 0.0
+    limits_s: list[float | None] = field(default_factory=list)
+    given_up: int = 0
+
+    def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
+        seconds = self.cost(tuple(map(int, lowered.code.split())))
+        self.limits_s.append(limit_s)
+        if seconds > (limit_s or 30.0):
+            self.now_s += limit_s or 30.0
+            self.given_up += 1
+            return Outcome(None, Failure.RUN_TIMEOUT, f"stopped after {limit_s} s")
+        self.now_s += 3 * seconds
+        return Outcome(timing(seconds * 1e9))
+
+    def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
+        times_s = [self.cost(tuple(map(int, c.code.split()))) for c in contenders]
+        self.now_s += processes * 6 * sum(times_s)
+        self.compared.append(tuple(c.digest for c in contenders))
+        return [Outcome(timing(time_s * 1e9)) for time_s in times_s]
+
+
+def searched(evaluator: Slow, options: Options) -> Result:
+    return search(ToyInstance([4, 4, 4]), evaluator, options=options, clock=lambda: evaluator.now_s)
+
+
+def test_programs_that_take_ten_minutes_do_not_take_all_of_a_search_of_one_minute() -> None:
+    fast: dict[tuple[int, ...], float] = {(2, 2, 2): 0.01, (2, 2, 1): 0.02, (1, 2, 2): 0.03}
+    for seed in range(5):
+        evaluator = Slow(lambda values: fast.get(values, 600.0 if sum(values) % 3 else 0.5))
+        result = searched(evaluator, Options(seed=seed, seconds=60.0))
+        assert result.best is not None and result.best.timing.time_ns <= 0.5e9
+        assert evaluator.now_s < 60 + 4 * 30 + 20
+        assert result.progress.failures[Failure.RUN_TIMEOUT].count == evaluator.given_up
+
+
+def test_of_a_kernel_whose_implementations_all_take_seconds_some_are_found_right() -> None:
+    evaluator = Slow(lambda values: 20.0 + sum(values))
+    result = searched(evaluator, Options(seconds=200.0))
+    assert evaluator.limits_s[:3] == [2, 2.5, 3.125]
+    assert result.best is not None
+    # One comparison would cost more than a third of the search.
+    assert not evaluator.compared
+
+
+@pytest.mark.parametrize("budget", [Options(seconds=3.0), Options(evaluations=1)])
+def test_what_the_budget_ends_with_may_take_as_long_as_any(budget: Options) -> None:
+    evaluator = Slow(lambda values: 25.0)
+    assert searched(evaluator, budget).best is not None
+
+
+def test_the_limit_grows_with_the_bound_and_with_what_was_given_up() -> None:
+    assert call_limit_s(1e3, 0, 90.0, math.inf) == 2
+    assert call_limit_s(1e9, 0, 90.0, math.inf) == 25
+    assert call_limit_s(1e3, 2, 90.0, math.inf) == 3.125
+    assert (call_limit_s(1e3, 10_000, math.inf, math.inf) or 0) > 30
+    assert call_limit_s(1e3, 3, 3.0, math.inf) is None
+    assert call_limit_s(1e3, 0, 90.0, 1) is None
+    assert call_limit_s(math.inf, 0, math.inf, math.inf) is None
+
+
+def test_the_fastest_are_compared_as_far_as_there_is_time() -> None:
+    assert affordable([1e6] * 12, 60.0, 3) == (12, 3)
+    # 6 calls each: 18 s in three processes.
+    assert affordable([1e9] * 12, 120.0, 3) == (2, 3)
+    assert affordable([1e9] * 12, 60.0, 3) == (3, 1)
+    assert affordable([1e9], 60.0, 3) == (1, 3)
+    assert affordable([28e9], 90.0, 3) == (0, 1)
+    assert affordable([2e9, 30e9], 60.0, 3) == (1, 1)
