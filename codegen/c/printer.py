@@ -10,7 +10,7 @@ is compiled here. `print_units` gives the same in parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -26,6 +26,7 @@ from spacedsl.codegen.c.expressions import (
 )
 from spacedsl.codegen.c.functions import functions
 from spacedsl.codegen.c.interface import banner, pointer, prototype
+from spacedsl.codegen.c.kept import CALL, MACRO, kept
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.c.positions import is_called, position_functions, print_position
 from spacedsl.codegen.c.types import c_number, vector_type
@@ -70,12 +71,12 @@ _PREFETCH = Path(__file__).parent / "runtime" / "prefetch.h"
 @one_file()
 def print_c(program: Program, threads: int) -> str:
     """The file's text. `threads`: the most threads that its pool uses, the calling one included."""
-    parts, rest = _parts_of(program)
+    parts, rest, entry = _parts_of(program)
     needs = _Needs.together([*(part.needs for part in parts), rest])
     texts = [*_runtime(program, threads, needs), *needs.declared]
     texts += [text for part in parts for text in part.types]
     texts += [f"static {part.function}" for part in parts]
-    return _joined([*texts, _entry(program)])
+    return _joined([*texts, entry])
 
 
 @one_file()
@@ -83,11 +84,11 @@ def print_units(program: Program, threads: int) -> tuple[str, ...]:
     """The same program in files that are built by themselves and then linked: one for each parallel loop,
     whose text depends on nothing else, and before them one for all the rest.
     """
-    parts, rest = _parts_of(program)
+    parts, rest, entry = _parts_of(program)
     texts = [*_runtime(program, threads, rest), *rest.declared]
     texts += [text for part in parts for text in part.types]
     texts += [f"{_chunk_head(loop)};" for loop in _parallel_loops(program)]
-    units = [[*texts, _entry(program)]]
+    units = [[*texts, entry]]
     units += [["#include <stdint.h>", *part.needs.declared, *part.types, part.function] for part in parts]
     return tuple(map(_joined, units))
 
@@ -109,9 +110,11 @@ class _Needs:
     has_streams: bool
     has_prefetches: bool
     is_linked: bool
+    has_kept: bool
 
     @classmethod
-    def of(cls, body: Sequence[Statement], combined: Sequence[Partial] = ()) -> _Needs:
+    def of(cls, body: Sequence[Statement], text: str, combined: Sequence[Partial] = ()) -> _Needs:
+        """`text`: what has become of these statements."""
         vectors: dict[Type, None] = {}
         called: dict[tuple[Type, str], None] = {}
         for statement in statements(body):
@@ -133,6 +136,7 @@ class _Needs:
             _streams(body),
             any(isinstance(s, Prefetch) for s in statements(body)),
             any(isinstance(e, Call) for e in expressions(body)),
+            f"{CALL}(" in text,
         )
 
     @classmethod
@@ -144,6 +148,7 @@ class _Needs:
             any(each.has_streams for each in needs),
             any(each.has_prefetches for each in needs),
             any(each.is_linked for each in needs),
+            any(each.has_kept for each in needs),
         )
 
     @property
@@ -151,6 +156,8 @@ class _Needs:
         if self.vectors:
             yield _INLINED
         yield from map(vector_type, self.vectors)
+        if self.has_kept:
+            yield MACRO
         yield from functions(self.functions)
         if self.has_positions:
             yield position_functions()
@@ -170,16 +177,16 @@ class _Part:
 
     @classmethod
     def of(cls, program: Program, loop: ParallelLoop) -> _Part:
-        needs = _Needs.of([loop], loop.combined)
-        return cls(needs, tuple(_loop_types(program, loop)), _chunk_function(program, loop))
+        function = _chunk_function(program, loop)
+        return cls(_Needs.of([loop], function, loop.combined), tuple(_loop_types(program, loop)), function)
 
 
 _KNOWN: WeakKeyDictionary[Phase, tuple[_Part, ...]] = WeakKeyDictionary()
 """Of phases that several programs may have."""
 
 
-def _parts_of(program: Program) -> tuple[list[_Part], _Needs]:
-    """Of its parallel loops, and what all the rest needs."""
+def _parts_of(program: Program) -> tuple[list[_Part], _Needs, str]:
+    """Of its parallel loops; what all the rest needs, and the function that is called."""
     found: list[_Part] = []
     for phase in program.phases:
         if phase not in _KNOWN:
@@ -188,7 +195,8 @@ def _parts_of(program: Program) -> tuple[list[_Part], _Needs]:
         found += _KNOWN[phase]
     found += [_Part.of(program, loop) for loop in _parallel_loops(program)[len(found) :]]
     rest = [statement for statement in program.body if not isinstance(statement, ParallelLoop)]
-    return found, _Needs.of(rest)
+    entry = _entry(program)
+    return found, _Needs.of(rest, entry), entry
 
 
 # ---- Declarations --------------------------------------------------------------------------------------
@@ -403,8 +411,16 @@ def _tensors(program: Program) -> tuple[Tensor, ...]:
     return (*program.tensors, *own_memory(program))
 
 
-def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type], depth: int) -> list[str]:
-    """The lines of a block; `visible` are the registers declared around it and, by and by, in it."""
+def _block(
+    program: Program,
+    body: Sequence[Statement],
+    visible: dict[str, Type],
+    depth: int,
+    held: Collection[str] = frozenset(),
+) -> list[str]:
+    """The lines of a block; `visible` are the registers declared around it and, by and by, in it. What is
+    `held` stays in registers from where it is loaded.
+    """
     lines: list[str] = []
     margin = "  " * depth
     sizes = {t.name: t.dtype.nbytes for t in program.tensors}
@@ -414,6 +430,8 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
                 declare = "" if register.name in visible else f"{c_type(register.type)} "
                 visible[register.name] = register.type
                 lines.append(f"{margin}{declare}{c_name(register.name)} = {print_expression(value)};")
+                if register.name in held:
+                    lines.append(f"{margin}{CALL}({c_name(register.name)});")
             case Store() | PartialStore():
                 lines.append(f"{margin}{_stored(statement)};")
             case Prefetch(tensor, index, is_near):
@@ -430,9 +448,10 @@ def _block(program: Program, body: Sequence[Statement], visible: dict[str, Type]
             case ParallelLoop():
                 lines += _run_chunks(program, statement, margin)
             case _:
+                held = kept(statement, visible) if isinstance(statement, Loop | Sweep) else ()
                 for head, inner in _parts(program, statement):
                     lines.append(f"{margin}{head} {{")
-                    lines += _block(program, inner, dict(visible), depth + 1)
+                    lines += _block(program, inner, dict(visible), depth + 1, held)
                 lines.append(f"{margin}}}")
     return lines
 

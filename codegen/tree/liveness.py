@@ -7,7 +7,7 @@ more, where it loads ahead, or fewer, where it computes again or later; which re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from spacedsl.codegen.tree.expressions import Register
@@ -27,18 +27,24 @@ class _Flow(NamedTuple):
 
 
 def most_live_words(body: Sequence[Statement]) -> int:
-    return _Liveness().most(body, _NONE)
+    return most_live(body, lambda register: register.type.words)
+
+
+def most_live(body: Sequence[Statement], weight: Callable[[Register], int]) -> int:
+    """The same of what each register counts."""
+    return _Liveness(weight).most(body, _NONE)
 
 
 class _Liveness:
-    def __init__(self) -> None:
+    def __init__(self, weight: Callable[[Register], int]) -> None:
+        self.weight = weight
         self.known: dict[int, _Flow] = {}
         """Of statements that have blocks, by their identity."""
 
     def most(self, body: Sequence[Statement], behind: Registers) -> int:
-        """Words of what is live at some place of a block, `behind` which these are."""
+        """The weight of what is live at some place of a block, `behind` which these are."""
         live = set(behind)
-        most = words = _words(behind)
+        most = weight = self.together(behind)
         for statement in reversed(body):
             inside = blocks(statement)
             for block in inside:
@@ -47,13 +53,16 @@ class _Liveness:
                 most = max(most, self.most(block, frozenset(live) | again))
             given, needed = self.of(statement)
             if not inside:
-                most = max(most, words + _words(given - live))
-            words -= _words(given & live)
+                most = max(most, weight + self.together(given - live))
+            weight -= self.together(given & live)
             live -= given
-            words += _words(needed - live)
+            weight += self.together(needed - live)
             live |= needed
-            most = max(most, words)
+            most = max(most, weight)
         return most
+
+    def together(self, registers: Registers) -> int:
+        return sum(map(self.weight, registers))
 
     def of(self, statement: Statement) -> _Flow:
         inside = blocks(statement)
@@ -83,7 +92,3 @@ def _own(statement: Statement) -> _Flow:
     if isinstance(statement, Multiply):
         read.update((*statement.result, *statement.a, *statement.b))
     return _Flow(frozenset(assigned(statement)), frozenset(read))
-
-
-def _words(registers: Registers) -> int:
-    return sum(register.type.words for register in registers)

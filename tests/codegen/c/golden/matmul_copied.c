@@ -208,6 +208,13 @@ __attribute__((destructor)) static void scratch_end(void) {
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef float f32x16_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 
+/* What several products need is loaded once. */
+#if defined(__AVX512F__)
+#define KEEP_LOADED(vector) __asm__("" : "+v"(vector))
+#else
+#define KEEP_LOADED(vector)
+#endif
+
 static inline __attribute__((always_inline)) f32x16 f32x16_broadcast(float x) {
   return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
@@ -249,7 +256,9 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
         float load_A_2_0 = A[i0 * 48 + p0_2 * 4 + 24];
         float load_A_3_0 = A[i0 * 48 + p0_2 * 4 + 36];
         f32x16 reload_B_0_0 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128];
+        KEEP_LOADED(reload_B_0_0);
         f32x16 reload_B_1_0 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 16];
+        KEEP_LOADED(reload_B_1_0);
         init_0_0 = f32x16_broadcast(load_A_0_0) * reload_B_0_0 + init_0_0;
         init_0_1 = f32x16_broadcast(load_A_0_0) * reload_B_1_0 + init_0_1;
         init_1_0 = f32x16_broadcast(load_A_1_0) * reload_B_0_0 + init_1_0;
@@ -263,7 +272,9 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
         float load_A_2_1 = A[i0 * 48 + p0_2 * 4 + 25];
         float load_A_3_1 = A[i0 * 48 + p0_2 * 4 + 37];
         f32x16 reload_B_0_1 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 32];
+        KEEP_LOADED(reload_B_0_1);
         f32x16 reload_B_1_1 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 48];
+        KEEP_LOADED(reload_B_1_1);
         init_0_0 = f32x16_broadcast(load_A_0_1) * reload_B_0_1 + init_0_0;
         init_0_1 = f32x16_broadcast(load_A_0_1) * reload_B_1_1 + init_0_1;
         init_1_0 = f32x16_broadcast(load_A_1_1) * reload_B_0_1 + init_1_0;
@@ -277,7 +288,9 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
         float load_A_2_2 = A[i0 * 48 + p0_2 * 4 + 26];
         float load_A_3_2 = A[i0 * 48 + p0_2 * 4 + 38];
         f32x16 reload_B_0_2 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 64];
+        KEEP_LOADED(reload_B_0_2);
         f32x16 reload_B_1_2 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 80];
+        KEEP_LOADED(reload_B_1_2);
         init_0_0 = f32x16_broadcast(load_A_0_2) * reload_B_0_2 + init_0_0;
         init_0_1 = f32x16_broadcast(load_A_0_2) * reload_B_1_2 + init_0_1;
         init_1_0 = f32x16_broadcast(load_A_1_2) * reload_B_0_2 + init_1_0;
@@ -291,7 +304,9 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
         float load_A_2_3 = A[i0 * 48 + p0_2 * 4 + 27];
         float load_A_3_3 = A[i0 * 48 + p0_2 * 4 + 39];
         f32x16 reload_B_0_3 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 96];
+        KEEP_LOADED(reload_B_0_3);
         f32x16 reload_B_1_3 = *(const f32x16_unaligned *)&temporary_B[p0_2 * 128 + 112];
+        KEEP_LOADED(reload_B_1_3);
         init_0_0 = f32x16_broadcast(load_A_0_3) * reload_B_0_3 + init_0_0;
         init_0_1 = f32x16_broadcast(load_A_0_3) * reload_B_1_3 + init_0_1;
         init_1_0 = f32x16_broadcast(load_A_1_3) * reload_B_0_3 + init_1_0;

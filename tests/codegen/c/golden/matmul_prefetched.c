@@ -175,6 +175,13 @@ __attribute__((destructor)) static void pool_end(void) {
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef float f32x16_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 
+/* What several products need is loaded once. */
+#if defined(__AVX512F__)
+#define KEEP_LOADED(vector) __asm__("" : "+v"(vector))
+#else
+#define KEEP_LOADED(vector)
+#endif
+
 static inline __attribute__((always_inline)) f32x16 f32x16_broadcast(float x) {
   return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
@@ -221,7 +228,9 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
         float load_A_2_0 = A[i0 * 64 + p0 * 2 + 32];
         float load_A_3_0 = A[i0 * 64 + p0 * 2 + 48];
         f32x16 load_B_0_0 = *(const f32x16_unaligned *)&B[p0 * 128 + j0 * 32];
+        KEEP_LOADED(load_B_0_0);
         f32x16 load_B_1_0 = *(const f32x16_unaligned *)&B[p0 * 128 + j0 * 32 + 16];
+        KEEP_LOADED(load_B_1_0);
         init_0_0 = f32x16_broadcast(load_A_0_0) * load_B_0_0 + init_0_0;
         init_0_1 = f32x16_broadcast(load_A_0_0) * load_B_1_0 + init_0_1;
         init_1_0 = f32x16_broadcast(load_A_1_0) * load_B_0_0 + init_1_0;
@@ -235,7 +244,9 @@ static void pool_loop_j0(const void *arguments, int thread, int64_t begin, int64
         float load_A_2_1 = A[i0 * 64 + p0 * 2 + 33];
         float load_A_3_1 = A[i0 * 64 + p0 * 2 + 49];
         f32x16 load_B_0_1 = *(const f32x16_unaligned *)&B[p0 * 128 + j0 * 32 + 64];
+        KEEP_LOADED(load_B_0_1);
         f32x16 load_B_1_1 = *(const f32x16_unaligned *)&B[p0 * 128 + j0 * 32 + 80];
+        KEEP_LOADED(load_B_1_1);
         init_0_0 = f32x16_broadcast(load_A_0_1) * load_B_0_1 + init_0_0;
         init_0_1 = f32x16_broadcast(load_A_0_1) * load_B_1_1 + init_0_1;
         init_1_0 = f32x16_broadcast(load_A_1_1) * load_B_0_1 + init_1_0;

@@ -175,6 +175,13 @@ __attribute__((destructor)) static void pool_end(void) {
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef float f32x16_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 
+/* What several products need is loaded once. */
+#if defined(__AVX512F__)
+#define KEEP_LOADED(vector) __asm__("" : "+v"(vector))
+#else
+#define KEEP_LOADED(vector)
+#endif
+
 static inline __attribute__((always_inline)) f32x16 f32x16_broadcast(float x) {
   return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
@@ -219,7 +226,9 @@ static void pool_loop_i0(const void *arguments, int thread, int64_t begin, int64
           float load_A_6 = A[i0 * 144 + i1 * 72 + p0 + 54];
           float load_A_7 = A[i0 * 144 + i1 * 72 + p0 + 63];
           f32x16 load_B_0 = *(const f32x16_unaligned *)&B[p0 * 64 + j0 * 32];
+          KEEP_LOADED(load_B_0);
           f32x16 load_B_1 = *(const f32x16_unaligned *)&B[p0 * 64 + j0 * 32 + 16];
+          KEEP_LOADED(load_B_1);
           init_0_0 = f32x16_broadcast(load_A_0) * load_B_0 + init_0_0;
           init_0_1 = f32x16_broadcast(load_A_0) * load_B_1 + init_0_1;
           init_1_0 = f32x16_broadcast(load_A_1) * load_B_0 + init_1_0;

@@ -1,0 +1,105 @@
+"""Vectors that several sums share are loaded once, where there are registers for them."""
+
+from __future__ import annotations
+
+import platform
+import re
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.c.build import build_library, find_compiler
+from spacedsl.codegen.c.kept import CALL, kept
+from spacedsl.codegen.c.printer import print_c
+from spacedsl.codegen.tree.expressions import Broadcast, Fma, Index, Load, Number, Register, Type
+from spacedsl.codegen.tree.program import Assign, Loop, Program, Statement, Store
+from spacedsl.codegen.tree.verify import verify
+from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.tensors import Tensor
+
+DEEP = 64
+SCALAR = Type(DType.F32)
+TUNED = ("-march=skylake-avx512", "-mtune=znver3")
+"""As GCC 12 is for the AMD processors of which it does not know yet that they have such vectors."""
+
+
+def sums(rows: int, columns: int, lanes: int = 16, dtype: DType = DType.F32) -> list[Register]:
+    return [Register(f"sum_{n}", Type(dtype, lanes)) for n in range(rows * columns)]
+
+
+def product(rows: int, columns: int, lanes: int = 16, dtype: DType = DType.F32) -> Loop:
+    """Of `rows` scalars and so many vectors, each added to a sum, and loaded where it is needed first."""
+    kind, across = Type(dtype, lanes), columns * lanes
+    a = [Register(f"a_{n}", Type(dtype)) for n in range(rows)]
+    b = [Register(f"b_{n}", kind) for n in range(columns)]
+    body: list[Statement] = []
+    for place, total in enumerate(sums(rows, columns, lanes, dtype)):
+        row, column = divmod(place, columns)
+        if not column:
+            body.append(Assign(a[row], Load("a", Index(row * DEEP, (("k", 1),)), a[row].type)))
+        if not row:
+            body.append(Assign(b[column], Load("b", Index(column * lanes, (("k", across),)), kind)))
+        body.append(Assign(total, Fma(Broadcast(a[row], lanes), b[column], total)))
+    return Loop("k", DEEP, tuple(body))
+
+
+def names(loop: Loop) -> set[str]:
+    around = {
+        s.register.name for s in loop.body if isinstance(s, Assign) and s.register.name.startswith("sum")
+    }
+    return set(kept(loop, around))
+
+
+def test_vectors_that_several_sums_need_are_kept() -> None:
+    assert names(product(4, 2)) == {"b_0", "b_1"}
+    assert names(product(2, 3, 4, DType.F64)) == {"b_0", "b_1", "b_2"}
+
+
+def test_a_vector_that_one_sum_needs_is_part_of_its_product() -> None:
+    assert names(product(1, 4)) == set()
+
+
+def test_nothing_is_kept_where_registers_are_too_few() -> None:
+    assert names(product(14, 2)) == {"b_0", "b_1"}
+    assert names(product(6, 4)) == {f"b_{n}" for n in range(4)}
+    assert names(product(15, 2)) == names(product(8, 4)) == set()
+
+
+def test_what_has_elements_of_other_sizes_is_left_alone() -> None:
+    assert names(product(4, 2, 32, DType.F16)) == names(product(4, 2, 32)) == set()
+
+
+def test_only_innermost_loops_that_add_to_something_keep_their_loads() -> None:
+    inner = product(4, 2)
+    assert kept(inner, ()) == set()
+    assert kept(Loop("i", 2, (inner, *inner.body)), {r.name for r in sums(4, 2)}) == set()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
+def test_gcc_takes_no_vector_from_memory_twice(tmp_path: Path) -> None:
+    """It may do without being told."""
+    if find_compiler().is_clang:
+        pytest.skip("another compiler")
+    rows, columns, lanes = 4, 2, 16
+    totals = sums(rows, columns)
+    tensors = (
+        Tensor("a", DType.F32, (rows, DEEP), (DEEP, 1), is_output=False),
+        Tensor("b", DType.F32, (DEEP, columns * lanes), (columns * lanes, 1), is_output=False),
+        Tensor("c", DType.F32, (rows, columns * lanes), (columns * lanes, 1), is_output=True),
+    )
+    body: list[Statement] = [Assign(r, Broadcast(Number(0.0, SCALAR), lanes)) for r in totals]
+    body += [product(rows, columns), *(Store("c", Index(n * lanes), r) for n, r in enumerate(totals))]
+    text = print_c(verify(Program("product", tensors, (), tuple(body))), 1)
+    assert text.count(f"{CALL}(b_") == columns
+
+    def repeated(code: str) -> int:
+        """Loads from places of memory that another product loads from, too."""
+        listing = tmp_path / "product.s"
+        build_library(code, listing, extra_flags=("-S", *TUNED))
+        products = [line for line in listing.read_text(encoding="utf-8").splitlines() if "vfmadd" in line]
+        assert len(products) >= rows * columns
+        places = [m[0] for line in products if (m := re.search(r"-?\d*\(%\w+\)(?!\{)", line))]
+        return len(places) - len(set(places))
+
+    assert repeated(text) == 0
+    assert repeated(text.replace(f"{CALL}(b_", "(void)(b_")) > 0
