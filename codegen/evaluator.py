@@ -28,7 +28,7 @@ from spacedsl.codegen.pipeline.lower import Made
 from spacedsl.codegen.running.measurement import Measurement, Options
 from spacedsl.codegen.running.memory import flush_bytes
 from spacedsl.codegen.running.process import WorkerFailure
-from spacedsl.codegen.running.timing import summarise
+from spacedsl.codegen.running.turns import Turns
 from spacedsl.codegen.running.workers import Workers
 from spacedsl.codegen.scratch import scratch_folder, sweep, writing_to
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
@@ -42,6 +42,9 @@ from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 
 REMEMBERED = 100
 """Programs whose text is not made again: what is measured, then the best, then compared with others."""
+
+OFTEN, OF_SAMPLES = 0.25, 1000
+"""The share of samples that others disturb from which on users should know, once there are so many."""
 
 
 def _ignore(_: object) -> None:
@@ -69,12 +72,15 @@ class CpuEvaluator:
     device: CpuDevice
     options: Options = field(default_factory=Options)
     warn: Callable[[str], None] = _ignore
-    """Hears once where other processes build and measure here, too."""
+    """Hears, once each, that other processes build and measure here, too; that others disturb samples."""
     waits: Callable[[bool], None] = _ignore
     """Hears each time that this one begins to wait for them, and that it goes on."""
     waited_s: float = field(default=0.0, init=False)
     """How long other processes have kept this one from building and measuring."""
     _waiting_since_s: float | None = field(default=None, init=False)
+    _samples: int = field(default=0, init=False)
+    _disturbed: int = field(default=0, init=False)
+    _is_told: bool = field(default=False, init=False)
     workers: Workers = field(init=False)
     _ahead: ExitStack = field(default_factory=ExitStack, init=False)
     _held: ExitStack | None = field(default=None, init=False)
@@ -234,11 +240,24 @@ class CpuEvaluator:
             worker, server.cases, library, self._symbol, self.options, best_ns, loops, limit_s
         )
         timing = measurement.timing()
+        self._note(len(measurement.samples_ns), len(measurement.disturbed_ns))
         phases_ns: dict[str, float] = {}
         for name, lasted_ns in zip(lowered.phases, measurement.loops_ns, strict=False):
             if name:
                 phases_ns[name] = phases_ns.get(name, 0.0) + lasted_ns
         return timing, tuple(phases_ns.items())
+
+    def _note(self, steady: int, disturbed: int) -> None:
+        """Samples of one measurement."""
+        self._samples += steady + disturbed
+        self._disturbed += disturbed
+        share = self._disturbed / max(1, self._samples)
+        if not self._is_told and self._samples >= OF_SAMPLES and share > OFTEN:
+            self._is_told = True
+            self.warn(
+                f"other programs interrupt {share:.0%} of what is timed on this machine: times scatter, and "
+                f"what is found may be slower than what is found while nothing else runs"
+            )
 
     def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
         """A few calls of each, which stays loaded as long as it is asked for again and again."""
@@ -285,9 +304,7 @@ class CpuEvaluator:
         known.library.unlink()
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
-        """Times all contenders in turn, a round each, until each is settled, clearly slower than the fastest,
-        or has had its time; then again in the next process, in which memory lies elsewhere.
-        """
+        """Those that can be built take turns."""
         outcomes: dict[int, Outcome] = {}
         with self._quiet(), scratch_folder() as folder:
             libraries: dict[int, Path] = {}
@@ -296,68 +313,8 @@ class CpuEvaluator:
                     outcomes[number] = _not_built(library)
                 else:
                     libraries[number] = library
-            outcomes |= self._compared(libraries, processes)
+            outcomes |= Turns(self.workers, self._symbol, self.options, processes).outcomes(libraries)
         return [outcomes[number] for number in range(len(contenders))]
-
-    def _compared(self, libraries: dict[int, Path], processes: int) -> dict[int, Outcome]:
-        """The middle one of the timings in each process counts."""
-        if not libraries:
-            return {}
-        timings: list[dict[int, Timing]] = []
-        for process in range(processes):
-            if process:
-                self.workers.drop()
-            culprit, result = self._interleave(libraries)
-            if culprit is not None:
-                return self._compared_without(*culprit, libraries, processes)
-            timings.append(result)
-        return {number: Outcome(_middle([found[number] for found in timings])) for number in libraries}
-
-    def _compared_without(
-        self, fallen: int, failure: WorkerFailure, libraries: dict[int, Path], processes: int
-    ) -> dict[int, Outcome]:
-        """Where one contender falls, the others begin again in a new worker; where all of them together need
-        more memory than there is, in two groups.
-        """
-        if failure.failure is Failure.MEMORY and len(libraries) > 1:
-            numbers, half = [*libraries], len(libraries) // 2
-            groups = ({n: libraries[n] for n in part} for part in (numbers[:half], numbers[half:]))
-            return {n: o for group in groups for n, o in self._compared(group, processes).items()}
-        others = {n: library for n, library in libraries.items() if n != fallen}
-        return {fallen: Outcome(None, failure.failure, failure.message), **self._compared(others, processes)}
-
-    def _interleave(
-        self, libraries: dict[int, Path]
-    ) -> tuple[tuple[int, WorkerFailure] | None, dict[int, Timing]]:
-        """Timings of all contenders, or the one that failed and how."""
-        server, worker = self.workers.ready()
-        measurements: dict[int, Measurement] = {}
-        turn = -1
-        try:
-            for turn, library in libraries.items():
-                measurements[turn] = Measurement(
-                    worker, server.cases, library, self._symbol, self.options, None
-                )
-                measurements[turn].begin()
-            best_ns = min(min(m.first_ns) for m in measurements.values())
-            timed = {n: m for n, m in measurements.items() if not m.is_hopeless(best_ns)}
-            for turn in measurements.keys() - timed.keys():
-                measurements[turn].end()
-            going = timed
-            while going:
-                for turn, measurement in going.items():  # noqa: B007 (names the culprit)
-                    measurement.round(is_resumed=len(going) > 1)
-                best_ns = min(summarise(m.counted_ns).time_ns for m in timed.values())
-                going = {n: m for n, m in going.items() if not m.is_decided(best_ns)}
-            for turn, measurement in timed.items():  # noqa: B007 (names the culprit)
-                measurement.finish()
-        except WorkerFailure as failure:
-            self.workers.drop()
-            return (turn, failure), {}
-        except KeyboardInterrupt:
-            self.workers.drop()
-            raise
-        return None, {n: summarise(m.counted_ns or m.first_ns) for n, m in measurements.items()}
 
     # ---- Workers ---------------------------------------------------------------------------------------
 
@@ -410,11 +367,6 @@ class CpuEvaluator:
     def _forget_built(self) -> None:
         self._built = {}
         self._ahead.close()
-
-
-def _middle(timings: Sequence[Timing]) -> Timing:
-    """The one with the median time; of two, the slower."""
-    return sorted(timings, key=lambda timing: timing.time_ns)[len(timings) // 2]
 
 
 def _not_built(error: BuildError) -> Outcome:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
 from spacedsl.codegen.running.measurement import Measurement
 from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
+from spacedsl.codegen.running.turns import Turns
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome, Timing
 from tests.codegen.devices import DEVICE
 from tests.codegen.evaluating import (
@@ -85,6 +87,24 @@ def test_of_what_takes_all_the_time_for_timing_one_sample_counts(
     monkeypatch.setattr(Measurement, "timing", lambda measurement: next(timings))
     outcome = evaluator.run(RIGHT, None)
     assert outcome.timing is not None and outcome.timing.time_ns == 1e9
+
+
+@pytest.mark.parametrize(("disturbed", "heard"), [(24, []), (30, ["30%"])])
+def test_who_is_interrupted_often_hears_of_it_once(
+    disturbed: int, heard: list[str], evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timing(measurement: Measurement) -> Timing:
+        measurement.samples_ns, measurement.disturbed_ns = [9.0] * (100 - disturbed), [9.0] * disturbed
+        return Timing(9.0, 9.0, 9.0, 100)
+
+    told: list[str] = []
+    alone = CpuEvaluator(evaluator.kernel, evaluator.device, evaluator.options, warn=told.append)
+    monkeypatch.setattr(Measurement, "timing", timing)
+    with alone:
+        for turn in range(12):
+            alone.run(RIGHT, 1.0)
+            assert len(told) == (len(heard) if turn >= 9 else 0)
+    assert [message.split()[3] for message in told] == heard
 
 
 def test_while_no_time_is_known_a_call_may_take_as_long_as_is_said(evaluator: CpuEvaluator) -> None:
@@ -221,11 +241,11 @@ def test_of_several_processes_the_middle_one_counts(
     seen_ns = iter([(100.0, 90.0), (300.0, 80.0), (200.0, 85.0)])
     met: list[int] = []
 
-    def interleaved(self: CpuEvaluator, libraries: dict[int, Path]) -> tuple[None, dict[int, Timing]]:
+    def interleaved(self: Turns, libraries: Mapping[int, Path]) -> tuple[None, dict[int, Timing]]:
         met.append(self.workers.ready()[1].pid)
         return None, {n: Timing(t, t, t, 9) for n, t in zip(libraries, next(seen_ns), strict=True)}
 
-    monkeypatch.setattr(CpuEvaluator, "_interleave", interleaved)
+    monkeypatch.setattr(Turns, "_interleave", interleaved)
     outcomes = evaluator.compare([RIGHT, SLOW], 3)
     assert [outcome.timing and outcome.timing.time_ns for outcome in outcomes] == [200.0, 85.0]
     assert len(set(met)) == 3
@@ -234,16 +254,16 @@ def test_of_several_processes_the_middle_one_counts(
 def test_who_falls_in_a_later_process_is_out_and_the_others_begin_again(
     evaluator: CpuEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interleave, calls = CpuEvaluator._interleave, []
+    interleave, calls = Turns._interleave, []
 
-    def falling(self: CpuEvaluator, libraries: dict[int, Path]) -> object:
+    def falling(self: Turns, libraries: Mapping[int, Path]) -> object:
         calls.append(sorted(libraries))
         if len(calls) == 2:
             self.workers.drop()
             return (1, WorkerFailure(Failure.CRASH, "it fell")), {}
         return interleave(self, libraries)
 
-    monkeypatch.setattr(CpuEvaluator, "_interleave", falling)
+    monkeypatch.setattr(Turns, "_interleave", falling)
     outcomes = evaluator.compare([RIGHT, SLOW], 3)
     assert [outcome.failure for outcome in outcomes] == [None, Failure.CRASH]
     assert calls == [[0, 1], [0, 1], [0], [0], [0]]
