@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +26,8 @@ from tests.codegen.apart import ENDED, said_apart
 from tests.codegen.cuda.grids import ORDERS, device, orders, twins
 from tests.codegen.cuda.sanitized import watched
 from tests.codegen.pipeline.running import called_difference
-from tests.kernels.pipeline.cases import scheduled
+from tests.kernels.pipeline import cases
+from tests.kernels.pipeline.cases import points, put_apart, scheduled
 
 
 @cache
@@ -41,15 +40,16 @@ def instance(file: PipelineFile) -> Instance:
     return instantiate(rules(), file.backbone, device(), Engine.NATIVE)
 
 
-def drawn(file: PipelineFile, count: int, seed: int) -> Iterator[Candidate]:
-    """Random complete candidates, without those of descents that end before."""
+def drawn(file: PipelineFile, count: int, seed: int, apart: float = 0.0) -> Iterator[Candidate]:
+    """Random complete candidates, without those of descents that end before; a share of steps is `apart`."""
     here = instance(file)
     root = here.root()
     assert root is not None
     branches = branches_of(select_ordering(here, rules().space, None))
     generator, counts = np.random.default_rng(seed), DescentCounts()
     for _ in range(count):
-        candidate = random_descent(here, root, branches, generator, counts)
+        start = put_apart(root, apart, generator)
+        candidate = random_descent(here, start, branches, generator, counts)
         if candidate is not None:
             yield candidate
 
@@ -79,16 +79,13 @@ MOST_WATCHED = 20_000_000
 
 
 def moderate(file: PipelineFile, count: int, seed: int, most: float) -> Iterator[Candidate]:
-    """The first of the random candidates that compute no more points."""
-    return islice((c for c in drawn(file, 100 * count, seed) if computed(c) <= most), count)
+    """So many random candidates that compute no more points."""
+    return cases.moderate(lambda some, apart: drawn(file, some, seed, apart), computed, count, most)
 
 
 def computed(candidate: Candidate) -> float:
     """Points of all steps, with those that are computed again."""
-    estimate = GpuPipelineCosts(candidate.instance, device()).estimate(candidate)
-    steps = [step for steps in estimate.nests().values() for step in steps]
-    boxes = ((estimate.iterations(step, "REG"), estimate.extents(step, "REG").values()) for step in steps)
-    return sum(times * math.prod(extents) for times, extents in boxes)
+    return points(GpuPipelineCosts(candidate.instance, device()).estimate(candidate))
 
 
 BYTEWISE = "-DTWIN_CELL_BYTES=1"

@@ -22,10 +22,22 @@ from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.algorithm import Box
 from spacedsl.kernels.pipeline.arguments import held, value_names
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.search.costs.pipeline import PipelineCosts
+from tests.codegen.devices import DEVICE
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import SCHEDULES, cases_of
-from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, instance, named, scheduled
+from tests.kernels.pipeline.cases import (
+    IMAGE,
+    PIPELINES,
+    drawn,
+    inputs_of,
+    instance,
+    moderate,
+    named,
+    scheduled,
+)
+from tests.kernels.pipeline.cases import points as computed
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
 from tests.kernels.pipeline.pointwise import Elements, elements
@@ -112,10 +124,21 @@ def test_what_stands_still_is_there_before_a_loop_with_what_it_alone_reads() -> 
 # ---- Applications -----------------------------------------------------------------------------------------
 
 
+MOST_COMPUTED = 20_000_000
+"""Points: what computes more is for the soak."""
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_path: Path) -> None:
     file, (case, *_) = cases_of(name)
-    for number, candidate in enumerate(drawn(file, SCHEDULES, 1, DescentCounts())):
+    costs = PipelineCosts(instance(file.backbone), DEVICE)
+    candidates = moderate(
+        lambda count, apart: drawn(file, count, 1, DescentCounts(), apart),
+        lambda candidate: computed(costs.estimate(candidate)),
+        SCHEDULES,
+        MOST_COMPUTED,
+    )
+    for number, candidate in enumerate(candidates):
         program = lowered(file, candidate, (16, 32, 64)[number % 3])
         library = tmp_path / f"{number}.so"
         assert compiled_difference(file, program, case, library, ("-O0",)) == "", candidate.decisions()

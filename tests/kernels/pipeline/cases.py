@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, lru_cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.backbone import FULL, Kernel
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
 from spacedsl.language import load_space
+from spacedsl.search.costs.estimates import Estimate
 from spacedsl.search.orderings import branches_of, select_ordering
 from spacedsl.search.run import decided
 from tests.kernels.pipeline.files import pipeline
@@ -219,17 +222,58 @@ def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
     return {i.name: partial(element, n, i.dtype) for n, i in enumerate(file.algorithm.inputs)}
 
 
-def drawn(file: PipelineFile, count: int, seed: int, counts: DescentCounts) -> Iterator[Candidate]:
-    """Random complete candidates, without those of descents that end before."""
+def drawn(
+    file: PipelineFile, count: int, seed: int, counts: DescentCounts, apart: float = 0.0
+) -> Iterator[Candidate]:
+    """Random complete candidates, without those of descents that end before.
+
+    `apart`: the share of steps that are at ROOT whatever is drawn.
+    """
     here = instance(file.backbone)
     root = here.root()
     assert root is not None
     branches = branches_of(select_ordering(here, rules().space, None))
     generator = np.random.default_rng(seed)
     for _ in range(count):
-        candidate = random_descent(here, root, branches, generator, counts)
+        start = put_apart(root, apart, generator)
+        candidate = random_descent(here, start, branches, generator, counts)
         if candidate is not None:
             yield candidate
+
+
+def put_apart(root: Candidate, share: float, generator: np.random.Generator) -> Candidate:
+    """With such a share of all steps at ROOT, as far as they can be there: what is inlined or computed where
+    it is needed, step after step of a chain, is computed millions of times.
+    """
+    if not share:
+        return root
+    kernel = root.instance.kernel
+    assert isinstance(kernel, Kernel)
+    for step in kernel.inner:
+        if generator.random() < share:
+            decided_root = root.instance.decide(root, Decision("site", (step.name,), ("ROOT",)))
+            root = root if decided_root is None else decided_root
+    return root
+
+
+def moderate(
+    drawn: Callable[[int, float], Iterator[Candidate]],
+    points: Callable[[Candidate], float],
+    count: int,
+    most: float,
+) -> Iterator[Candidate]:
+    """So many random candidates that compute no more points: of any, then of those with more and more steps
+    apart. `drawn`: some, with such a share of steps apart.
+    """
+    tried = (c for apart in (0.0, 0.5, 0.75, 0.9) for c in drawn(2 * count, apart))
+    return islice((c for c in tried if points(c) <= most), count)
+
+
+def points(estimate: Estimate) -> float:
+    """Of all steps, with those that are computed again."""
+    steps = [step for steps in estimate.nests().values() for step in steps]
+    boxes = ((estimate.iterations(step, "REG"), estimate.extents(step, "REG").values()) for step in steps)
+    return sum(times * math.prod(extents) for times, extents in boxes)
 
 
 def named(case: str) -> PipelineFile:
