@@ -77,8 +77,9 @@ def test_only_innermost_loops_that_add_to_something_keep_their_loads() -> None:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
 def test_gcc_takes_no_vector_from_memory_twice(tmp_path: Path) -> None:
-    """It may do without being told."""
-    if find_compiler().is_clang:
+    """GCC 12 does, without being told."""
+    compiler = find_compiler()
+    if compiler.is_clang:
         pytest.skip("another compiler")
     rows, columns, lanes = 4, 2, 16
     totals = sums(rows, columns)
@@ -102,4 +103,5 @@ def test_gcc_takes_no_vector_from_memory_twice(tmp_path: Path) -> None:
         return len(places) - len(set(places))
 
     assert repeated(text) == 0
-    assert repeated(text.replace(f"{CALL}(b_", "(void)(b_")) > 0
+    if ") 12." in compiler.version:
+        assert repeated(text.replace(f"{CALL}(b_", "(void)(b_")) > 0
