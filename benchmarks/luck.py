@@ -73,7 +73,7 @@ class Clock(ToyEvaluator):
 
     def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         self._now = self._slowdown(self._random, self._now)
-        return self._seen(super().run(lowered, best_ns))
+        return self._seen(super().run(lowered, best_ns, limit_s))
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
         self._now = self._slowdown(self._random, self._now)

@@ -55,7 +55,7 @@ class Watched(CpuEvaluator):
 
     def run(self, lowered: Lowered, best_ns: float | None, limit_s: float | None = None) -> Outcome:
         with self._counted("measuring"):
-            return CpuEvaluator.run(self, lowered, best_ns)
+            return CpuEvaluator.run(self, lowered, best_ns, limit_s)
 
     def glance(self, programs: Sequence[Lowered]) -> Sequence[float]:
         with self._counted("measuring"):

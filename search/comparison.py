@@ -15,7 +15,9 @@ from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """New outcomes of contenders, by the digest of their code; those that are absent keep what they had."""
+    """New outcomes of contenders, by the digest of their code; those that are absent keep what they had. One
+    with neither a timing nor a failure was passed over: it keeps its outcome, and gives way to the others.
+    """
 
     outcomes: Mapping[str, Outcome]
 
@@ -37,18 +39,19 @@ class Finalist:
         return self.candidate.decisions()
 
 
-def judged(digests: Sequence[str], outcomes: Sequence[Outcome]) -> Comparison:
+def judged(
+    digests: Sequence[str], outcomes: Sequence[Outcome], passed_over: Sequence[str] = ()
+) -> Comparison:
     """What the outcomes say. Where none has a timing, only wrong results count: a worker that was lost says
     nothing about the code.
     """
     is_timed = any(outcome.is_valid for outcome in outcomes)
-    return Comparison(
-        {
-            digest: outcome
-            for digest, outcome in zip(digests, outcomes, strict=True)
-            if is_timed or outcome.failure is Failure.WRONG_RESULT
-        }
-    )
+    found = {
+        digest: outcome
+        for digest, outcome in zip(digests, outcomes, strict=True)
+        if is_timed or outcome.failure is Failure.WRONG_RESULT
+    }
+    return Comparison(found | {digest: Outcome(None) for digest in passed_over if is_timed})
 
 
 def ranked(finalists: Sequence[Finalist]) -> tuple[Finalist, ...]:

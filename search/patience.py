@@ -6,7 +6,9 @@ and how many contenders are worth being measured again. Nothing is run here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 LEAST_S = 2.0
 """Of a call: what is merely slow ends, and there is something to show."""
@@ -21,11 +23,11 @@ which four or five in a row may be useless."""
 MOST_GROWN = 100
 """Times: long before that, the patience of whoever runs programs is what limits."""
 
-CALLS = 6
-"""What one timing of a program costs that takes longer than timings may last: one for each test case, and
-two that count."""
+CALLS, TIMING_S = 6, 0.5
+"""What measuring a program again costs: calls for checks and before samples, and its samples, which are one
+call at least."""
 
-LEAST_COMPARING_S = 20.0
+LEAST_COMPARING_S = 30.0
 SHARE_COMPARING = 1 / 3
 """Of the time of a search, for measuring the fastest again at its end; `LEAST_COMPARING_S` in any case."""
 
@@ -34,22 +36,23 @@ def call_limit_s(bound_ns: float, given_up: int, left_s: float, left: float) -> 
     """Seconds of one call, while no time is known, more after each program that was given up. None: as many
     as any may take.
 
-    `bound_ns`: no implementation is faster. `left_s`, `left`: seconds and evaluations of the budget. What
-    they end with may be all that is ever shown.
+    `bound_ns`: no implementation is faster. `left_s`, `left`: seconds of the budget, and programs that can
+    still be measured. What they end with may be all that is ever shown; where seconds do not count, nothing
+    is given up for them.
     """
     limit_s = max(LEAST_S, HOPED_FACTOR * bound_ns / 1e9) * GROWTH ** min(given_up, MOST_GROWN)
-    return limit_s if left > 1 and limit_s < left_s else None
+    return limit_s if left > 1 and limit_s < left_s < math.inf else None
 
 
 def affordable(times_ns: Sequence[float], spent_s: float, processes: int) -> tuple[int, int]:
-    """How many of the fastest are measured again, and in how many processes: rather in fewer of these than
-    one alone. `times_ns`: fastest first.
+    """How many of the fastest are measured again, and in how many processes: rather several in one of these
+    than one in all. `times_ns`: fastest first.
     """
     allowed_s = max(LEAST_COMPARING_S, SHARE_COMPARING * spent_s)
+    costs_s = [CALLS * time_ns / 1e9 + max(TIMING_S, time_ns / 1e9) for time_ns in times_ns]
 
     def count(processes: int) -> int:
-        costs_s = (processes * CALLS * sum(times_ns[: n + 1]) / 1e9 for n in range(len(times_ns)))
-        return sum(cost_s <= allowed_s for cost_s in costs_s)
+        return sum(processes * cost_s <= allowed_s for cost_s in accumulate(costs_s))
 
-    found = count(processes)
-    return (found, processes) if found >= min(2, len(times_ns)) else (count(1), 1)
+    found, alone = count(processes), count(1)
+    return (alone, 1) if found < 2 and alone > found else (found, processes)

@@ -33,7 +33,7 @@ class Result:
     """None where there is no root: the space is empty."""
     progress: Progress
     finalists: tuple[Finalist, ...]
-    """Fastest first; measured side by side unless the run was interrupted."""
+    """Fastest first; measured side by side unless the run was interrupted, or they take too long for that."""
     trials: tuple[Trial, ...]
     defects: tuple[Failed, ...] = ()
     """The first failures that are defects, few of each class: the space should not offer them, or the code

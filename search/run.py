@@ -299,6 +299,8 @@ class Search:
         options, spent_s = self._options, self._clock() - started
         left_s = math.inf if options.seconds is None else options.seconds - spent_s
         left = math.inf if options.evaluations is None else options.evaluations - state.evaluations
+        if state.tree.is_exhausted:
+            left = min(left, 1)
         return call_limit_s(state.least_live_bound_ns, given_up.count if given_up else 0, left_s, left)
 
     def _tell(self, events: Sequence[Event]) -> None:
@@ -362,28 +364,35 @@ class Search:
         while state.contenders:
             if not compared.isdisjoint(contender.digest for contender in state.contenders):
                 return
-            times_ns = [contender.timing.time_ns for contender in state.contenders]
+            # What was predicted takes no calls.
+            times_ns = [c.timing.time_ns if c.timing.samples else 0.0 for c in state.contenders]
             count, processes = affordable(times_ns, state.seconds, COMPARED_IN)
             if not count:
                 return
-            contenders = state.contenders[:count]
+            contenders, passed_over = state.contenders[:count], state.contenders[count:]
             self._emit(Comparing(count))
             try:
-                self._judge(state, root, contenders, processes)
+                self._judge(state, root, contenders, processes, passed_over)
             except KeyboardInterrupt:
                 self._is_interrupted = True
                 return
             compared.update(contender.digest for contender in contenders)
 
     def _judge(
-        self, state: State, root: Candidate, contenders: Sequence[Contender], processes: int = 1
+        self,
+        state: State,
+        root: Candidate,
+        contenders: Sequence[Contender],
+        processes: int = 1,
+        passed_over: Sequence[Contender] = (),
     ) -> None:
-        """Measures some implementations side by side."""
+        """Measures some implementations side by side; others give way to them."""
         finalists = [self._finalist(state, root, contender) for contender in contenders]
         slowdown = self._slowdown(state, root)
         outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists], processes)
         outcomes = [replace(outcome, slowdown=slowdown) for outcome in outcomes]
-        comparison = judged([finalist.digest for finalist in finalists], outcomes)
+        digests, others = ([c.digest for c in some] for some in (contenders, passed_over))
+        comparison = judged(digests, outcomes, others)
         if self._store is not None:
             self._store.append_comparison(comparison)
         self._tell(state.compare(comparison))

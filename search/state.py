@@ -303,15 +303,20 @@ class State:
         time that is reported. Contenders stay what they are, however slow the machine was: of others, those
         that are as fast are promoted, and where no contender is left, the next ones.
         """
-        new, best = comparison.outcomes, self.best
+        said, best = comparison.outcomes, self.best
+        new = {digest: outcome for digest, outcome in said.items() if outcome.timing or outcome.failure}
         is_of_climb = any(contender.digest in new for contender in self.fastest())
         self.compared = self.evaluations
         self.known.update(new)
         self.trials = [replace(t, outcome=new.get(t.digest, t.outcome)) for t in self.trials]
         self.tree.revise({digest: outcome.comparable_ns for digest, outcome in new.items()})
-        contenders, self.contenders = self.contenders, []
+        contenders = [c for c in self.contenders if c.digest in new or c.digest not in said]
+        passed_over = [c for c in self.contenders if c not in contenders]
+        self.contenders = []
         others = [contender for contender in self.reserve if contender.digest in new]
         self.reserve = [contender for contender in self.reserve if contender.digest not in new]
+        for contender in passed_over:
+            insort(self.reserve, contender, key=_comparable_ns)
         events: list[Event] = []
         for contender in (*contenders, *others):
             outcome = new.get(contender.digest, Outcome(contender.timing, slowdown=contender.slowdown))

@@ -1,6 +1,6 @@
 """Which vectors compilers are told to keep in registers: loads of innermost loops that several sums need.
 
-In: the body of a loop, and what is declared around it. Out: names of registers, and how a file tells.
+In: a loop, and what is declared around it. Out: names of registers, and how a file tells.
 
 GCC, tuned for some processors, takes a vector from memory where an instruction that needs it can, and for
 each of several instructions anew: sums of products that share what they load then wait for it. What would be
@@ -23,6 +23,8 @@ MOST_LIVE = 30
 _BYTES = (16, 32, 64)
 _ELEMENT_BYTES = (4, 8)
 
+NOTHING: frozenset[str] = frozenset()
+
 CALL = "KEEP_LOADED"
 
 MACRO = f"""\
@@ -36,23 +38,20 @@ MACRO = f"""\
 
 def kept(loop: Loop | Sweep, around: Collection[str]) -> frozenset[str]:
     """The names of registers that are loaded in it and read several times; none where no register of those
-    `around` it is added to, or another loop is inside.
+    `around` it is assigned to, or another loop is inside.
     """
     body = loop.body
-    if not _adds_up(body, around) or any(map(blocks, body)):
-        return _NONE
+    if not _carries(body, around) or any(map(blocks, body)):
+        return NOTHING
     loads = {
         s.register for s in body if isinstance(s, Assign) and _is_load(s) and s.register.name not in around
     }
     read = Counter(e for s in body for e in own_expressions(s) if isinstance(e, Register) and e in loads)
     found = frozenset(register.name for register, count in read.items() if count > 1)
-    return found if found and most_live([loop], _registers) <= MOST_LIVE else _NONE
+    return found if found and most_live([loop], _registers) <= MOST_LIVE else NOTHING
 
 
-_NONE: frozenset[str] = frozenset()
-
-
-def _adds_up(body: Sequence[Statement], around: Collection[str]) -> bool:
+def _carries(body: Sequence[Statement], around: Collection[str]) -> bool:
     return any(isinstance(s, Assign) and s.register.name in around for s in body)
 
 

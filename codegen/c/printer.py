@@ -10,7 +10,7 @@ is compiled here. `print_units` gives the same in parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -26,7 +26,7 @@ from spacedsl.codegen.c.expressions import (
 )
 from spacedsl.codegen.c.functions import functions
 from spacedsl.codegen.c.interface import banner, pointer, prototype
-from spacedsl.codegen.c.kept import CALL, MACRO, kept
+from spacedsl.codegen.c.kept import CALL, MACRO, NOTHING, kept
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.c.positions import is_called, position_functions, print_position
 from spacedsl.codegen.c.types import c_number, vector_type
@@ -416,7 +416,7 @@ def _block(
     body: Sequence[Statement],
     visible: dict[str, Type],
     depth: int,
-    held: Collection[str] = frozenset(),
+    held: frozenset[str] = NOTHING,
 ) -> list[str]:
     """The lines of a block; `visible` are the registers declared around it and, by and by, in it. What is
     `held` stays in registers from where it is loaded.
@@ -441,17 +441,17 @@ def _block(
                 lines.append(f"{margin}int64_t {c_name(variable)} = {print_position(position)};")
             case Take(variable, value, low, high):
                 given = f"({type_of(value).dtype.c_name})({print_expression(value)})"
-                held = f"position_max(position_min({given}, {high}), {low})"
-                lines.append(f"{margin}int64_t {c_name(variable)} = {held};")
+                bounded = f"position_max(position_min({given}, {high}), {low})"
+                lines.append(f"{margin}int64_t {c_name(variable)} = {bounded};")
             case TakeEach(variables):
                 lines += (margin + line for line in _taken_each(variables, statement))
             case ParallelLoop():
                 lines += _run_chunks(program, statement, margin)
             case _:
-                held = kept(statement, visible) if isinstance(statement, Loop | Sweep) else ()
+                inside = kept(statement, visible) if isinstance(statement, Loop | Sweep) else NOTHING
                 for head, inner in _parts(program, statement):
                     lines.append(f"{margin}{head} {{")
-                    lines += _block(program, inner, dict(visible), depth + 1, held)
+                    lines += _block(program, inner, dict(visible), depth + 1, inside)
                 lines.append(f"{margin}}}")
     return lines
 

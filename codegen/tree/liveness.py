@@ -1,8 +1,9 @@
 """How many registers hold what is needed again: the most at any place of a block.
 
-In: statements, in the order in which they are done. Out: words of 32 bits; at most, since what is needed
-behind a loop counts in all of its iterations, the last of which may be what makes it. A compiler may take
-more, where it loads ahead, or fewer, where it computes again or later; which registers it has is not asked.
+In: statements, in the order in which they are done. Out: words of 32 bits, or what a given weight says; at
+most, since what is needed behind a loop counts in all of its iterations, the last of which may be what makes
+it. A compiler may take more, where it loads ahead, or fewer, where it computes again or later; which
+registers it has is not asked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def most_live_words(body: Sequence[Statement]) -> int:
 
 
 def most_live(body: Sequence[Statement], weight: Callable[[Register], int]) -> int:
-    """The same of what each register counts."""
+    """The greatest sum of weights of what is live at some place."""
     return _Liveness(weight).most(body, _NONE)
 
 

@@ -114,7 +114,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(
     def fill_the_disk(
         evaluator: CpuEvaluator, lowered: Lowered, best_ns: float | None, limit_s: float | None = None
     ) -> Outcome:
-        outcome = measure(evaluator, lowered, best_ns)
+        outcome = measure(evaluator, lowered, best_ns, limit_s)
         full.touch()
         return outcome
 

@@ -46,12 +46,46 @@ def searched(evaluator: Slow, options: Options) -> Result:
 
 def test_programs_that_take_ten_minutes_do_not_take_all_of_a_search_of_one_minute() -> None:
     fast: dict[tuple[int, ...], float] = {(2, 2, 2): 0.01, (2, 2, 1): 0.02, (1, 2, 2): 0.03}
+    measured = 0
     for seed in range(5):
         evaluator = Slow(lambda values: fast.get(values, 600.0 if sum(values) % 3 else 0.5))
         result = searched(evaluator, Options(seed=seed, seconds=60.0))
         assert result.best is not None and result.best.timing.time_ns <= 0.5e9
-        assert evaluator.now_s < 60 + 4 * 30 + 20
         assert result.progress.failures[Failure.RUN_TIMEOUT].count == evaluator.given_up
+        first = next(n for n, limit_s in enumerate(evaluator.limits_s) if limit_s is None)
+        assert evaluator.limits_s[:first] == [2 * 1.25**n for n in range(first)]
+        assert set(evaluator.limits_s[first:]) == {None}
+        measured += len(evaluator.limits_s)
+    # Of 30 s each, a search would come to two or three.
+    assert measured > 5 * 5
+
+
+@pytest.mark.parametrize("budget", [Options(), Options(seconds=60.0)])
+@pytest.mark.parametrize("sizes", [[1], [2, 2]])
+def test_nothing_is_given_up_where_there_is_nothing_else(sizes: list[int], budget: Options) -> None:
+    evaluator = Slow(lambda values: 5.0 + sum(values))
+    result = search(ToyInstance(sizes), evaluator, options=budget, clock=lambda: evaluator.now_s)
+    assert result.best is not None
+    assert budget.seconds or result.best.timing.time_ns == 5e9
+
+
+def test_what_is_not_compared_gives_way_to_what_is() -> None:
+    """One process has room for some of twelve; side by side, all of these are slower than they had seemed."""
+
+    class Slower(Slow):
+        def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
+            return [
+                Outcome(timing(1.5 * outcome.timing.time_ns))
+                for outcome in super().compare(contenders, processes)
+                if outcome.timing is not None
+            ]
+
+    evaluator = Slower(lambda values: 1.0 + sum(values) / 100)
+    result = searched(evaluator, Options(evaluations=30))
+    (compared,) = evaluator.compared
+    assert 2 <= len(compared) < Options().contenders
+    assert {finalist.digest for finalist in result.finalists} == {*compared}
+    assert result.progress.valid == result.progress.evaluations == 30
 
 
 def test_of_a_kernel_whose_implementations_all_take_seconds_some_are_found_right() -> None:
@@ -73,7 +107,8 @@ def test_the_limit_grows_with_the_bound_and_with_what_was_given_up() -> None:
     assert call_limit_s(1e3, 0, 90.0, math.inf) == 2
     assert call_limit_s(1e9, 0, 90.0, math.inf) == 25
     assert call_limit_s(1e3, 2, 90.0, math.inf) == 3.125
-    assert (call_limit_s(1e3, 10_000, math.inf, math.inf) or 0) > 30
+    assert call_limit_s(1e3, 0, math.inf, math.inf) is None
+    assert (call_limit_s(1e3, 10_000, 1e12, math.inf) or 0) > 30
     assert call_limit_s(1e3, 3, 3.0, math.inf) is None
     assert call_limit_s(1e3, 0, 90.0, 1) is None
     assert call_limit_s(math.inf, 0, math.inf, math.inf) is None
@@ -81,9 +116,11 @@ def test_the_limit_grows_with_the_bound_and_with_what_was_given_up() -> None:
 
 def test_the_fastest_are_compared_as_far_as_there_is_time() -> None:
     assert affordable([1e6] * 12, 60.0, 3) == (12, 3)
-    # 6 calls each: 18 s in three processes.
-    assert affordable([1e9] * 12, 120.0, 3) == (2, 3)
-    assert affordable([1e9] * 12, 60.0, 3) == (3, 1)
+    assert affordable([0.0] * 12, 60.0, 3) == (12, 3)
+    # 7 calls each: 21 s in three processes.
+    assert affordable([1e9] * 12, 130.0, 3) == (2, 3)
+    assert affordable([1e9] * 12, 60.0, 3) == (4, 1)
     assert affordable([1e9], 60.0, 3) == (1, 3)
-    assert affordable([28e9], 90.0, 3) == (0, 1)
-    assert affordable([2e9, 30e9], 60.0, 3) == (1, 1)
+    assert affordable([1e9, 30e9], 60.0, 3) == (1, 3)
+    assert affordable([3e9, 30e9], 60.0, 3) == (1, 1)
+    assert affordable([28e9], 90.0, 3) == (0, 3)

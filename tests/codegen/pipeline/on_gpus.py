@@ -79,12 +79,12 @@ MOST_WATCHED = 20_000_000
 
 
 def moderate(file: PipelineFile, count: int, seed: int, most: float) -> Iterator[Candidate]:
-    """So many random candidates that compute no more points."""
+    """At most so many random candidates that compute no more points."""
     return cases.moderate(lambda some, apart: drawn(file, some, seed, apart), computed, count, most)
 
 
 def computed(candidate: Candidate) -> float:
-    """Points of all steps, with those that are computed again."""
+    """Points of all steps that are not inlined, with those that are computed again."""
     return points(GpuPipelineCosts(candidate.instance, device()).estimate(candidate))
 
 

@@ -142,6 +142,7 @@ def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_pat
         program = lowered(file, candidate, (16, 32, 64)[number % 3])
         library = tmp_path / f"{number}.so"
         assert compiled_difference(file, program, case, library, ("-O0",)) == "", candidate.decisions()
+    assert number + 1 == SCHEDULES
 
 
 # ---- Vectors along a range --------------------------------------------------------------------------------

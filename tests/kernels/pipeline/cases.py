@@ -257,20 +257,20 @@ def put_apart(root: Candidate, share: float, generator: np.random.Generator) -> 
 
 
 def moderate(
-    drawn: Callable[[int, float], Iterator[Candidate]],
-    points: Callable[[Candidate], float],
+    draw: Callable[[int, float], Iterator[Candidate]],
+    size: Callable[[Candidate], float],
     count: int,
     most: float,
 ) -> Iterator[Candidate]:
-    """So many random candidates that compute no more points: of any, then of those with more and more steps
-    apart. `drawn`: some, with such a share of steps apart.
+    """At most so many random candidates that compute no more points: of any, then of those with more and more
+    steps apart. `draw`: some, with such a share of steps apart. `size`: the points of one.
     """
-    tried = (c for apart in (0.0, 0.5, 0.75, 0.9) for c in drawn(2 * count, apart))
-    return islice((c for c in tried if points(c) <= most), count)
+    tried = (c for apart in (0.0, 0.5, 0.75, 0.9) for c in draw(2 * count, apart))
+    return islice((c for c in tried if size(c) <= most), count)
 
 
 def points(estimate: Estimate) -> float:
-    """Of all steps, with those that are computed again."""
+    """Of all steps that are not inlined, with those that are computed again."""
     steps = [step for steps in estimate.nests().values() for step in steps]
     boxes = ((estimate.iterations(step, "REG"), estimate.extents(step, "REG").values()) for step in steps)
     return sum(times * math.prod(extents) for times, extents in boxes)
