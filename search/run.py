@@ -270,7 +270,7 @@ class Search:
             if isinstance(program, Outcome):
                 outcome = program
             else:
-                outcome = self._measured(program, state, root, started)
+                outcome = self._measured(program, state, root)
                 code = program.code if state.is_contender(outcome.comparable_ns) else None
             evaluation = Evaluation(digest, outcome, self._clock() - started)
             if self._store is not None:
@@ -286,18 +286,17 @@ class Search:
             state.contenders, lambda contender: self._made(replay(self._instance, root, contender.steps))
         )
 
-    def _measured(self, program: Lowered, state: State, root: Candidate, started: float) -> Outcome:
+    def _measured(self, program: Lowered, state: State, root: Candidate) -> Outcome:
         """The outcome of a program, with the slowdown before it was measured."""
         slowdown = self._slowdown(state, root)
         best_ns = None if state.best is None else slowdown * state.best.comparable_ns
-        limit_s = self._call_limit_s(state, started) if best_ns is None else None
+        limit_s = self._call_limit_s(state) if best_ns is None else None
         return replace(self._evaluator.run(program, best_ns, limit_s), slowdown=slowdown)
 
-    def _call_limit_s(self, state: State, started: float) -> float | None:
+    def _call_limit_s(self, state: State) -> float | None:
         """Of a program, while no time is known."""
-        given_up = state.failures.get(Failure.RUN_TIMEOUT)
-        options, spent_s = self._options, self._clock() - started
-        left_s = math.inf if options.seconds is None else options.seconds - spent_s
+        given_up, options = state.failures.get(Failure.RUN_TIMEOUT), self._options
+        left_s = math.inf if options.seconds is None else options.seconds - state.seconds
         left = math.inf if options.evaluations is None else options.evaluations - state.evaluations
         if state.tree.is_exhausted:
             left = min(left, 1)
@@ -391,8 +390,7 @@ class Search:
         slowdown = self._slowdown(state, root)
         outcomes = self._evaluator.compare([Lowered(f.digest, f.code) for f in finalists], processes)
         outcomes = [replace(outcome, slowdown=slowdown) for outcome in outcomes]
-        digests, others = ([c.digest for c in some] for some in (contenders, passed_over))
-        comparison = judged(digests, outcomes, others)
+        comparison = judged([c.digest for c in contenders], outcomes, [c.digest for c in passed_over])
         if self._store is not None:
             self._store.append_comparison(comparison)
         self._tell(state.compare(comparison))

@@ -310,15 +310,15 @@ class State:
         self.known.update(new)
         self.trials = [replace(t, outcome=new.get(t.digest, t.outcome)) for t in self.trials]
         self.tree.revise({digest: outcome.comparable_ns for digest, outcome in new.items()})
-        contenders = [c for c in self.contenders if c.digest in new or c.digest not in said]
-        passed_over = [c for c in self.contenders if c not in contenders]
-        self.contenders = []
+        passed_over = said.keys() - new.keys()
+        contenders, self.contenders = self.contenders, []
         others = [contender for contender in self.reserve if contender.digest in new]
         self.reserve = [contender for contender in self.reserve if contender.digest not in new]
-        for contender in passed_over:
-            insort(self.reserve, contender, key=_comparable_ns)
         events: list[Event] = []
         for contender in (*contenders, *others):
+            if contender.digest in passed_over:
+                insort(self.reserve, contender, key=_comparable_ns)
+                continue
             outcome = new.get(contender.digest, Outcome(contender.timing, slowdown=contender.slowdown))
             if outcome.timing is None:
                 self.valid -= 1
