@@ -25,8 +25,11 @@ def index_type(program: Program) -> str:
     Without positions, indices are shown to be narrow enough by `verify.py`.
     """
     grids = (s for s in program.body if isinstance(s, Grid))
-    moved = (g for g in grids if any(isinstance(s, PerThread) for s in statements(g.body)))
-    is_narrow = index_bits(program) == 32 and all(most < 1 << 31 for grid in moved for most in _grid(grid))
+    moved = [g for g in grids if any(isinstance(s, PerThread) for s in statements(g.body))]
+    # What ranges say takes long to find out; what the parts of a sum are at most is nearly always enough.
+    is_narrow = index_bits(program) == 32 and any(
+        all(most < 1 << 31 for grid in moved for most in _grid(grid, ranges)) for ranges in (None, Ranges())
+    )
     return "int" if is_narrow else "long long"
 
 
@@ -48,9 +51,9 @@ _FUNCTIONS = """\
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """How far variables are from 0 at most."""
+    """How far variables are from 0 at most, by their parts, and by ranges where these are wanted."""
 
-    ranges: Ranges
+    ranges: Ranges | None
     known: dict[str, int]
 
     def of(self, position: Position) -> int:
@@ -68,22 +71,22 @@ class _Sizes:
                 raise AssertionError(f"{atom} is no part of a verified program")
 
     def with_loop(self, name: str, first: Position, last: Position) -> _Sizes:
-        ranges = self.ranges.with_loop(name, first, last)
+        ranges = self.ranges and self.ranges.with_loop(name, first, last)
         return _Sizes(ranges, {**self.known, name: max(self.end(first, ranges), self.end(last, ranges))})
 
     def with_position(self, name: str, position: Position) -> _Sizes:
-        ranges = self.ranges.with_position(name, position)
+        ranges = self.ranges and self.ranges.with_position(name, position)
         return _Sizes(ranges, {**self.known, name: self.end(position, ranges)})
 
-    def end(self, position: Position, ranges: Ranges) -> int:
+    def end(self, position: Position, ranges: Ranges | None) -> int:
         """By what is known of a position, or of its parts."""
-        ends = ranges.least(position), ranges.greatest(position)
+        ends = (ranges.least(position), ranges.greatest(position)) if ranges else ()
         known = [abs(end) for end in ends if end is not None]
         return min(self.of(position), max(known)) if len(known) == 2 else self.of(position)
 
 
-def _grid(grid: Grid) -> Iterator[int]:
-    sizes = _Sizes(Ranges(), {})
+def _grid(grid: Grid, ranges: Ranges | None) -> Iterator[int]:
+    sizes = _Sizes(ranges, {})
     for c in grid.coordinates:
         sizes = sizes.with_loop(c.variable, Position(0), Position(c.extent - 1))
     return _sizes(grid.body, sizes)

@@ -28,7 +28,7 @@ from spacedsl.codegen.halide.python import (
 )
 from spacedsl.codegen.halide.sums import summed
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, linear, names_of
+from spacedsl.kernels.pipeline.affine import Linear, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -290,7 +290,7 @@ class _Writer:
 
 def _has_twice(position: Linear) -> bool:
     """Whether some variable is in two of its atoms."""
-    names = [name for atom, _ in position.terms for name in names_of(atom)]
+    names = [name for atom, _ in position.terms for name in atom.names]
     return len(set(names)) < len(names)
 
 

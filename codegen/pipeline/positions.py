@@ -32,7 +32,6 @@ from spacedsl.kernels.pipeline.affine import (
     Opaque,
     Quotient,
     Remainder,
-    names_of,
     substituted,
     variable,
 )
@@ -71,7 +70,7 @@ class Positions:
 
     def varies(self, atom: Atom) -> bool:
         """Whether it is no position of the program: it is computed, or not the same for all lanes."""
-        return any(name in self.numbers or self.is_lane(name) for name in names_of(atom))
+        return any(name in self.numbers or self.is_lane(name) for name in atom.names)
 
     def is_lane(self, name: str) -> bool:
         return self.lanes is not None and name == self.lanes.variable

@@ -9,7 +9,7 @@ beyond for others. Where nothing bounds a position there is no answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -22,7 +22,6 @@ from spacedsl.kernels.pipeline.affine import (
     Remainder,
     atoms,
     extreme,
-    names_of,
     quotient,
     remainder,
     substituted,
@@ -46,10 +45,11 @@ _Key = tuple[tuple[Atom, _Number], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """From some position to another."""
+    """From some position to another; so many loops are declared before it."""
 
     first: Linear
     last: Linear
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,12 @@ class Ranges:
 
     def with_loop(self, variable: str, first: Linear, last: Linear) -> Ranges:
         """A variable that is at one of these positions, or between them."""
-        loop = _Loop(self.plain(first), self.plain(last))
-        if loop.first == loop.last:
+        start, end = self.plain(first), self.plain(last)
+        if start == end:
             return self.with_position(variable, first)
-        return Ranges({**self.loops, variable: loop}, self.positions)
+        again = self.loops.get(variable)
+        depth = len(self.loops) if again is None else again.depth
+        return Ranges({**self.loops, variable: _Loop(start, end, depth)}, self.positions)
 
     def with_position(self, variable: str, position: Linear) -> Ranges:
         return Ranges(self.loops, {**self.positions, variable: self.plain(position)}, self.known)
@@ -99,7 +101,15 @@ class Ranges:
     def is_natural(self, position: Linear) -> bool:
         """Whether it is known never to be negative."""
         plain = self.plain(position)
+        return self._is_natural(plain)
+
+    def _is_natural(self, plain: Linear) -> bool:
         return _Search(self).is_below({atom: -number for atom, number in plain.terms}, plain.constant + 1)
+
+    def is_among(self, position: Linear, count: int) -> bool:
+        """Whether it is known to be one of so many from 0 on."""
+        plain = self.plain(position)
+        return self._is_natural(plain) and _Search(self).is_below(dict(plain.terms), count - plain.constant)
 
     def greatest(self, position: Linear) -> int | None:
         """What it is known to be at most, without much ado; None where nothing bounds it."""
@@ -129,34 +139,30 @@ class Ranges:
         `most`: how many they are among instead.
         """
         moved = position + variable(name) * -step + first * -1
-        end = Linear((abs(step) if most is None else most) - 1 - more)
-        return self.is_natural(moved) and self.is_natural(moved * -1 + end)
+        return self.is_among(moved, (abs(step) if most is None else most) - more)
 
     def _steps(self, form: Linear, name: str, around: Collection[str]) -> Iterator[tuple[int, Linear]]:
         for atom, number in form.terms:
-            if isinstance(atom, Extreme) and not names_of(atom).issubset(around):
+            if isinstance(atom, Extreme) and not atom.names.issubset(around):
                 for end in (atom.left, atom.right):
                     yield from self._steps(form + _of(atom) * -number + end * number, name, around)
                 return
-            if (
-                isinstance(atom, Quotient)
-                and number % atom.divisor == 0
-                and not names_of(atom).issubset(around)
-            ):
+            if isinstance(atom, Quotient) and number % atom.divisor == 0 and not atom.names.issubset(around):
                 # Pairs may begin where the first number is, or before it.
                 whole, rest = number // atom.divisor, form + _of(atom) * -number
                 for less in range(min(atom.divisor, _TRIED)):
                     yield from self._steps(rest + (atom.dividend + Linear(-less)) * whole, name, around)
                 return
         names = {atom.name for atom, _ in form.terms if isinstance(atom, Variable)} - {name, *around}
-        latest = next((n for n in reversed(tuple(self.loops)) if n in names), None)
-        if latest is not None:
+        names &= self.loops.keys()
+        if names:
+            latest = _latest(self.loops, names)
             loop = self.loops[latest]
             end = loop.last if _sign_of(form, latest) == -1 else loop.first
             yield from self._steps(substituted(form, {latest: end}), name, around)
         else:
             step = next((n for atom, n in form.terms if atom == Variable(name)), 0)
-            fixed = tuple((atom, n) for atom, n in form.terms if names_of(atom).issubset(around))
+            fixed = tuple((atom, n) for atom, n in form.terms if atom.names.issubset(around))
             yield step, Linear(form.constant, fixed)
 
 
@@ -180,8 +186,9 @@ class _Search:
             return limit > 0
         if all(number.denominator == 1 for number in terms.values()):
             # It is whole, a multiple of what all its numbers are.
-            common = math.gcd(*(number.numerator for number in terms.values()))
-            terms = {atom: number.numerator // common for atom, number in terms.items()}
+            common = math.gcd(*[number.numerator for number in terms.values()])
+            if common != 1:
+                terms = {atom: number.numerator // common for atom, number in terms.items()}
             limit = (math.ceil(limit) - 1) // common + 1
         key = tuple(terms.items())
         shown, failed = self.ranges.known.get(key, (None, None))
@@ -217,11 +224,10 @@ class _Search:
             yield []
             return
         loops = self.ranges.loops
-        names = frozenset().union(*map(names_of, terms))
+        names = frozenset[str]().union(*[atom.names for atom in terms])
         if not names <= loops.keys():
             return
-        latest = next((name for name in reversed(tuple(loops)) if name in names), None)
-        if latest is not None and (way := self.without(terms, latest)) is not None:
+        if names and (way := self.without(terms, _latest(loops, names))) is not None:
             yield way
             return
         remainder = next((atom for atom in terms if isinstance(atom, Remainder)), None)
@@ -264,19 +270,24 @@ class _Search:
                 moved.add(part)
         if len(signs) != 1:
             return None
-        loop, rises = self.ranges.loops[name], 1 in signs
-        end = {name: loop.last if rises else loop.first}
+        loop = self.ranges.loops[name]
+        end = loop.last if 1 in signs else loop.first
         total: dict[Atom, _Number] = {}
         constant: _Number = 0
         for part, number in terms.items():
             if part not in moved:
                 _add(total, part, number)
                 continue
-            form = substituted(_of(part), end)
+            form = end if isinstance(part, Variable) else substituted(_of(part), {name: end})
             constant += form.constant * number
             for atom, n in form.terms:
                 _add(total, atom, n * number)
         return [(total, constant)]
+
+
+def _latest(loops: Mapping[str, _Loop], names: Iterable[str]) -> str:
+    """The loop that is declared last of some."""
+    return max(names, key=lambda name: loops[name].depth)
 
 
 def _with(terms: _Sum, atom: Atom, part: Linear, share: _Number = 1) -> tuple[_Sum, _Number]:
@@ -305,7 +316,7 @@ def _sign(part: Atom, name: str) -> int | None:
             signs = {_sign_of(left, name), _sign_of(right, name)} - {0}
             return 0 if not signs else signs.pop() if len(signs) == 1 else None
         case _:
-            return 0 if name not in names_of(part) else None
+            return 0 if name not in part.names else None
 
 
 def _sign_of(form: Linear, name: str) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from spacedsl.codegen.tree.expressions import Index, Position
 from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.codegen.tree.scopes import Scope
-from spacedsl.kernels.pipeline.affine import Remainder, names_of
+from spacedsl.kernels.pipeline.affine import Remainder
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -30,14 +30,9 @@ def _is_among(
     has_room = bool(extents) and 1 + sum((n - 1) * stride for stride, n in extents) <= neighbours
     return (
         (has_room and _is_inside_each(extents, position, lanes, ranges, _along))
-        or _is_below(position, neighbours, lanes, ranges)
+        or ranges.is_among(position, neighbours - lanes[-1])
         or (has_room and _is_inside_each(extents, position, lanes, ranges, _along_alone))
     )
-
-
-def _is_below(position: Position, extent: int, lanes: range, ranges: Ranges) -> bool:
-    end = position * -1 + Position(extent - 1 - lanes[-1])
-    return ranges.is_natural(position) and ranges.is_natural(end)
 
 
 def _is_inside_each(
@@ -53,7 +48,7 @@ def _is_inside_each(
     part = along(position, stride, ranges)
     here = range(1) if others else lanes
     return any(
-        _is_below(each, extent, here, ranges)
+        ranges.is_among(each, extent - here[-1])
         and _is_inside_each(others, position + each * -stride, lanes, ranges, along)
         for each in (part + Position(n) for n in (0, 1, -1))
     )
@@ -142,8 +137,8 @@ def _along_alone(position: Position, stride: int, ranges: Ranges) -> Position:
     A multiple of the stride may lead along that, too: in rows of two elements, of which every second is read.
     """
     rest = [atom for atom, number in position.terms if number % stride]
-    loops = ranges.origins(frozenset[str]().union(*map(names_of, rest)))
-    alone = (each for each in position.terms if ranges.origins(names_of(each[0])).isdisjoint(loops))
+    loops = ranges.origins(frozenset[str]().union(*[atom.names for atom in rest]))
+    alone = (each for each in position.terms if ranges.origins(each[0].names).isdisjoint(loops))
     return _along(Position(position.constant, tuple(alone)), stride, ranges)
 
 

@@ -8,7 +8,7 @@ What values they have is for `intervals.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, Literal
 
@@ -19,21 +19,24 @@ from spacedsl.kernels.pipeline.algorithm import Binary, Compare, Constant, Expre
 class _Nested:
     """What is nested deep and looked up often keeps its hash."""
 
+    __slots__ = ("_hash",)
     __match_args__: ClassVar[tuple[str, ...]]
+    _hash: int
 
     def __hash__(self) -> int:
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = hash(tuple([getattr(self, name) for name in self.__match_args__]))
-            self.__dict__["_hash"] = known
-        return known
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash(tuple([getattr(self, name) for name in self.__match_args__]))
+            object.__setattr__(self, "_hash", found)
+            return found
 
-    def __getstate__(self) -> dict[str, object]:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         """Without what is derived: hashes are others in another process."""
-        return {name: getattr(self, name) for name in self.__match_args__}
+        return type(self), tuple([getattr(self, name) for name in self.__match_args__])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Quotient(_Nested):
     """Rounded to minus infinity; the divisor is at least 2."""
 
@@ -41,8 +44,12 @@ class Quotient(_Nested):
     divisor: int
     __hash__ = _Nested.__hash__
 
+    @property
+    def names(self) -> frozenset[str]:
+        return self.dividend.names
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Remainder(_Nested):
     """From 0 to below the divisor, which is at least 2."""
 
@@ -50,30 +57,45 @@ class Remainder(_Nested):
     divisor: int
     __hash__ = _Nested.__hash__
 
+    @property
+    def names(self) -> frozenset[str]:
+        return self.dividend.names
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Extreme(_Nested):
     operator: Literal["min", "max"]
     left: Linear
     right: Linear
     __hash__ = _Nested.__hash__
 
+    @property
+    def names(self) -> frozenset[str]:
+        return self.left.names | self.right.names
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Opaque(_Nested):
     expression: Expression
     __hash__ = _Nested.__hash__
 
+    @property
+    def names(self) -> frozenset[str]:
+        """None that positions can take the place of."""
+        return _NOBODY
+
 
 Atom = Variable | Quotient | Remainder | Extreme | Opaque
+"""Its `names` are those of all variables in it, wherever they are."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Linear(_Nested):
     """The constant plus each atom times its number, none of which is 0."""
 
     constant: int
     terms: tuple[tuple[Atom, int], ...] = ()
+    _names: frozenset[str] = field(init=False, repr=False, compare=False)
     __hash__ = _Nested.__hash__
 
     def __add__(self, other: Linear) -> Linear:
@@ -85,35 +107,20 @@ class Linear(_Nested):
     def __mul__(self, number: int) -> Linear:
         if number == 0:
             return Linear(0)
-        return Linear(self.constant * number, tuple((atom, n * number) for atom, n in self.terms))
+        return Linear(self.constant * number, tuple([(atom, n * number) for atom, n in self.terms]))
 
     @property
     def names(self) -> frozenset[str]:
         """Of all variables in it, wherever they are."""
-        known: frozenset[str] | None = self.__dict__.get("_names")
-        if known is None:
-            known = self.__dict__["_names"] = _NOBODY.union(*[names_of(atom) for atom, _ in self.terms])
-        return known
+        try:
+            return self._names
+        except AttributeError:
+            found = _NOBODY.union(*[atom.names for atom, _ in self.terms])
+            object.__setattr__(self, "_names", found)
+            return found
 
 
 _NOBODY: frozenset[str] = frozenset()
-
-
-def names_of(atom: Atom) -> frozenset[str]:
-    match atom:
-        case Variable(name):
-            return _alone(name)
-        case Quotient(dividend) | Remainder(dividend):
-            return dividend.names
-        case Extreme(_, left, right):
-            return left.names | right.names
-        case Opaque():
-            return _NOBODY
-
-
-@lru_cache(maxsize=1 << 12)
-def _alone(name: str) -> frozenset[str]:
-    return frozenset((name,))
 
 
 _KNOWN: dict[int, tuple[Expression, Linear]] = {}
@@ -195,15 +202,16 @@ def remainder(dividend: Linear, divisor: int) -> Linear:
 
 def extreme(operator: Literal["min", "max"], left: Linear, right: Linear) -> Linear:
     """One of two forms, where they differ by a constant, or by constants in quotients."""
-    for one, other in ((left, right), (right, left)):
-        if _is_at_most(one, other):
-            return one if operator == "min" else other
+    apart = right + left * -1
+    if _is_natural(apart):
+        return left if operator == "min" else right
+    if _is_natural(apart * -1):
+        return right if operator == "min" else left
     return _of(Extreme(operator, left, right))
 
 
-def _is_at_most(left: Linear, right: Linear) -> bool:
-    """Whether it is plain that one form is never greater than another."""
-    apart = right + left * -1
+def _is_natural(apart: Linear) -> bool:
+    """Whether it is plain that a difference is never negative."""
     match apart.terms:
         case ():
             return apart.constant >= 0
@@ -264,7 +272,7 @@ def _substituted(atom: Atom, positions: Mapping[str, Linear]) -> Linear | None:
     """What an atom becomes; None where it stays."""
     if isinstance(atom, Variable):
         return positions.get(atom.name)
-    if names_of(atom).isdisjoint(positions):
+    if atom.names.isdisjoint(positions):
         return None
     return _rebuilt(atom, lambda inner: substituted(inner, positions))
 

@@ -9,7 +9,7 @@ stage is computed is for others to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -41,15 +41,34 @@ class Undefined:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Variable:
-    """Of a stage, or of a range of an update; an i32."""
+    """Of a stage, or of a range of an update; an i32.
+
+    There is one object for each name: sums of them are looked up by the million.
+    """
 
     name: str
+    names: frozenset[str] = field(init=False, repr=False)
+    """Of itself alone."""
+
+    def __new__(cls, name: str) -> Variable:
+        known = _VARIABLES.get(name)
+        if known is None:
+            made = object.__new__(cls)
+            object.__setattr__(made, "names", frozenset((name,)))
+            known = _VARIABLES.setdefault(name, made)
+        return known
+
+    def __reduce__(self) -> tuple[type[Variable], tuple[str]]:
+        return Variable, (self.name,)
 
     @property
     def dtype(self) -> DType:
         return DType.I32
+
+
+_VARIABLES: dict[str, Variable] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, linear, names_of
+from spacedsl.kernels.pipeline.affine import Linear, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -225,5 +225,5 @@ def _different(positions: Sequence[Expression], values: Mapping[str, Positions])
 def _moves(form: Linear, name: str) -> bool:
     """Whether it rises or falls with a variable, by the same for each step."""
     return any(atom == Variable(name) for atom, _ in form.terms) and all(
-        atom == Variable(name) or name not in names_of(atom) for atom, _ in form.terms
+        atom == Variable(name) or name not in atom.names for atom, _ in form.terms
     )

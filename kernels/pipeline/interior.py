@@ -14,7 +14,6 @@ from spacedsl.kernels.pipeline.affine import (
     Linear,
     Quotient,
     Remainder,
-    names_of,
     quotient,
 )
 from spacedsl.kernels.pipeline.algorithm import Variable
@@ -75,6 +74,6 @@ def _conditions(atom: Atom, name: str) -> Iterator[Linear]:
 
 def usable(form: Linear, name: str) -> Iterator[Linear]:
     """The condition, where it says how large or how small the variable is."""
-    parts = [atom for atom, _ in form.terms if name in names_of(atom)]
+    parts = [atom for atom, _ in form.terms if name in atom.names]
     if parts == [Variable(name)]:
         yield form

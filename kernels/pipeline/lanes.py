@@ -20,7 +20,6 @@ from spacedsl.kernels.pipeline.affine import (
     compared,
     is_parity,
     linear,
-    names_of,
 )
 from spacedsl.kernels.pipeline.algorithm import (
     Expression,
@@ -149,4 +148,4 @@ def widths(
 
 
 def _moving(position: Linear, name: str) -> list[tuple[Atom, int]]:
-    return [(atom, number) for atom, number in position.terms if name in names_of(atom)]
+    return [(atom, number) for atom, number in position.terms if name in atom.names]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from spacedsl import c_compilers
 
-FLAGS = ("-O2", "-std=gnu11", "-fvisibility=hidden", "-fno-sanitize=all", "-w", "-shared", "-fPIC")
+FLAGS = ("-O1", "-std=gnu11", "-fvisibility=hidden", "-fno-sanitize=all", "-w", "-shared", "-fPIC")
 TIMEOUT_S = 300.0
 KEPT_S = 30 * 24 * 3600.0
 """What has not been asked for in this time is removed when another library is made."""
