@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from hypothesis import settings
 # Programs and instances are many objects that live long and make no cycles: to look for those among them as
 # often as usual takes a tenth of the time of all tests.
 gc.set_threshold(50_000)
+
+# Many tests start processes, which import the project: half of that is compiling what nobody is to keep.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Threads that wait for each other take longer than all that small matrices need. Read when NumPy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 # Of generated cases, as many as a quarter of an hour leaves time for; soaks go on where there are any.

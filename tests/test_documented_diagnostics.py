@@ -27,6 +27,7 @@ from spacedsl.codegen.linalg.implementation import check_decisions
 from spacedsl.codegen.running import memory
 from spacedsl.codegen.running.cases import NotFiniteError, make_cases, not_finite
 from spacedsl.compiler import compile_space
+from spacedsl.compiler.c import build
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Severity, Source, render
 from spacedsl.engine.instance import instantiate
 from spacedsl.kernels.backbones import load_any
@@ -157,7 +158,11 @@ def _load(path: Path) -> None:
         next(make_cases(kernel, np.random.default_rng(0)))
     except NotFiniteError as error:
         raise DiagnosticError([not_finite(kernel, error.line)]) from None
-    pose(kernel, kernel.space, device, lambda event: None)
+    # Rules that are not the library's have an engine of their own, which nothing else runs on.
+    is_own = kernel.space.parent == path.parent
+    flags = tuple("-O0" if is_own and flag.startswith("-O") else flag for flag in build.FLAGS)
+    with patch.object(build, "FLAGS", flags):
+        pose(kernel, kernel.space, device, lambda event: None)
     with patch.object(targets, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
         explore(path)
 

@@ -11,7 +11,7 @@ from collections import Counter as Counting
 from collections.abc import Callable, Iterator, Sequence
 
 from spacedsl.engine.denotation import Denotations, Key, Solution
-from spacedsl.engine.meaning import AbsentError, Assignment, remembered
+from spacedsl.engine.meaning import AbsentError, Assignment, Meaning, all_of, remembered
 from spacedsl.language.space import Space
 
 __all__ = ["EnumerationLimitError", "Key", "Solution", "enumerate_solutions"]
@@ -34,10 +34,13 @@ def enumerate_solutions(
     if not all(r.of(()) for r in requirements if not r.reads):
         return
     order = _order(len(instance.decisions), [r.reads for r in requirements])
-    checks: list[list[Callable[[Assignment], bool]]] = [[] for _ in order]
+    alike: dict[frozenset[int], list[Meaning[bool]]] = {}
     for requirement in requirements:
-        if requirement.reads:
-            checks[max(order.index(p) for p in requirement.reads)].append(remembered(requirement).of)
+        alike.setdefault(requirement.reads, []).append(requirement)
+    checks: list[list[Callable[[Assignment], bool]]] = [[] for _ in order]
+    for reads, together in alike.items():
+        if reads:
+            checks[max(order.index(p) for p in reads)].append(remembered(all_of(together)).of)
     assignment: list[int | None] = [None] * len(order)
     tried = 0
 

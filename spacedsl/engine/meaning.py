@@ -44,10 +44,11 @@ def reads_of(*parts: Meaning[int] | Meaning[bool]) -> frozenset[int]:
 def remembered(meaning: Meaning[T]) -> Meaning[T]:
     """The same function, computed once for each combination of the values that it reads."""
     positions = sorted(meaning.reads)
-    known: dict[tuple[int | None, ...], T] = {}
+    values_of: Callable[[Assignment], object] = operator.itemgetter(*positions) if positions else lambda _: ()
+    known: dict[object, T] = {}
 
     def of(assignment: Assignment) -> T:
-        values = tuple(assignment[p] for p in positions)
+        values = values_of(assignment)
         if values not in known:
             known[values] = meaning.of(assignment)
         return known[values]

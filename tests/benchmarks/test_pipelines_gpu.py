@@ -35,6 +35,7 @@ from tests.codegen.cuda.grids import device
 LIKE_HALIDE = """
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 struct dimension { int32_t min, extent, stride; uint32_t flags; };
 struct buffer {
   uint64_t device; const void *interface; uint8_t *host; uint64_t flags;
@@ -66,7 +67,7 @@ int halide_pipeline(struct buffer *image, float scale, struct buffer *slope) {
   if (!image->device || !slope->device || image->flags || slope->flags) return refuses("not on the device");
   if (FAULT == REFUSE) return refuses("cuLaunchKernel failed");
   if (FAULT == CRASH) *(volatile int *)8 = 0;
-  if (FAULT == HANG) for (;;) __asm__ volatile("");
+  if (FAULT == HANG) for (;;) pause();
   for (int y = slope->dim[1].min; y < slope->dim[1].min + slope->dim[1].extent; y++)
     for (int x = slope->dim[0].min; x < slope->dim[0].min + slope->dim[0].extent; x++)
       *at(slope, x, y) = (*at(image, x + 1, y) / 2 + *at(image, x, y - 1) / 2) * scale;

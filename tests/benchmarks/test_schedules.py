@@ -27,13 +27,13 @@ def test_each_implementation_is_predicted_and_measured(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.csv"
-    assert cost_model.main(["toy_blur", "--count", "4", "--steps", "3", "--csv", str(kept)]) == 0
+    assert cost_model.main(["toy_blur", "--count", "3", "--steps", "3", "--csv", str(kept)]) == 0
     (row,) = rows(capsys.readouterr().out, "toy_blur")
-    assert row[2:4] == ["4", "0"]
+    assert row[2:4] == ["3", "0"]
     assert -1 <= float(row[4]) <= 1 <= float(row[5])
     with kept.open(encoding="utf-8", newline="") as file:
         found = [*csv.DictReader(file)]
-    assert len(found) == 4
+    assert len(found) == 3
     assert all(float(each["predicted_ns"]) > 0 < float(each["measured_ns"]) for each in found)
 
 

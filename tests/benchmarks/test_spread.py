@@ -15,7 +15,7 @@ _KERNEL = Path(__file__).resolve().parents[2] / "kernels" / "library" / "matmul_
 
 def test_explorations_are_kept_and_the_nests_of_their_bests_make_up_the_kernel(tmp_path: Path) -> None:
     document = tmp_path / "spread.json"
-    arguments = [str(_KERNEL), "--seeds", "2", "--evaluations", "3", "--rounds", "1", "--size", "m=32"]
+    arguments = [str(_KERNEL), "--seeds", "2", "--evaluations", "1", "--rounds", "1", "--size", "m=32"]
     arguments += ["--runs", str(tmp_path / "runs"), "--json", str(document)]
     assert main(arguments) == 0
     records = sorted((tmp_path / "runs").rglob("best.json"))
@@ -36,7 +36,7 @@ def test_explorations_are_kept_and_the_nests_of_their_bests_make_up_the_kernel(t
 def test_orderings_are_compared_and_those_that_are_spelled_out_have_short_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [str(_KERNEL), "--seeds", "1", "--evaluations", "2", "--rounds", "1", "--size", "m=32"]
+    arguments = [str(_KERNEL), "--seeds", "1", "--evaluations", "1", "--rounds", "1", "--size", "m=32"]
     spelled = "dim_kind by LOOP | PARALLEL, size"
     arguments += ["--ordering", "default", "--ordering", spelled, "--runs", str(tmp_path)]
     assert main(arguments) == 0

@@ -13,11 +13,11 @@ from tests.cli.conftest import ROOT
 from tests.cli.running import run
 
 MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
-SMALL = ("--size", "m=32,n=48,k=16", "--target", "cuda")
+SMALL = ("--size", "m=8,n=16,k=4", "--target", "cuda")
 
 
 def test_what_is_found_is_predicted_checked_and_kept(tmp_path: Path, machine: Path) -> None:
-    ran = run("explore", MATMUL, *SMALL, "--device", "h100", "-n", 6, "--runs", tmp_path)
+    ran = run("explore", MATMUL, *SMALL, "--device", "h100", "-n", 3, "--runs", tmp_path)
     assert ran.code == 0, ran.err
     assert "NVIDIA H100 SXM5 80 GB, 132 SMs" in ran.out
     assert "(predicted: no GPU has run it)" in ran.out
@@ -39,7 +39,7 @@ def test_what_is_found_is_predicted_checked_and_kept(tmp_path: Path, machine: Pa
     (entry,) = json.loads((tmp_path / "batch" / "matmul" / "problem.json").read_text())["implementations"]
     assert entry["launches"]
     resumed = run("resume", best.parent, "-n", 2, "--json")
-    assert json.loads(resumed.out)["evaluations"] == 8
+    assert json.loads(resumed.out)["evaluations"] == 5
 
 
 def test_a_gpu_has_to_be_named_and_to_be_known(machine: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_gpu_has_to_be_named_and_to_be_known(machine: Path) -> None:
 
 def test_the_size_of_a_kernel_does_not_matter_to_its_check(tmp_path: Path, machine: Path) -> None:
     large = ("--size", "m=65536,n=65536,k=65536", "--target", "cuda", "--device", "h100")
-    briefly = ("-n", 4, "--policy", "uniform")
+    briefly = ("-n", 2, "--policy", "uniform")
     ran = run("explore", MATMUL, *large, *briefly, "--runs", tmp_path / "runs", "--json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["valid"] > 0

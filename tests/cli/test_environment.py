@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,10 +90,14 @@ def test_doctor_says_that_descriptions_cannot_be_kept(no_data_folder: Path) -> N
 
 @pytest.fixture
 def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Once this file exists, the machine's compiler, which is CC, finds the disk full."""
-    own = " ".join(find_compiler().command)
+    """Once this file exists, the machine's compiler, before which another of its name is found, finds the
+    disk full.
+    """
+    name, *words = find_compiler().command
+    own = shlex.join([str(shutil.which(name)), *words])
     find_compiler.cache_clear()
-    script, full = tmp_path / "my-cc", tmp_path / "full"
+    script, full = tmp_path / "bin" / Path(name).name, tmp_path / "full"
+    script.parent.mkdir()
     script.write_text(
         f"""#!/bin/sh
         if [ -e '{full}' ]; then echo "as: code.o: No space left on device" >&2; exit 1; fi
@@ -99,8 +105,11 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         """
     )
     script.chmod(0o755)
-    monkeypatch.setenv("CC", str(script))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if Path(name).name == name:
+        monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    else:
+        monkeypatch.setenv("CC", str(script))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     yield full
     find_compiler.cache_clear()

@@ -320,22 +320,31 @@ def test_an_edited_record_is_refused_in_words(
     refused(run("replay", edited), 1, f"{edited}: ", said)
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A space that is right."""
+    file = tmp_path / "small.space"
+    file.write_text('set Items: iterator = "$kernel.items" end\n')
+    return file
+
+
 @pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
-def test_a_closed_stream_is_no_bug(stream: str) -> None:
+def test_a_closed_stream_is_no_bug(stream: str, small: Path) -> None:
     call = f"exec '{sys.executable}' -c 'import spacedsl.cli.app as c; c.main()' check nowhere.space {stream}"
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 2
-    call = call.replace("nowhere.space", f"'{MATMUL}'")
+    call = call.replace("nowhere.space", f"'{small}'")
     assert subprocess.run(["bash", "-c", call], capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", [("check", "nowhere.space"), ("check", MATMUL)])
+@pytest.mark.parametrize("name", ["nowhere.space", "small.space"])
 def test_a_reader_of_stderr_that_goes_away_is_no_error(
-    arguments: tuple[object, ...], unbuffered: str, monkeypatch: pytest.MonkeyPatch
+    name: str, small: Path, unbuffered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where what could not be written waits for the end of the process."""
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    call = [sys.executable, "-c", "import spacedsl.cli.app as c; c.main()", *map(str, arguments)]
+    file = str(small.with_name(name))
+    call = [sys.executable, "-c", "import spacedsl.cli.app as c; c.main()", "check", file]
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -109,7 +109,7 @@ def test_what_a_file_says_of_the_search_and_of_caches_counts(machine: Path, tmp_
 
 def test_its_schedules_are_searched_for_a_gpu_too(edges: Explored, tmp_path: Path) -> None:
     gpu = ("--target", "cuda", "--device", "h100")
-    ran = run("explore", edges.kernel, *gpu, "-n", 6, "--runs", tmp_path)
+    ran = run("explore", edges.kernel, *gpu, "-n", 2, "--runs", tmp_path)
     assert ran.code == 0, ran.err
     assert "(predicted: no GPU has run it)" in ran.out
     (best,) = tmp_path.glob("*/best.json")

@@ -29,7 +29,6 @@ from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.events import Evaluated, NewBest, Started
 from tests.cli.conftest import ROOT, SMALL, Run
 from tests.cli.running import run
-from tests.rules import rules_of
 
 MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 KEYS = {
@@ -125,29 +124,9 @@ def test_the_code_is_usable_from_c_with_its_header(explored: Run, tmp_path: Path
     assert subprocess.run([program], check=False).returncode == 0
 
 
-def test_a_run_goes_on_where_it_stood(explored: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(explored.folder, folder)
-    ran = run("resume", folder, "--evaluations", 2, "--json")
-    document = json.loads(ran.out)
-    assert ran.code == 0
-    assert document["evaluations"] == 5
-    assert document["seed"] == 5
-    assert document["search_s"] > explored.document["search_s"]
-
-
-def test_a_run_whose_budget_is_spent_says_so(explored: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(explored.folder, folder)
-    ran = run("resume", folder)
-    assert ran.code == 0
-    assert "3 evaluations" in ran.out
-    assert "--time or --evaluations give it more" in ran.err
-
-
 def test_a_run_whose_space_has_changed_is_not_resumed(machine: Path, tmp_path: Path) -> None:
     space = tmp_path / "own.space"
-    space.write_text(rules_of())
+    space.write_text(f'include "{ROOT / "kernels" / "spaces" / "linalg.space"}"\n')
     ran = run("explore", MATMUL, *SMALL, "--space", space, "-n", 1, "--runs", tmp_path / "runs", "--json")
     folder = json.loads(ran.out)["run"]
     space.write_text(space.read_text() + "// another text\n")
@@ -212,15 +191,21 @@ def test_a_run_of_another_machine_is_not_resumed(
     assert said in ran.err
 
 
-def test_a_run_of_other_cpus_of_this_processor_goes_on_with_a_warning(explored: Run, tmp_path: Path) -> None:
+def test_a_run_whose_budget_is_spent_and_one_of_other_cpus_of_this_processor_say_so(
+    explored: Run, tmp_path: Path
+) -> None:
     cpus = [cpu + 1000 for cpu in processor.usable_cpus()]
     folder = with_about(shutil.copytree(explored.folder, tmp_path / "run"), cpus=cpus)
     ran = run("resume", folder)
     assert ran.code == 0
     assert f"warning: run was measured on the CPUs {','.join(map(str, cpus))}, and goes on with " in ran.err
+    assert "3 evaluations" in ran.out
+    assert "--time or --evaluations give it more" in ran.err
 
 
-def test_a_budget_that_was_added_is_still_there_after_an_interruption(explored: Run, tmp_path: Path) -> None:
+def test_a_run_goes_on_where_it_stood_with_the_budget_that_was_added_before_an_interruption(
+    explored: Run, tmp_path: Path
+) -> None:
     folder = shutil.copytree(explored.folder, tmp_path / "run")
 
     def watch(event: api.Activity) -> None:
@@ -228,8 +213,12 @@ def test_a_budget_that_was_added_is_still_there_after_an_interruption(explored: 
             os.kill(os.getpid(), signal.SIGINT)
 
     assert api.resume(folder, evaluations=2, on_event=watch).stop is api.Stop.INTERRUPTED
-    document = json.loads(run("resume", folder, "--json").out)
-    assert document["evaluations"] == explored.document["evaluations"] + 2
+    ran = run("resume", folder, "--json")
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert document["evaluations"] == explored.document["evaluations"] + 2 == 5
+    assert document["seed"] == 5
+    assert document["search_s"] > explored.document["search_s"]
 
 
 def test_an_interrupted_run_is_saved_and_says_how_to_go_on(machine: Path, tmp_path: Path) -> None:
@@ -297,13 +286,14 @@ def test_a_full_disk_is_a_lack_of_the_machine(explored: Run) -> None:
 
 
 def test_a_space_without_implementations_is_said_to_be_empty(machine: Path, tmp_path: Path) -> None:
-    space = tmp_path / "empty.space"
-    rule = "\nrequire forall $dim in Dimensions:\n  size($dim) > 4096\n"
-    space.write_text(rules_of() + rule)
-    ran = run("explore", MATMUL, *SMALL, "--space", space, "--runs", tmp_path / "runs")
+    space, kernel = tmp_path / "empty.space", ROOT / "kernels" / "library" / "pipelines" / "toy_add.yaml"
+    rules = ROOT / "kernels" / "spaces" / "pipeline.space"
+    space.write_text(f'include "{rules}"\nrequire forall $l in Loops: tile($l) > "$kernel.full"\n')
+    sizes = ("--size", "width=64", "--size", "height=48")
+    ran = run("explore", kernel, *sizes, "--space", space, "--runs", tmp_path / "runs")
     assert ran.code == 3
-    assert "leave no implementation of `matmul`" in ran.err
-    assert f"`spacedsl explain {MATMUL} {' '.join(SMALL)} --space {space}`" in ran.err
+    assert "leave no implementation of `toy_add`" in ran.err
+    assert f"`spacedsl explain {kernel} {' '.join(sizes)} --space {space}`" in ran.err
     assert not (tmp_path / "runs").exists()
 
 

@@ -98,12 +98,14 @@ def test_who_is_interrupted_often_hears_of_it_once(
         return Timing(9.0, 9.0, 9.0, 100)
 
     told: list[str] = []
-    alone = CpuEvaluator(evaluator.kernel, evaluator.device, evaluator.options, warn=told.append)
+    for name, value in (("warn", told.append), ("_samples", 0), ("_disturbed", 0), ("_is_told", False)):
+        monkeypatch.setattr(evaluator, name, value)
     monkeypatch.setattr(Measurement, "timing", timing)
-    with alone:
-        for turn in range(12):
-            alone.run(RIGHT, 1.0)
-            assert len(told) == (len(heard) if turn >= 9 else 0)
+    evaluator.build([RIGHT])
+    for turn in range(12):
+        evaluator.run(RIGHT, 1.0)
+        assert len(told) == (len(heard) if turn >= 9 else 0)
+    evaluator.build([])
     assert [message.split()[3] for message in told] == heard
 
 

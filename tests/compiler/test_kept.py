@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,6 +39,9 @@ require forall $a in Things: narrow($a) is A || size($a) < "$a.weight"
 """
 
 
+OTHER = TEXT.replace("<", ">")
+
+
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty cache, and a process that remembers nothing, whose sources may be edited meanwhile."""
@@ -46,6 +50,25 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     sources = kept.digest_of(kept.PACKAGE, float("inf"))
     monkeypatch.setattr(kept, "_sources_digest", lambda: sources)
     return tmp_path / "spacedsl" / "engines"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with libraries of two spaces; no record of them."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        for text in (TEXT, OTHER):
+            kept.library_of(space_of(text), constants)
+    for record in (folder / "spacedsl" / "engines").glob("*.json"):
+        record.unlink()
+    return folder / "spacedsl" / "engines"
+
+
+@pytest.fixture
+def filled(made: Path, folder: Path) -> Path:
+    """A cache in which these libraries need not be compiled."""
+    return shutil.copytree(made, folder)
 
 
 def space_of(text: str = TEXT) -> CompiledSpace:
@@ -77,7 +100,7 @@ def test_what_is_kept_is_what_was_printed(folder: Path, path: Path) -> None:
 
 
 @needs_compiler
-def test_a_library_is_found_without_printing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_is_found_without_printing(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = found(space_of())
     monkeypatch.setattr(kept, "print_c", unprintable)
     monkeypatch.setattr(subprocess, "run", unprintable)
@@ -108,7 +131,7 @@ print(len(printed), here.root().vector.tolist())
 
 
 @needs_compiler
-def test_a_cache_that_cannot_be_written_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_read(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, again = found(space_of()), space_of()
 
     def refused(*_: object, **__: object) -> None:
@@ -188,7 +211,7 @@ def test_the_sources_of_the_package_are_found() -> None:
 
 @needs_compiler
 def test_nothing_is_kept_once_a_source_has_changed(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = package(tmp_path / "package")
     assert kept.digest_of(sources, (sources / "diagnostics.py").stat().st_ctime - 1) is None
@@ -196,7 +219,7 @@ def test_nothing_is_kept_once_a_source_has_changed(
     compiled = space_of()
     assert kept.key_of(compiled) is None
     kept.library_of(compiled, constants)
-    assert not list(folder.glob("*.json"))
+    assert not list(filled.glob("*.json"))
 
 
 def test_what_was_changed_after_it_was_compiled_is_not_kept(folder: Path) -> None:
@@ -265,12 +288,12 @@ BROKEN: dict[str, Callable[[str, str], str]] = {
 
 @needs_compiler
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_record_that_is_not_sound_is_written_anew(folder: Path, name: str) -> None:
+def test_a_record_that_is_not_sound_is_written_anew(filled: Path, name: str) -> None:
     expected = found(space_of())
-    (record,) = folder.glob("*.json")
+    (record,) = filled.glob("*.json")
     text = record.read_text()
-    kept.library_of(space_of(TEXT.replace("<", ">")), constants)
-    (other,) = (path for path in folder.glob("*.json") if path != record)
+    kept.library_of(space_of(OTHER), constants)
+    (other,) = (path for path in filled.glob("*.json") if path != record)
     record.write_text(BROKEN[name](text, other.read_text()))
     assert record.read_text() != text
     assert kept.read(space_of()) is None
@@ -309,8 +332,8 @@ def build_here(_: int) -> str:
 
 @needs_compiler
 def test_processes_that_make_a_library_at_once_leave_one(folder: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        found = pool.map(build_here, range(3), chunksize=1)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        found = pool.map(build_here, range(2), chunksize=1)
     assert len(set(found)) == 1
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".so"]
     assert kept.read(space_of()) is not None

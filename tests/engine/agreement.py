@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.enumerate import Key, Solution
@@ -17,6 +19,12 @@ from spacedsl.language.space import Counter, Space, Visibility
 
 Step = tuple[Variable, int]
 """A decision: the variable keeps only the values of the mask."""
+
+Some = int
+"""Solutions: a bit each, in their order."""
+
+Having = Mapping[str | int | None, Some]
+"""By value, the solutions that have it; None: those that have none."""
 
 
 @dataclass(slots=True)
@@ -47,28 +55,33 @@ class Agreement:
     objects: Mapping[str, object]
     """By name."""
     tally: Tally = field(default_factory=Tally)
-    _derived: Sequence[Key] = field(init=False)
+    _decided: Mapping[Key, Having] = field(init=False)
+    _derived: Mapping[Key, Having] = field(init=False)
     """What any solution has a counter, a representative or a quantity of."""
+    _is_root_right: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._derived = tuple(dict.fromkeys(key for s in self.solutions for key in s.derived))
+        self._decided = _having([s.decisions for s in self.solutions])
+        self._derived = _having([s.derived for s in self.solutions])
 
     # ---- Walks ----
 
     def check_root(self) -> Candidate | None:
         """No value of a solution is missing from the root, and it exists if there is a solution."""
         root = self.instance.root()
-        self._check(root, self.solutions, [])
+        if not self._is_root_right:
+            self._check(root, self._all(), [])
+            self._is_root_right = True
         return root
 
     def check_descent(self, rng: random.Random) -> None:
         """Decide open variables in random order until none is left, looking at each candidate."""
         candidate = self.check_root()
-        alive, path = list(self.solutions), list[Step]()
+        alive, path = self._all(), list[Step]()
         while candidate is not None and not candidate.is_complete:
             variable, mask = random_step(candidate, rng)
             path.append((variable, mask))
-            alive = [s for s in alive if _allows(variable, mask, s)]
+            alive &= self._allowed(variable, mask)
             self.tally.decisions += 1
             child = self.instance.restrict(candidate, variable, mask)
             self._check(child, alive, path)
@@ -77,9 +90,9 @@ class Agreement:
                 # Refuted: go on with the other values, as a search does.
                 path.pop()
                 rest = candidate.mask(variable) & ~mask
-                alive = [
-                    s for s in self.solutions if all(_allows(v, m, s) for v, m in [*path, (variable, rest)])
-                ]
+                alive = self._all()
+                for each in [*path, (variable, rest)]:
+                    alive &= self._allowed(*each)
                 child = self.instance.restrict(candidate, variable, rest)
                 path.append((variable, rest))
                 self._check(child, alive, path)
@@ -173,21 +186,29 @@ class Agreement:
 
     # ---- Looks at one candidate ----
 
-    def _check(self, candidate: Candidate | None, alive: Sequence[Solution], path: Sequence[Step]) -> None:
+    def _all(self) -> Some:
+        return (1 << len(self.solutions)) - 1
+
+    def _allowed(self, variable: Variable, mask: int) -> Some:
+        having = self._decided.get((variable.choice, variable.names), {})
+        return reduce(or_, (having.get(value, 0) for value in variable.values(mask)), 0)
+
+    def _check(self, candidate: Candidate | None, alive: Some, path: Sequence[Step]) -> None:
         if candidate is None:
-            assert not alive, f"a contradiction, but {alive[0]} remains: {_show(path)}"
+            assert not alive, f"a contradiction, but {self._first(alive)} remains: {_show(path)}"
             return
         for variable in self.instance.variables:
             key = (variable.choice, variable.names)
             left = variable.values(candidate.mask(variable))
-            found = {s.decisions.get(key) for s in alive}
+            having = self._decided.get(key, {None: self._all()})
+            found = {value for value, some in having.items() if some & alive}
             for value in found - {None}:
                 assert value in left, f"{key} has lost {value}, which has a solution: {_show(path)}"
             if candidate.is_open(variable):
                 assert None not in found, f"{key} is open, but may be absent: {_show(path)}"
-        for key in self._derived:
-            for number in {s.derived.get(key) for s in alive}:
-                if number is not None:
+        for key, having in self._derived.items():
+            for number, some in having.items():
+                if number is not None and some & alive:
                     self._check_derived(candidate, key, number, path)
 
     def _check_derived(self, candidate: Candidate, key: Key, value: str | int, path: Sequence[Step]) -> None:
@@ -212,12 +233,17 @@ class Agreement:
         order = self.space.quantities[key[0]].values
         return int(value) if order is None else order.index(str(value))
 
-    def _check_leaf(self, leaf: Candidate, alive: Sequence[Solution], path: Sequence[Step]) -> None:
+    def _first(self, some: Some) -> Solution:
+        return self.solutions[(some & -some).bit_length() - 1]
+
+    def _check_leaf(self, leaf: Candidate, alive: Some, path: Sequence[Step]) -> None:
         self.tally.leaves += 1
         decided = _by_name(leaf)
-        matching = [s for s in alive if s.decisions == decided]
-        assert matching, f"a leaf is no solution: {decided} after {_show(path)}"
-        for key, value in matching[0].derived.items():
+        for key, value in decided.items():
+            alive &= self._decided.get(key, {}).get(value, 0)
+        assert alive, f"a leaf is no solution: {decided} after {_show(path)}"
+        assert self._first(alive).decisions == decided
+        for key, value in self._first(alive).derived.items():
             objects = [self.objects[name] for name in key[1]]
             choice = self.space.choices.get(key[0])
             if choice is None:
@@ -246,8 +272,19 @@ def _bits(mask: int) -> list[int]:
     return [b for b in range(mask.bit_length()) if mask >> b & 1]
 
 
-def _allows(variable: Variable, mask: int, solution: Solution) -> bool:
-    return solution.decisions.get((variable.choice, variable.names)) in variable.values(mask)
+def _having(found: Sequence[Mapping[Key, str | int]]) -> dict[Key, Having]:
+    """Of everything that any of them decides or derives, which solutions have which value of it."""
+    keys = dict.fromkeys(key for values in found for key in values)
+    return {key: _places([values.get(key) for values in found]) for key in keys}
+
+
+def _places(values: Sequence[str | int | None]) -> Having:
+    flags: dict[str | int | None, bytearray] = {}
+    for place, value in enumerate(values):
+        if value not in flags:
+            flags[value] = bytearray(len(values) // 8 + 1)
+        flags[value][place >> 3] |= 1 << (place & 7)
+    return {value: int.from_bytes(each, "little") for value, each in flags.items()}
 
 
 def _by_name(leaf: Candidate) -> dict[Key, str | int]:

@@ -140,13 +140,13 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
 def test_values_that_the_root_of_a_matrix_product_lacks_have_no_solution(judged: Judged) -> None:
     root = judged.instance.root()
     assert root is not None
-    removed = judged.removed_values(root, random.Random(1), 12)
-    assert len(removed) == 12
+    removed = judged.removed_values(root, random.Random(1), 8)
+    assert len(removed) == 8
     for narrowed in removed:
         assert not judged.has_solution([narrowed]), narrowed
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_random_descent_of_a_matrix_product_is_right_at_every_step_looked_at(
     judged: Judged, seed: int
 ) -> None:

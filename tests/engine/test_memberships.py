@@ -18,6 +18,8 @@ from tests.engine.agreement import Agreement
 from tests.engine.native import both, check_descents, needs_compiler
 from tests.engine.small import Machine, Thing, Things, World, world
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
+
 KIND = "choice enum kind($x in Things): value A: value B: end\n"
 ORDER = (
     "choice enum order($x in Things, $y in Things):\n"

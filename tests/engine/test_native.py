@@ -76,6 +76,7 @@ def test_as_many_values_as_are_allowed_are_the_same() -> None:
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_values_that_go_one_by_one_leave_the_same_vectors() -> None:
     example = example_of(STAGED)
     here = both(instantiate(example.compile(), example.kernel, Machine()))
@@ -92,6 +93,7 @@ def test_a_matrix_product_has_the_same_vector_after_every_decision(matmul: Both)
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_the_first_implementations_space_has_the_same_vector_after_every_decision() -> None:
     # A test of objects may have no answer for those that fail the test before it: of what is no member of a
     # set, there is no place among its members.
@@ -103,6 +105,7 @@ def test_the_first_implementations_space_has_the_same_vector_after_every_decisio
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_sets_of_more_objects_than_a_word_has_bits() -> None:
     text = """
 choice enum colour($x in Things):
@@ -197,6 +200,7 @@ require all() > least()
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly_compiled")
 def test_ordered_enums_and_maps_have_the_same_vectors() -> None:
     text = """
 choice ordered enum site($x in Things): ROOT < TASK < LANE < INLINE end

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -108,21 +109,29 @@ class Known:
         return chen_probes(self.both.native, self.root.vector, order, seed=1, count=count, most=most)
 
 
+@cache
+def walked(seed: int) -> tuple[Example, Instance, Ordering, Tree] | None:
+    """A generated space with so many solutions, and the tree of its search."""
+    try:
+        example = example_of(generate_space(random.Random(seed)), most_values_tried=20_000)
+        if len(example.solutions) not in LEAVES:
+            return None
+        instance = example.agreement().instance
+    except (DiagnosticError, EnumerationLimitError):
+        return None
+    root = instance.root()
+    assert root is not None
+    ordering, tree = select_ordering(instance, example.space, DECLARATION_ORDER), Tree()
+    walk(tree, root, ordering)
+    return example, instance, ordering, tree
+
+
 def generated(is_wanted: Callable[[GeneratedSpace, Tree], bool]) -> Known:
     """The first generated space of such a kind whose probes differ from each other."""
-    for seed in itertools.count():
-        space = generate_space(random.Random(seed))
-        try:
-            example = example_of(space)
-            instance = example.agreement().instance
-        except (DiagnosticError, EnumerationLimitError):
-            continue
-        root = instance.root()
-        if root is None or len(example.solutions) not in LEAVES:
-            continue
-        ordering, tree = select_ordering(instance, example.space, DECLARATION_ORDER), Tree()
-        walk(tree, root, ordering)
-        if tree.square > tree.leaves**2 and is_wanted(space, tree) and _is_translated(example):
+    for found in filter(None, map(walked, itertools.count())):
+        example, instance, ordering, tree = found
+        is_uneven = tree.square > tree.leaves**2
+        if is_uneven and is_wanted(example.generated, tree) and _is_translated(example):
             engines = both(instance)
             engines.root()  # both alike; limits on quantities are known to the native engine from here on
             return Known(example, engines, ordering, tree)

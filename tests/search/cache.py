@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.linalg.lower import lower
-from spacedsl.codegen.tree.expressions import Expression, Index, Load, PartialLoad, Register, type_of
+from spacedsl.codegen.tree.expressions import Index, Load, PartialLoad, Register, type_of
 from spacedsl.codegen.tree.parts import blocks, own_memory, shared_loops, subexpressions
 from spacedsl.codegen.tree.program import (
     Assign,
@@ -34,58 +34,79 @@ from spacedsl.search.bounds.cpu import CpuBound
 from tests.search.executed import positions
 from tests.search.linalg import DEVICE, with_caches
 
-Accesses = Iterator[tuple[int, int, int, bool]]
-"""(thread, address, bytes, whether it loads) of each access, in program order of its thread."""
+
+class Place(NamedTuple):
+    """Of what an access reads or writes in each iteration of the loops around it."""
+
+    address: int
+    """Where all variables are 0."""
+    strides: tuple[tuple[str, int], ...]
+    """Bytes by which the variables move it."""
+    nbytes: int
+    is_load: bool
 
 
-def accesses(program: Program, threads: int) -> Accesses:
-    """Of one run. Tensors lie behind each other, not aligned to lines."""
+Lines = list[tuple[int, bool]]
+"""(cache line, whether it is loaded) of what a thread accesses, in its program order. What accesses the line
+of the access before it is left out: it finds the line, which remains the last one that was used.
+"""
+
+
+def accesses(program: Program, threads: int) -> list[Lines]:
+    """Of one run, by thread. Tensors lie behind each other, not aligned to lines."""
     places: dict[str, tuple[int, int]] = {}
     address = 4
     own = own_memory(program)
     own_names = {t.name for t in own}
-    loads_of: dict[int, list[Load | PartialLoad]] = {}
+    known: dict[int, tuple[Place, ...]] = {}
+    found: list[Lines] = [[] for _ in range(threads)]
     for tensor in (*program.tensors, *own):
         places[tensor.name] = address, tensor.dtype.nbytes
         address += tensor.span * tensor.dtype.nbytes + 3 * LINE_BYTES
 
-    def block(body: tuple[Statement, ...], at: Mapping[str, int], thread: int) -> Accesses:
+    def block(body: tuple[Statement, ...], at: dict[str, int], thread: int) -> None:
         for statement in body:
             match statement:
                 case Loop(variable, extent, inner):
                     for i in range(extent):
-                        yield from block(inner, {**at, variable: i}, thread)
+                        at[variable] = i
+                        block(inner, at, thread)
                 case ParallelLoop():
                     loops = shared_loops(statement)
                     for t in range(threads):
                         for place in positions(loops, t, threads):
-                            yield from block(loops[-1].body, place, t)
+                            block(loops[-1].body, place, t)
                 case Branch(variable, limit, inner, otherwise):
-                    yield from block(inner if at[variable] < limit else otherwise, at, thread)
-                case Assign(_, value):
-                    yield from loads(value, at, thread)
-                case Store(tensor, index, value) | PartialStore(tensor, index, value):
-                    yield from loads(value, at, thread)
-                    if tensor in own_names:
-                        start, nbytes = elements(tensor, index, type_of(value).lanes, at)
-                        yield thread, start, nbytes, False
+                    block(inner if at[variable] < limit else otherwise, at, thread)
+                case Assign() | Store() | PartialStore():
+                    if (touched := known.get(id(statement))) is None:
+                        touched = known[id(statement)] = tuple(touches(statement))
+                    access(touched, at, found[thread])
 
-    def loads(value: Expression, at: Mapping[str, int], thread: int) -> Accesses:
-        if (found := loads_of.get(id(value))) is None:
-            found = loads_of[id(value)] = [
-                e for e in subexpressions(value) if isinstance(e, Load | PartialLoad)
-            ]
-        for load in found:
-            lanes = load.type.lanes if isinstance(load, Load) else load.count
-            start, nbytes = elements(load.tensor, load.index, lanes, at)
-            yield thread, start, nbytes, True
+    def access(touched: tuple[Place, ...], at: Mapping[str, int], lines: Lines) -> None:
+        for address, strides, nbytes, is_load in touched:
+            start = address
+            for variable, stride in strides:
+                start += at[variable] * stride
+            for line in range(start // LINE_BYTES, (start + nbytes - 1) // LINE_BYTES + 1):
+                if not lines or lines[-1][0] != line:
+                    lines.append((line, is_load))
 
-    def elements(tensor: str, index: Index, lanes: int, at: Mapping[str, int]) -> tuple[int, int]:
+    def touches(statement: Assign | Store | PartialStore) -> Iterator[Place]:
+        for load in subexpressions(statement.value):
+            if isinstance(load, Load | PartialLoad):
+                lanes = load.type.lanes if isinstance(load, Load) else load.count
+                yield elements(load.tensor, load.index, lanes, is_load=True)
+        if not isinstance(statement, Assign) and statement.tensor in own_names:
+            yield elements(statement.tensor, statement.index, type_of(statement.value).lanes, is_load=False)
+
+    def elements(tensor: str, index: Index, lanes: int, *, is_load: bool) -> Place:
         start, item = places[tensor]
-        element = index.constant + sum(at[v] * stride for v, stride in index.terms)
-        return start + element * item, item * lanes
+        strides = tuple((variable, stride * item) for variable, stride in index.terms)
+        return Place(start + index.constant * item, strides, item * lanes, is_load)
 
-    return block(program.body, {}, 0)
+    block(program.body, {}, 0)
+    return found
 
 
 def register_lines(program: Program) -> int:
@@ -104,12 +125,10 @@ def register_lines(program: Program) -> int:
 
 def bytes_brought_in(program: Program, threads: int, cache_bytes: int) -> int:
     """By the second of two runs, into all caches together."""
-    caches: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(threads)]
     missed = 0
-    once = list(accesses(program, threads))
-    for run, (thread, address, nbytes, is_load) in itertools.product((0, 1), once):
-        cache = caches[thread]
-        for line in range(address // LINE_BYTES, (address + nbytes - 1) // LINE_BYTES + 1):
+    for lines in accesses(program, threads):
+        cache: OrderedDict[int, None] = OrderedDict()
+        for run, (line, is_load) in itertools.product((0, 1), lines):
             if line in cache:
                 cache.move_to_end(line)
                 continue

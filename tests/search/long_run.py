@@ -115,4 +115,4 @@ def run(
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), pause_s=0.01, is_loud=True, processes=int(sys.argv[2]))
+    run(Path(sys.argv[1]), pause_s=0.03, is_loud=True, processes=int(sys.argv[2]))

@@ -19,7 +19,7 @@ from spacedsl.search.policies import near
 from spacedsl.search.run import Options, Search
 from spacedsl.search.state import State
 from spacedsl.search.tree import Step, replay
-from tests.search.linalg import DEVICE, MATMUL, SHIFTED, instance_of, ordering_of, root
+from tests.search.linalg import DEVICE, MATMUL, SHIFTED, native, ordering_of, root
 from tests.search.toy import (
     Constraint,
     ExactBound,
@@ -122,7 +122,7 @@ def test_what_the_cut_excludes_is_no_neighbour() -> None:
 def _rollout(
     instance: Instance, start: Candidate, rng: np.random.Generator
 ) -> tuple[Descent, Implementation]:
-    descent = Descent(instance, ordering_of(instance), CpuBound(instance, DEVICE, is_native=False))
+    descent = Descent(instance, ordering_of(instance), CpuBound(instance, DEVICE))
     end = descent.rollout(descent.expand(Bounded(start, 0.0)), NO_CUT, rng)
     assert isinstance(end, Implementation)
     return descent, end
@@ -131,7 +131,7 @@ def _rollout(
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tile_size_changes_in_all_fused_loops_at_once(seed: int) -> None:
     """In a matrix product most neighbours keep most decisions, those on fused loops too."""
-    instance, rng = instance_of(MATMUL), np.random.default_rng(seed)
+    instance, rng = native(MATMUL), np.random.default_rng(seed)
     start = root(instance)
     descent, end = _rollout(instance, start, rng)
     forced = descent.expand(Bounded(start, 0.0)).expansion.forced
@@ -163,7 +163,7 @@ def _merged(instance: Instance, candidate: Candidate) -> set[tuple[str, ...]]:
 
 def test_loops_of_two_nests_become_one_although_nobody_decided_to_keep_them_apart() -> None:
     """What is implied changes, too, and what was one loop before stays one."""
-    instance, rng = instance_of(SHIFTED), np.random.default_rng(0)
+    instance, rng = native(SHIFTED), np.random.default_rng(0)
     start = root(instance)
     nests = {"load_X", "init", "max", "store_top"}, {"load_X_2", "load_top", "sub", "store_Y"}
 
@@ -183,7 +183,7 @@ def test_loops_of_two_nests_become_one_although_nobody_decided_to_keep_them_apar
 
 @pytest.mark.parametrize("seed", range(3))
 def test_of_a_matrix_product_much_changes_at_once_where_it_needs_no_more(seed: int) -> None:
-    instance, rng = instance_of(MATMUL), np.random.default_rng(seed)
+    instance, rng = native(MATMUL), np.random.default_rng(seed)
     start = root(instance)
     descent, end = _rollout(instance, start, rng)
     steps = (*descent.expand(Bounded(start, 0.0)).expansion.forced, *end.steps)
@@ -197,7 +197,7 @@ def test_of_a_matrix_product_much_changes_at_once_where_it_needs_no_more(seed: i
 
 
 def test_the_steps_to_an_implementation_lead_to_it() -> None:
-    instance, rng = instance_of(MATMUL), np.random.default_rng(1)
+    instance, rng = native(MATMUL), np.random.default_rng(1)
     descent, end = _rollout(instance, root(instance), rng)
     expanded = descent.expand(Bounded(root(instance), 0.0))
     towards = descent.towards(expanded, end.end.candidate)

@@ -16,7 +16,7 @@ from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.enumerate import EnumerationLimitError, Solution, enumerate_solutions
-from spacedsl.engine.instance import Instance, instantiate
+from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import load_space
@@ -119,7 +119,8 @@ def scale(tmp_path_factory: pytest.TempPathFactory) -> tuple[Instance, set[Named
     space = load_space(kernel.space)
     solutions = tuple(enumerate_solutions(space, kernel.backbone, SmallCpu(), limit=500_000))
     assert len(solutions) > 20
-    return instantiate(compile_space(space), kernel.backbone, SmallCpu()), expected(solutions)
+    instance = instantiate(compile_space(space), kernel.backbone, SmallCpu(), Engine.NATIVE)
+    return instance, expected(solutions)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ Propagation is generalised arc consistency by enumeration: slow, short, and noth
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -138,16 +140,21 @@ class ExactBound:
     slack: float = 1.0
 
     def __post_init__(self) -> None:
-        self._solutions = tuple(self.instance.solutions())
+        """Of each value of a variable, the solutions that have it: a bit each, that of the cheapest first."""
+        found = sorted((self.cost(values), values) for values in self.instance.solutions())
+        self._costs = [cost for cost, _ in found]
+        self._having = [[0] * len(v.universe) for v in self.instance.variables]
+        for place, (_, values) in enumerate(found):
+            for having, value in zip(self._having, values, strict=True):
+                having[value] |= 1 << place
 
     def __call__(self, candidate: Candidate) -> float:
         assert isinstance(candidate, ToyCandidate)
-        costs = [
-            self.cost(values)
-            for values in self._solutions
-            if all(mask >> v & 1 for mask, v in zip(candidate.masks, values, strict=True))
-        ]
-        return self.slack * min(costs, default=math.inf)
+        left = (1 << len(self._costs)) - 1
+        for having, mask in zip(self._having, candidate.masks, strict=True):
+            left &= functools.reduce(operator.or_, (having[value] for value in bits(mask)), 0)
+        cheapest = (left & -left).bit_length() - 1
+        return self.slack * self._costs[cheapest] if left else math.inf
 
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
         return [self(candidate) for candidate in candidates]

@@ -118,7 +118,7 @@ def test_without_a_rule_wrong_candidates_are_caught_and_nothing_else_happens(
     random = np.random.default_rng(6)
     caught = 0
     for number in range(160):
-        if number >= 40 and caught:
+        if number >= 12 and caught:
             break
         candidate = random_candidate(instance, random)
         if candidate is None:

@@ -110,8 +110,9 @@ def twin_differences(
     most_watched: float = MOST_WATCHED,
 ) -> Iterator[tuple[Candidate, str]]:
     """What is wrong with the twin of each; empty for nothing."""
+    are_watched = [computed(candidate) <= most_watched for candidate, _ in programs]
     for build, chosen in ((built, ORDERS), (unwatched, ORDERS[:1])):
-        alike = [each for each in programs if (computed(each[0]) <= most_watched) is (build is built)]
+        alike = [each for each, is_so in zip(programs, are_watched, strict=True) if is_so is (build is built)]
         if not alike:
             continue
         place = folder / build.__name__

@@ -36,6 +36,9 @@ SIZES = {
 SCHEDULES = 10
 """Random ones of each application that tests carry out; the soak has more."""
 
+MOST_COMPUTED = 20_000_000
+"""Points: what computes more is for the soak."""
+
 SEEN_AT_LARGE = ("down_", "up_", "push_", "pull_")
 """Of deep pyramids, whose coarse levels have hardly an influence at small sizes."""
 

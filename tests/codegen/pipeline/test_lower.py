@@ -26,7 +26,7 @@ from spacedsl.search.costs.pipeline import PipelineCosts
 from tests.codegen.devices import DEVICE
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.running import compiled_difference
-from tests.codegen.pipeline.test_cases import SCHEDULES, cases_of
+from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, cases_of
 from tests.kernels.pipeline.cases import (
     IMAGE,
     PIPELINES,
@@ -122,10 +122,6 @@ def test_what_stands_still_is_there_before_a_loop_with_what_it_alone_reads() -> 
 
 
 # ---- Applications -----------------------------------------------------------------------------------------
-
-
-MOST_COMPUTED = 20_000_000
-"""Points: what computes more is for the soak."""
 
 
 @pytest.mark.parametrize("name", NAMES)

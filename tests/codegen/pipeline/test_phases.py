@@ -58,7 +58,7 @@ def related(
             found = near.planned(costs.plan(rng), Cut(None, 1.0), rng)
 
 
-COUNTS = {"harris": 16, "camera_pipe": 8, "interpolate": 5, "unsharp": 24, "iir_blur": 24}
+COUNTS = {"harris": 10, "camera_pipe": 5, "interpolate": 3, "unsharp": 16, "iir_blur": 16}
 """Of candidates; fewer where there are many phases."""
 
 

@@ -205,7 +205,7 @@ def traffic(instance: Instance, leaf: Candidate, cache_bytes: int) -> tuple[floa
 def test_no_more_bytes_are_certain_than_a_cache_that_drops_the_oldest_line_brings_in(name: str) -> None:
     instance = native(SIMULATED[name][0])
     random = np.random.default_rng(5)
-    for number in range(36):
+    for number in range(24):
         ordering = ("size, dim_kind, order", "order, dim_kind, size")[number % 2]
         *_, leaf = any_descent(instance, random, ordering, None if number % 3 == 0 else uncopied(instance))
         if leaf.is_complete:

@@ -77,11 +77,12 @@ def test_levels_of_a_pyramid_are_alike() -> None:
 
 @pytest.mark.parametrize("name", ["stencil_chain", "interpolate", "local_laplacian", "hist_eq", "vgg"])
 def test_what_is_translated_has_the_form_and_comes_back(name: str) -> None:
-    here, others = instance(load(name, CASES[name].sizes).backbone), 0
+    file, others = load(name, CASES[name].sizes), 0
+    here = instance(file.backbone)
     costs = PipelineCosts(here, DEVICE)
     likeness = Likeness(costs.steps.all, here.variables)
     steps = {step.name: step for step in costs.steps.all}
-    for candidate in drawn(load(name, CASES[name].sizes), 3, 1, DescentCounts()):
+    for candidate in drawn(file, 3, 1, DescentCounts()):
         for phase in costs.phases(candidate):
             for other in costs.alike(phase.name):
                 there = costs.translated(phase.decisions, phase.name, other)
