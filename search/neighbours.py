@@ -231,8 +231,9 @@ def _like(
     waiting = list(variables)
     while True:
         before = candidate
-        candidate = instance.restrict_allowed(candidate, [(v, known.mask(v)) for v in waiting])
-        waiting = [v for v in waiting if not candidate.is_present(v)]
+        kept = list(zip(waiting, known.masks_of(waiting), strict=True))
+        candidate = instance.restrict_allowed(candidate, kept)
+        waiting = instance.absent(candidate.vector, waiting)
         if not waiting or candidate.vector == before.vector:
             return candidate
 

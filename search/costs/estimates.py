@@ -110,7 +110,6 @@ class Estimate(ABC):
         """What decides how a nest is computed: of its steps, and of all that is inlined in them; of what else
         they read, that it is computed before, and where it lies.
         """
-        mask = self.candidate.mask
         computed = set(steps).union(*map(self.sites.inlined_in, steps))
         near = computed.union(*(step.sources for step in computed))
         variables = [self.steps.sites[step] for step in sorted(near, key=self.steps.place)]
@@ -121,7 +120,8 @@ class Estimate(ABC):
         variables += [self.steps.windows[step] for step in steps if step in self.steps.windows]
         arrays = dict.fromkeys(n for s in steps for n in self.steps.near(s, self.sites.inlined_in(s)))
         variables += [self.steps.layouts[name] for name in arrays]
-        return tuple((variable.index, mask(variable)) for variable in variables)
+        places = [variable.index for variable in variables]
+        return tuple(zip(places, self.candidate.masks_of(variables), strict=True))
 
     def root(self, step: Step) -> Step:
         """The step at ROOT in whose nest it is computed."""

@@ -7,6 +7,7 @@ never changed once it is handed out.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,11 @@ class Candidate:
     def mask(self, variable: Variable) -> int:
         """The domain of a decision variable as a mask over `variable.universe`."""
         return self._mask(variable.offset, len(variable.universe))
+
+    def masks_of(self, variables: Iterable[Variable]) -> list[int]:
+        """The domains of many."""
+        vector = self.vector
+        return [vector[v.offset] if len(v.universe) <= WORD_BITS else self.mask(v) for v in variables]
 
     def possible(self, choice: str, *objects: object) -> tuple[str, ...] | tuple[int, ...]:
         """The values still possible for a choice on backbone objects, in order."""

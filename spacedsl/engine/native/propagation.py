@@ -25,7 +25,7 @@ from spacedsl.engine.triggers import Expansion
 from spacedsl.language.host_runtime import describe
 
 WORD = (1 << WORD_BITS) - 1
-_NOTHING = (0,) * (INTEGER_WORDS - 1)
+MASK_BYTES = INTEGER_WORDS * WORD_BITS // 8
 
 
 class State:
@@ -120,12 +120,9 @@ class NativePropagation:
     def _several(
         self, restrict: Callable[..., int], vector: array[int], cells: Sequence[int], masks: Sequence[int]
     ) -> array[int] | None:
-        words = array("Q")
-        for mask in masks:
-            if mask <= WORD:
-                words.extend((mask, *_NOTHING))
-            else:
-                words.extend(mask >> WORD_BITS * word & WORD for word in range(INTEGER_WORDS))
+        words = array("Q", bytes(MASK_BYTES * len(masks)))
+        for word in range(INTEGER_WORDS if max(masks, default=0) > WORD else 1):
+            words[word::INTEGER_WORDS] = array("Q", [mask >> WORD_BITS * word & WORD for mask in masks])
         places = array("i", cells)
         child = vector[:]
         state = self.state()
