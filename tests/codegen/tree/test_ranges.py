@@ -90,6 +90,9 @@ def test_what_is_said_of_positions_holds_in_all_iterations(nest: Nest, data: st.
             at_least = form + Linear(-min(values, default=0) + more)
             if ranges.is_natural(at_least):
                 assert all(position(at_least, at) >= 0 for at in iterations)
+            count = max(values, default=0) - min(values, default=0) + more
+            if ranges.is_among(at_least, count):
+                assert all(0 <= position(at_least, at) < count for at in iterations)
 
 
 @COSTLY
