@@ -35,6 +35,7 @@ from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import check_file
 from spacedsl.language.spelled import spelled_ordering
+from tests.engine.conftest import UNOPTIMISED
 from tests.rules import rules_of
 
 ROOT = Path(__file__).parents[1]
@@ -160,8 +161,7 @@ def _load(path: Path) -> None:
         raise DiagnosticError([not_finite(kernel, error.line)]) from None
     # Rules that are not the library's have an engine of their own, which nothing else runs on.
     is_own = kernel.space.parent == path.parent
-    flags = tuple("-O0" if is_own and flag.startswith("-O") else flag for flag in build.FLAGS)
-    with patch.object(build, "FLAGS", flags):
+    with patch.object(build, "FLAGS", UNOPTIMISED if is_own else build.FLAGS):
         pose(kernel, kernel.space, device, lambda event: None)
     with patch.object(targets, "find_compiler", side_effect=_FarEnoughError), suppress(_FarEnoughError):
         explore(path)

@@ -184,9 +184,8 @@ class Instance:
         return cells is None or all(vector[cell] == PRESENT for cell in cells)
 
     def absent(self, vector: Sequence[int], variables: Iterable[Variable]) -> list[Variable]:
-        """Those whose objects are not."""
-        presence = self.presence
-        return [v for v in variables if v.offset in presence and not self.is_present(vector, v)]
+        """Those whose objects are not present for certain."""
+        return [v for v in variables if not self.is_present(vector, v)]
 
     def restrict(self, candidate: Candidate, variable: Variable, mask: int) -> Candidate | None:
         """A candidate in which the variable keeps only `mask`'s values, propagated; None: contradiction."""
@@ -212,12 +211,8 @@ class Instance:
         """As if each variable of objects that are present were restricted by itself, in this order, but for
         what is refused then.
         """
-        if presence := self.presence:
-            restrictions = [
-                (v, mask)
-                for v, mask in restrictions
-                if v.offset not in presence or self.is_present(candidate.vector, v)
-            ]
+        if self.presence:
+            restrictions = [each for each in restrictions if candidate.is_present(each[0])]
         if self.native is not None:
             cells, masks = [v.offset for v, _ in restrictions], [mask for _, mask in restrictions]
             return Candidate(self, self.native.restrict_allowed(candidate.vector, cells, masks))

@@ -85,7 +85,12 @@ def moderate(file: PipelineFile, count: int, seed: int, most: float) -> Iterator
 
 def computed(candidate: Candidate) -> float:
     """Points of all steps that are not inlined, with those that are computed again."""
-    return points(GpuPipelineCosts(candidate.instance, device()).estimate(candidate))
+    return points(_costs(candidate.instance).estimate(candidate))
+
+
+@lru_cache(maxsize=4)
+def _costs(here: Instance) -> GpuPipelineCosts:
+    return GpuPipelineCosts(here, device())
 
 
 BYTEWISE = "-DTWIN_CELL_BYTES=1"
