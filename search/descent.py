@@ -7,6 +7,7 @@ touched. Bounds here are not scaled and never fall on the way down: a child's is
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -183,14 +184,20 @@ class Descent:
             return Implementation(node.start, (), 0)
         steps: list[Step] = []
         end = node.start.candidate
-        while (branching := self.ordering.next(end)) is not None:
+        for step, candidate in self.way(end, implementation):
+            steps.append(step)
+            end = candidate
+        return Implementation(self._bounded(Bounded(end, node.start.bound_ns)), tuple(steps), 0)
+
+    def way(self, start: Candidate, implementation: Candidate) -> Iterator[tuple[Step, Candidate]]:
+        """Each step from a candidate to an implementation below it, and where it leads to."""
+        while (branching := self.ordering.next(start)) is not None:
             wanted = implementation.mask(branching.variable)
             mask = next(mask for mask in branching.masks if mask & wanted)
-            child = self.instance.restrict(end, branching.variable, mask)
+            child = self.instance.restrict(start, branching.variable, mask)
             assert child is not None, "an implementation meets the constraints"
-            steps.append(Step(branching.variable.index, mask))
-            end = child
-        return Implementation(self._bounded(Bounded(end, node.start.bound_ns)), tuple(steps), 0)
+            yield Step(branching.variable.index, mask), child
+            start = child
 
     def _bounded(self, known: Bounded) -> Bounded:
         """With a bound of its own."""

@@ -165,7 +165,8 @@ class Drawing:
         def taken() -> Decisions | None:
             return phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
 
-        return walked(neighbourhood, start, costs, self._length(rng), state.cut, rng, taken, is_over)
+        alone, steps = replace(neighbourhood, partitions=()), self._length(rng)
+        return walked(alone, start, costs, steps, state.cut, rng, taken, is_over)
 
     def _estimated(
         self,
@@ -179,7 +180,10 @@ class Drawing:
         """
         near, known, cut = self._neighbourhood(state), self._known(state), state.cut
         if not known or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
-            starts = [self._least_needed(near, cut, rng) for _ in range(STARTS)]
+            alone = replace(near, partitions=())
+            starts: list[Candidate | None] = []
+            while len(starts) < STARTS and not (starts and is_over()):
+                starts.append(self._least_needed(alone, cut, rng, is_over))
             start = _least(starts, estimate_ns)
         else:
             is_as_is = float(rng.random()) < AS_IS
@@ -188,12 +192,16 @@ class Drawing:
             return None
         return walked(near, start, estimate_ns, _drawn_length(ESTIMATED, rng), cut, rng, is_over=is_over)
 
-    def _least_needed(self, near: Neighbourhood, cut: Cut, rng: np.random.Generator) -> Candidate | None:
+    def _least_needed(
+        self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]
+    ) -> Candidate | None:
         """Where a walk by what all resources need ends."""
         needed_ns = self.descent.needed_ns
         drawn = [near.planned((), cut, rng) for _ in range(UNPLANNED)]
         start = _least(drawn, needed_ns)
-        return None if start is None else walked(near, start, needed_ns, UNESTIMATED, cut, rng)
+        if start is None:
+            return None
+        return walked(near, start, needed_ns, UNESTIMATED, cut, rng, is_over=is_over)
 
     def _neighbourhood(self, state: State) -> Neighbourhood:
         return Neighbourhood(self.descent, state.tree.candidate(state.tree.root), self.partitions)

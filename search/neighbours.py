@@ -30,8 +30,10 @@ UNLIKE = 3
 GROUPS = 2
 """Of objects: so many at most are relaxed at once."""
 
-REDRAWN = 24
-"""How often that is drawn until one needs no more than the known implementation does."""
+REDRAWN, REDRAWN_IN_WALKS = 24, 4
+"""How often that is drawn until one needs no more than the known implementation does: before a measurement,
+and before an estimate, which takes no longer than a few draws.
+"""
 
 
 def unlike(implementations: Iterable[Sequence[Step]]) -> Iterator[Sequence[Step]]:
@@ -71,7 +73,7 @@ class Neighbourhood:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
         steps = self._ranked(known, rng)
         if self.partitions and float(rng.random()) < self.share_relaxed:
-            return self._relaxed(steps, cut, rng)
+            return self._relaxed(steps, _drawn(self.partitions, rng), REDRAWN, cut, rng)
         start = self._changed(steps, rng)
         return None if start is None else self._completed(start, cut, rng)
 
@@ -88,7 +90,9 @@ class Neighbourhood:
     def beside(
         self, known: Candidate, choice: str | None, cut: Cut, rng: np.random.Generator
     ) -> Candidate | None:
-        """An implementation in which one decision, of a choice or of any, is another one, and little else."""
+        """An implementation in which one decision, of a choice or of any, is another one, and little else of
+        what the root leaves open. What triggers add to the root is drawn anew.
+        """
         instance, by_choice = self.descent.instance, self.open
         if not by_choice:
             return None
@@ -124,7 +128,16 @@ class Neighbourhood:
         end = self.descent.rollout(self.descent.expand(bounded), cut, rng)
         return end.end.candidate if isinstance(end, Implementation) else None
 
-    def _relaxed(self, steps: Sequence[Step], cut: Cut, rng: np.random.Generator) -> Candidate | None:
+    def relaxed(
+        self, known: Candidate, partition: Partition, cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
+        """An implementation in which choices between groups of the partition are drawn anew."""
+        steps = [step for step, _ in self.descent.way(self.root, known)]
+        return self._relaxed(steps, partition, REDRAWN_IN_WALKS, cut, rng)
+
+    def _relaxed(
+        self, steps: Sequence[Step], partition: Partition, tries: int, cut: Cut, rng: np.random.Generator
+    ) -> Candidate | None:
         """An implementation as much like the known one as it can be when all choices between one or two
         groups of objects and the others are drawn anew.
 
@@ -135,8 +148,7 @@ class Neighbourhood:
         known = replay(instance, self.root, steps)
         most_ns = self.descent.needed_ns(known)
         variables = _by_choice(_decided(instance, steps))
-        partition = _drawn(self.partitions, rng)
-        for _ in range(REDRAWN):
+        for _ in range(tries):
             picked = rng.permutation(len(partition.freed))[: 1 + int(rng.integers(GROUPS))]
             freed = frozenset[int]().union(*(partition.freed[group] for group in picked))
             kept = [variable for variable in _in_turns(variables, rng) if variable.index not in freed]

@@ -1,15 +1,16 @@
 """Walks downhill by what a cost model says: from an implementation to cheaper ones near it.
 
 In: where a walk begins, what implementations cost, how many steps it has, a generator. Out: where it ends.
-Most steps change one decision, and little else. Of which choice that is, is drawn by what changes of it have
-gained so far, as operators are in adaptive large neighbourhood search (Ropke and Pisinger, Transportation
-Science 2006): there may be choices that hardly matter to a kernel. Nothing is measured here.
+Most steps change one decision, and little else; where the neighbourhood has partitions, others draw all
+choices between groups anew. Which choice or partition it is, is drawn by what changes of it have gained so
+far, as operators are in adaptive large neighbourhood search (Ropke and Pisinger, Transportation Science
+2006): there may be choices that hardly matter to a kernel. Nothing is measured here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,19 +26,18 @@ GAINED, TRIED = 2, 8
 
 @dataclass(slots=True)
 class Promise:
-    """Of each choice: how often a change of it was tried, and how often it gained something."""
+    """Of each choice or partition: how often a change of it was tried, and how often it gained something."""
 
     tried: Counter[str] = field(default_factory=Counter)
     gained: Counter[str] = field(default_factory=Counter)
 
-    def drawn(self, choices: Iterable[str], rng: np.random.Generator) -> str:
-        names = list(choices)
+    def drawn(self, names: Sequence[str], rng: np.random.Generator) -> str:
         shares = np.array([(self.gained[name] + GAINED) / (self.tried[name] + TRIED) for name in names])
         return names[int(rng.choice(len(names), p=shares / shares.sum()))]
 
-    def learn(self, choice: str, *, is_gain: bool) -> None:
-        self.tried[choice] += 1
-        self.gained[choice] += is_gain
+    def learn(self, name: str, *, is_gain: bool) -> None:
+        self.tried[name] += 1
+        self.gained[name] += is_gain
 
 
 def _nothing() -> None:
@@ -62,20 +62,24 @@ def walked(
     whether no more steps are to be taken.
     """
     best, cost_ns, promise = start, costs(start), Promise()
+    groups = {partition.name: partition for partition in near.partitions}
     for _ in range(steps):
         if is_over():
             break
-        decisions, choice = taken(), ""
+        decisions, changed = taken(), ""
         if decisions is not None:
             other = near.with_decisions(best, decisions, cut, rng)
         elif near.open:
-            choice = promise.drawn(near.open, rng)
-            other = near.beside(best, choice, cut, rng)
+            changed = promise.drawn((*near.open, *groups), rng)
+            if changed in groups:
+                other = near.relaxed(best, groups[changed], cut, rng)
+            else:
+                other = near.beside(best, changed, cut, rng)
         else:
             continue
         other_ns = cost_ns if other is None else costs(other)
-        if choice:
-            promise.learn(choice, is_gain=other_ns < cost_ns)
+        if changed:
+            promise.learn(changed, is_gain=other_ns < cost_ns)
         if other is not None and other_ns < cost_ns:
             best, cost_ns = other, other_ns
     return best

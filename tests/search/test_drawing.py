@@ -171,7 +171,8 @@ def test_walks_end_where_they_are_when_there_is_no_time_left() -> None:
     visits = list(drawing.visits(state, np.random.default_rng(0), 3, is_over=is_over))
     assert len(visits) == 3
     assert all(isinstance(visit.end, Implementation) for visit in visits)
-    assert len(asked) == 5 + 3 * (STARTS + 1)
+    # Where each of them begins, of which there is one only, and what that costs.
+    assert len(asked) == 3 * 2
 
 
 class _Parts(NoBound):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Instance
+from spacedsl.engine.instance import Instance, Variable
 from spacedsl.language.space import EnumChoice
 from spacedsl.search import neighbours
 from spacedsl.search.bounds.cpu import CpuBound
@@ -194,6 +194,29 @@ def test_of_a_matrix_product_much_changes_at_once_where_it_needs_no_more(seed: i
     assert found
     assert all(candidate.is_complete and candidate.vector != known.vector for candidate in found)
     assert all(descent.needed_ns(candidate) <= descent.needed_ns(known) for candidate in found)
+
+
+def test_decisions_about_what_a_trigger_adds_change_and_are_kept_as_any_others() -> None:
+    """Copies that go through a temporary are no part of the root."""
+    instance, rng = native(MATMUL), np.random.default_rng(3)
+    start = root(instance)
+    added = instance.absent(start.vector, instance.variables)
+    present: list[Variable] = []
+    while len(present) < 20:
+        descent, end = _rollout(instance, start, rng)
+        present = [v for v in added if end.end.candidate.is_present(v)]
+    known = end.end.candidate
+    steps = tuple(step for step, _ in descent.way(start, known))
+    near_it = Neighbourhood(descent, start)
+    drawn = [near_it.draw([steps], NO_CUT, rng) for _ in range(60)]
+    changes = [
+        sum(candidate.mask(v) != known.mask(v) for v in present)
+        for candidate in drawn
+        if candidate is not None and all(candidate.is_present(v) for v in present)
+    ]
+    assert len(changes) > 20
+    assert 0 < np.count_nonzero(changes) < len(changes)
+    assert np.median(changes) < len(present) / 20
 
 
 def test_the_steps_to_an_implementation_lead_to_it() -> None:

@@ -13,11 +13,13 @@ from spacedsl.search.costs.pipeline import PipelineCosts
 from spacedsl.search.descent import Cut, Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
+from spacedsl.search.partitions import Partition
+from spacedsl.search.tree import Step, replay
 from spacedsl.search.walks import Promise, walked
 from tests.codegen.devices import DEVICE
 from tests.kernels.pipeline.cases import instance
 from tests.kernels.pipeline.test_library import CASES, load
-from tests.search.toy import NoBound
+from tests.search.toy import InOrder, NoBound, ToyInstance, values_of
 
 UNCUT = Cut(None, 1.0)
 
@@ -58,6 +60,25 @@ def test_what_a_step_takes_over_is_tried_instead_of_a_change() -> None:
     # What no implementation has costs nothing.
     assert seen[1:] == [mask for _, mask in wanted if mask in seen[1:]]
     assert len(seen) > 2
+
+
+def test_what_gains_something_together_only_is_changed_together() -> None:
+    """Where a walk knows groups: two decisions of which either one alone costs more."""
+    instance = ToyInstance([4, 4, 4])
+    root = instance.root()
+    assert root is not None
+    descent, rng = Descent(instance, InOrder(instance), NoBound()), np.random.default_rng(0)
+    pair = Partition("Pairs", (frozenset({0, 1}), frozenset({2})))
+    start = replay(instance, root, [Step(place, 1) for place in range(3)])
+
+    def cost(candidate: Candidate) -> float:
+        first, second, third = values_of(candidate)
+        return 10 * abs(first - second) + 9 - first - second - third
+
+    alone = walked(Neighbourhood(descent, root), start, cost, 100, UNCUT, rng)
+    together = walked(Neighbourhood(descent, root, (pair,)), start, cost, 100, UNCUT, rng)
+    assert values_of(alone) == (0, 0, 3)
+    assert values_of(together) == (3, 3, 3)
 
 
 def shares(promise: Promise, choices: Sequence[str]) -> Counter[str]:

@@ -263,54 +263,78 @@ EXPORT int32_t restrict_domain(State *s, Word *vector, int32_t cell, const Word 
     return end;
 }
 
-static bool is_decided(const State *s, int32_t cell)
-{
-    int32_t values = 0;
-    for (int32_t word = 0; word < (s->of->cells[cell].universe >= 0 ? INTEGER_WORDS : 1); word++)
-        values += __builtin_popcountll(s->v[cell + word]);
-    return values == 1;
-}
-
-static int32_t restrict_several(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks,
-                                bool only_open)
+/* The same for several domains, and propagated once; `masks` has INTEGER_WORDS for each. */
+EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
 {
     bool is_consistent = true;
     s->fault = 0;
     load(s, vector);
     for (int32_t i = 0; i < count && is_consistent; i++)
-        if (!only_open || !is_decided(s, cells[i]))
-            is_consistent = narrow_domain(s, cells[i], masks + i * INTEGER_WORDS);
+        is_consistent = narrow_domain(s, cells[i], masks + i * INTEGER_WORDS);
     const int32_t end = ended(s, is_consistent && to_fixpoint(s));
     memcpy(vector, s->v, (size_t)s->of->words * sizeof(Word));
     return end;
 }
 
-/* The same for several domains, and propagated once; `masks` has INTEGER_WORDS for each. */
-EXPORT int32_t restrict_domains(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+/* Those of several domains that have more than one value left, some of which their masks keep; `is_refused` is set
+ * where a mask keeps none. Into the same arrays, in the same order; how many. */
+static int32_t left_open(const State *s, const Word *vector, int32_t count, int32_t *cells, Word *masks, bool *is_refused)
 {
-    return restrict_several(s, vector, count, cells, masks, false);
+    int32_t open = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const Word *const domain = vector + cells[i];
+        const int32_t words = s->of->cells[cells[i]].universe >= 0 ? INTEGER_WORDS : 1;
+        int32_t values = 0, kept = 0;
+        for (int32_t word = 0; word < words; word++) {
+            values += __builtin_popcountll(domain[word]);
+            kept += __builtin_popcountll(domain[word] & masks[i * INTEGER_WORDS + word]);
+        }
+        *is_refused = *is_refused || !kept;
+        if (values == 1 || !kept)
+            continue;
+        cells[open] = cells[i];
+        memmove(masks + open * INTEGER_WORDS, masks + i * INTEGER_WORDS, INTEGER_WORDS * sizeof(Word));
+        open++;
+    }
+    return open;
 }
 
 /* As if each of several domains were restricted by itself, in this order, and stayed what it is where that is refused:
- * all of them together or, where they contradict, the first half of them and then the second. */
-EXPORT int32_t restrict_allowed(State *s, Word *vector, int32_t count, const int32_t *cells, const Word *masks)
+ * all of them together or, where they contradict (`is_contradiction`: that is known), the first half of them and then
+ * the second. CONTRADICTION: one was refused. The arrays are overwritten. */
+static int32_t keep_allowed(State *s, Word *vector, int32_t count, int32_t *cells, Word *masks, bool is_contradiction)
 {
-    const size_t size = (size_t)s->of->words * sizeof(Word);
-    Word *const before = malloc(size);
-    s->fault = 0;
-    if (!before)
-        return FAULT;
-    memcpy(before, vector, size);
-    int32_t end = restrict_several(s, vector, count, cells, masks, true);
-    if (end == CONTRADICTION) {
-        const int32_t half = count / 2;
-        memcpy(vector, before, size);
-        end = half ? restrict_allowed(s, vector, half, cells, masks) : NARROWED;
-        if (half && end == NARROWED)
-            end = restrict_allowed(s, vector, count - half, cells + half, masks + half * INTEGER_WORDS);
+    bool is_refused = false;
+    count = left_open(s, vector, count, cells, masks, &is_refused);
+    if (!count)
+        return is_refused ? CONTRADICTION : NARROWED;
+    if (!is_contradiction || is_refused) {
+        const size_t size = (size_t)s->of->words * sizeof(Word);
+        Word *const before = malloc(size);
+        if (!before)
+            return FAULT;
+        memcpy(before, vector, size);
+        const int32_t end = restrict_domains(s, vector, count, cells, masks);
+        if (end == CONTRADICTION)
+            memcpy(vector, before, size);
+        free(before);
+        if (end != CONTRADICTION)
+            return end == NARROWED && is_refused ? CONTRADICTION : end;
     }
-    free(before);
-    return end;
+    if (count == 1)
+        return CONTRADICTION;
+    const int32_t half = count / 2, first = keep_allowed(s, vector, half, cells, masks, false);
+    if (first == FAULT)
+        return FAULT;
+    const int32_t second =
+        keep_allowed(s, vector, count - half, cells + half, masks + half * INTEGER_WORDS, first == NARROWED);
+    return second == FAULT ? FAULT : CONTRADICTION;
+}
+
+EXPORT int32_t restrict_allowed(State *s, Word *vector, int32_t count, int32_t *cells, Word *masks)
+{
+    s->fault = 0;
+    return keep_allowed(s, vector, count, cells, masks, false) == FAULT ? FAULT : NARROWED;
 }
 
 /* Of the quantities of a vector, by node. */
