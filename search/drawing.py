@@ -165,8 +165,7 @@ class Drawing:
         def taken() -> Decisions | None:
             return phases.drawn(rng) if float(rng.random()) < TRANSPLANTED else None
 
-        alone, steps = replace(neighbourhood, partitions=()), self._length(rng)
-        return walked(alone, start, costs, steps, state.cut, rng, taken, is_over)
+        return walked(neighbourhood, start, costs, self._length(rng), state.cut, rng, taken, is_over)
 
     def _estimated(
         self,
@@ -180,17 +179,17 @@ class Drawing:
         """
         near, known, cut = self._neighbourhood(state), self._known(state), state.cut
         if not known or not (state.climb.gets_on or float(rng.random()) < self.policy.share_near):
-            alone = replace(near, partitions=())
             starts: list[Candidate | None] = []
             while len(starts) < STARTS and not (starts and is_over()):
-                starts.append(self._least_needed(alone, cut, rng, is_over))
+                starts.append(self._least_needed(near, cut, rng, is_over))
             start = _least(starts, estimate_ns)
         else:
             is_as_is = float(rng.random()) < AS_IS
             start = near.known(known, rng) if is_as_is else near.draw(known, cut, rng)
         if start is None:
             return None
-        return walked(near, start, estimate_ns, _drawn_length(ESTIMATED, rng), cut, rng, is_over=is_over)
+        steps = _drawn_length(ESTIMATED, rng)
+        return walked(near, start, estimate_ns, steps, cut, rng, is_over=is_over, partitions=self.partitions)
 
     def _least_needed(
         self, near: Neighbourhood, cut: Cut, rng: np.random.Generator, is_over: Callable[[], bool]

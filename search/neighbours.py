@@ -73,7 +73,8 @@ class Neighbourhood:
         """A neighbour of one of the known implementations, each given by the steps that lead to it."""
         steps = self._ranked(known, rng)
         if self.partitions and float(rng.random()) < self.share_relaxed:
-            return self._relaxed(steps, _drawn(self.partitions, rng), REDRAWN, cut, rng)
+            implementation = replay(self.descent.instance, self.root, steps)
+            return self._relaxed(implementation, steps, _drawn(self.partitions, rng), REDRAWN, cut, rng)
         start = self._changed(steps, rng)
         return None if start is None else self._completed(start, cut, rng)
 
@@ -133,10 +134,16 @@ class Neighbourhood:
     ) -> Candidate | None:
         """An implementation in which choices between groups of the partition are drawn anew."""
         steps = [step for step, _ in self.descent.way(self.root, known)]
-        return self._relaxed(steps, partition, REDRAWN_IN_WALKS, cut, rng)
+        return self._relaxed(known, steps, partition, REDRAWN_IN_WALKS, cut, rng)
 
     def _relaxed(
-        self, steps: Sequence[Step], partition: Partition, tries: int, cut: Cut, rng: np.random.Generator
+        self,
+        known: Candidate,
+        steps: Sequence[Step],
+        partition: Partition,
+        tries: int,
+        cut: Cut,
+        rng: np.random.Generator,
     ) -> Candidate | None:
         """An implementation as much like the known one as it can be when all choices between one or two
         groups of objects and the others are drawn anew.
@@ -145,7 +152,6 @@ class Neighbourhood:
         is slower, and the bound knows it.
         """
         instance = self.descent.instance
-        known = replay(instance, self.root, steps)
         most_ns = self.descent.needed_ns(known)
         variables = _by_choice(_decided(instance, steps))
         for _ in range(tries):

@@ -1,8 +1,8 @@
 """Walks downhill by what a cost model says: from an implementation to cheaper ones near it.
 
 In: where a walk begins, what implementations cost, how many steps it has, a generator. Out: where it ends.
-Most steps change one decision, and little else; where the neighbourhood has partitions, others draw all
-choices between groups anew. Which choice or partition it is, is drawn by what changes of it have gained so
+Most steps change one decision, and little else; where partitions are given, others draw all choices between
+groups anew. Which choice or partition it is, is drawn by what changes of it have gained so
 far, as operators are in adaptive large neighbourhood search (Ropke and Pisinger, Transportation Science
 2006): there may be choices that hardly matter to a kernel. Nothing is measured here.
 """
@@ -19,6 +19,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Decisions
 from spacedsl.search.descent import Cut
 from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.partitions import Partition
 
 GAINED, TRIED = 2, 8
 """What changes of a choice are taken to have done before there are any."""
@@ -57,12 +58,14 @@ def walked(
     rng: np.random.Generator,
     taken: Callable[[], Decisions | None] = _nothing,
     is_over: Callable[[], bool] = never,
+    partitions: Sequence[Partition] = (),
 ) -> Candidate:
     """`taken`: what a step takes over, instead of a change of one decision; None for nothing. `is_over`:
-    whether no more steps are to be taken.
+    whether no more steps are to be taken. `partitions`: between whose groups a step may draw all anew.
     """
     best, cost_ns, promise = start, costs(start), Promise()
-    groups = {partition.name: partition for partition in near.partitions}
+    groups = {partition.name: partition for partition in partitions}
+    names = (*near.open, *groups)
     for _ in range(steps):
         if is_over():
             break
@@ -70,7 +73,7 @@ def walked(
         if decisions is not None:
             other = near.with_decisions(best, decisions, cut, rng)
         elif near.open:
-            changed = promise.drawn((*near.open, *groups), rng)
+            changed = promise.drawn(names, rng)
             if changed in groups:
                 other = near.relaxed(best, groups[changed], cut, rng)
             else:

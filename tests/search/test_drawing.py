@@ -11,7 +11,7 @@ import pytest
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Phase, time_ns
 from spacedsl.search.descent import Bounded, Descent, Exhausted, Implementation
-from spacedsl.search.drawing import STARTS, Drawing
+from spacedsl.search.drawing import STARTS, UNESTIMATED, Drawing
 from spacedsl.search.phases import Known
 from spacedsl.search.policies import ThresholdAscent, near
 from spacedsl.search.run import Options
@@ -152,13 +152,15 @@ def test_walks_come_to_the_same_in_any_number_of_processes(processes: int) -> No
     assert len(ends(1)) == 7
 
 
-def test_walks_end_where_they_are_when_there_is_no_time_left() -> None:
-    taken = 0
+@pytest.mark.parametrize("late", [False, True])
+def test_walks_end_where_they_are_when_there_is_no_time_left(late: bool) -> None:
+    """Five steps into the walk to where the first one begins; `late`: five steps into that one."""
+    taken, beginning = 0, STARTS * UNESTIMATED + STARTS - 1
 
     def is_over() -> bool:
         nonlocal taken
         taken += 1
-        return taken > 5
+        return taken > 5 + late * beginning
 
     drawing, state = parts(ToyInstance([4, 4, 4]), 1)
     asked: list[Candidate] = []
@@ -172,7 +174,7 @@ def test_walks_end_where_they_are_when_there_is_no_time_left() -> None:
     assert len(visits) == 3
     assert all(isinstance(visit.end, Implementation) for visit in visits)
     # Where each of them begins, of which there is one only, and what that costs.
-    assert len(asked) == 3 * 2
+    assert len(asked) == (STARTS + 1 + 5 + 2 * 2 if late else 3 * 2)
 
 
 class _Parts(NoBound):

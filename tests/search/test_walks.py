@@ -75,8 +75,9 @@ def test_what_gains_something_together_only_is_changed_together() -> None:
         first, second, third = values_of(candidate)
         return 10 * abs(first - second) + 9 - first - second - third
 
-    alone = walked(Neighbourhood(descent, root), start, cost, 100, UNCUT, rng)
-    together = walked(Neighbourhood(descent, root, (pair,)), start, cost, 100, UNCUT, rng)
+    near = Neighbourhood(descent, root)
+    alone = walked(near, start, cost, 100, UNCUT, rng)
+    together = walked(near, start, cost, 100, UNCUT, rng, partitions=(pair,))
     assert values_of(alone) == (0, 0, 3)
     assert values_of(together) == (3, 3, 3)
 
