@@ -17,9 +17,10 @@ import numpy as np
 from benchmarks.programs import new_programs
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Candidate
-from spacedsl.search.descent import Bounded, Cut, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.partitions import partitions
+from spacedsl.search.rollouts import Bounded, Cut
 from spacedsl.search.tree import Step
 
 _BATCH = 4

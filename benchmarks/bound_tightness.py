@@ -39,8 +39,9 @@ from spacedsl.kernels.evaluation import Outcome
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.protocol import Bound
-from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.descent import Descent
 from spacedsl.search.orderings import select_ordering, select_rollouts
+from spacedsl.search.rollouts import Bounded, Cut, Implementation
 from spacedsl.search.run import decided
 from spacedsl.search.state import is_violation
 

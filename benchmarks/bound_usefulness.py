@@ -41,8 +41,9 @@ from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.search.descent import Bounded, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.orderings import select_ordering, select_rollouts
+from spacedsl.search.rollouts import Bounded
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 
 _DEFAULT = ("axpy", "matmul_small", "matmul", "matmul_strided")

@@ -29,10 +29,11 @@ from spacedsl.kernels.device import gpus, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.gpu.bound import GpuBound
-from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.drawing import UNESTIMATED, UNPLANNED
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering, select_rollouts
+from spacedsl.search.rollouts import Cut
 from spacedsl.search.walks import walked
 
 _CUT = Cut(None, 1.0)

@@ -34,12 +34,13 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Lowered
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.search.bounds.cpu import CpuBound
-from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.events import Event, NewBest
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering, select_rollouts
 from spacedsl.search.partitions import partitions
 from spacedsl.search.policies import near
+from spacedsl.search.rollouts import Cut
 from spacedsl.search.run import Options, Search, decided
 from spacedsl.search.tree import Step, replay
 

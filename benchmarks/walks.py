@@ -15,9 +15,10 @@ from spacedsl.kernels.backbones import MeasurableKernel, load_measurable
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.search.costs.model import time_ns
 from spacedsl.search.costs.pipeline import PipelineCosts
-from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
+from spacedsl.search.rollouts import Cut
 from spacedsl.search.walks import walked
 
 _UNCUT = Cut(None, 1.0)

@@ -17,12 +17,13 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Decisions
-from spacedsl.search.descent import Bounded, Cut, Descent, Exhausted, Expanded, GivenUp, Implementation
+from spacedsl.search.descent import Descent, Expanded
 from spacedsl.search.forks import side_by_side
 from spacedsl.search.neighbours import Neighbourhood, unlike
 from spacedsl.search.partitions import Partition
 from spacedsl.search.phases import Guess, Known
 from spacedsl.search.policies import Policy, Uniform
+from spacedsl.search.rollouts import Bounded, Cut, Exhausted, GivenUp, Implementation
 from spacedsl.search.state import State
 from spacedsl.search.surrogate import Surrogate
 from spacedsl.search.tree import Node, Step, replay

@@ -18,8 +18,9 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.search.costs.model import Decisions, Plan
-from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.descent import Descent
 from spacedsl.search.partitions import Partition
+from spacedsl.search.rollouts import Bounded, Cut, Implementation
 from spacedsl.search.tree import Step, replay
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ class Neighbourhood:
         bounded = Bounded(start, self.descent.bound(start))
         if cut.excludes(bounded.bound_ns):
             return None
-        end = self.descent.rollout(self.descent.expand(bounded), cut, rng)
+        end = self.descent.completed(bounded, cut, rng)
         return end.end.candidate if isinstance(end, Implementation) else None
 
     def relaxed(

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Protocol
 
 import numpy as np
@@ -28,9 +30,12 @@ def weight(bound_ns: float, cut_ns: float | None) -> float:
     return max(cut_ns - bound_ns, 0.0)
 
 
-def draw(weights: Sequence[float], rng: np.random.Generator) -> int:
-    """An index with probability proportional to its weight; at least one weight is positive."""
-    point = float(rng.random()) * math.fsum(weights)
+def draw(weights: Sequence[float], fraction: float) -> int:
+    """An index with probability proportional to its weight; at least one weight is positive.
+
+    `fraction`: a random number from 0 to 1.
+    """
+    point = fraction * reduce(add, weights)
     last = 0
     for index, w in enumerate(weights):
         if w > 0:
@@ -139,7 +144,7 @@ class Uniform:
 
 def _draw_by_bound(tree: Tree, nodes: Sequence[Node], rng: np.random.Generator) -> Node:
     weights = [weight(node.bound_ns * tree.scale, tree.cut_ns) for node in nodes]
-    return nodes[draw(weights, rng)]
+    return nodes[draw(weights, float(rng.random()))]
 
 
 def near() -> ThresholdAscent:

@@ -20,9 +20,9 @@ from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.evaluation import Evaluator, Failure, Lowered, Outcome
 from spacedsl.search.bounds.protocol import Bound
-from spacedsl.search.comparison import Finalist, judged, ranked
+from spacedsl.search.comparison import Comparison, Finalist, judged, ranked
 from spacedsl.search.costs.model import CostModel
-from spacedsl.search.descent import Descent, Exhausted, Implementation
+from spacedsl.search.descent import Descent
 from spacedsl.search.drawing import Drawing
 from spacedsl.search.events import Comparing, Event, Finished, Listener, Progress, Started
 from spacedsl.search.orderings import Ordering
@@ -32,6 +32,7 @@ from spacedsl.search.phases import Known
 from spacedsl.search.policies import Policy
 from spacedsl.search.restoring import restore
 from spacedsl.search.results import Result, Stop
+from spacedsl.search.rollouts import Exhausted, Implementation
 from spacedsl.search.state import Contender, Drawn, Evaluation, Iteration, Pending, State
 from spacedsl.search.store import Store
 from spacedsl.search.tree import Tree, replay
@@ -211,15 +212,18 @@ class Search:
     def _explore(self, state: State, root: Candidate) -> Stop:
         started = self._clock() - state.seconds
         while True:
-            if state.is_exhausted:
+            is_spent = self._is_spent(state, started)
+            is_hopeless = state.best is None and bool(state.given_up) and not is_spent
+            if state.is_exhausted and not is_hopeless:
                 return Stop.EXHAUSTED
             if self._is_interrupted:
                 return Stop.INTERRUPTED
-            is_spent = self._is_spent(state, started)
             if is_spent and not self._owes_a_measurement(state):
                 return Stop.BUDGET
             try:
-                if state.waiting:
+                if state.is_exhausted:
+                    self._try_again(state, root)
+                elif state.waiting:
                     self._evaluate(state, root, started, only_one=is_spent)
                 elif state.is_doubtful:
                     self._judge(state, root, state.doubted(DOUBTED))
@@ -227,6 +231,18 @@ class Search:
                     self._draw(state, started)
             except KeyboardInterrupt:
                 return Stop.INTERRUPTED
+
+    def _try_again(self, state: State, root: Candidate) -> None:
+        """Where nothing else is left and no time is known: one program that was given up, for as long as any
+        may take.
+        """
+        digest, pending = next(iter(state.given_up.items()))
+        program, slowdown = self._code(state, root, pending), self._slowdown(state, root)
+        outcome = program if isinstance(program, Outcome) else self._evaluator.run(program, None, None)
+        comparison = Comparison({digest: replace(outcome, slowdown=slowdown)})
+        if self._store is not None:
+            self._store.append_comparison(comparison)
+        self._tell(state.compare(comparison))
 
     def _is_spent(self, state: State, started: float) -> bool:
         limit = self._options

@@ -17,8 +17,8 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.climbs import DOUBT, Climb
 from spacedsl.search.comparison import Comparison
-from spacedsl.search.descent import Cut
 from spacedsl.search.events import Evaluated, Event, Failed, FailureCount, NewBest, Progress, Violation
+from spacedsl.search.rollouts import Cut
 from spacedsl.search.tree import Closed, Expansion, Node, Step, Tree
 
 KEPT_DEFECTS = 3
@@ -148,6 +148,8 @@ class State:
     trials: list[Trial] = field(default_factory=list)
     pending: list[Pending] = field(default_factory=list)
     """In the order of their iterations; some may have equal code, and some may be cut by now."""
+    given_up: dict[str, Pending] = field(default_factory=dict)
+    """By digest, programs that took longer than they may while no time is known."""
     climb: Climb = field(default_factory=Climb)
     """What the search improves on at present."""
     compared: int = 0
@@ -289,6 +291,8 @@ class State:
             if not is_duplicate:
                 events += self._contends(pending, outcome.timing, outcome.slowdown)
         elif not is_duplicate:
+            if outcome.failure is Failure.RUN_TIMEOUT and self.best is None:
+                self.given_up[drawn.digest] = pending
             events += self._failed(iteration, drawn.digest, outcome, self.steps(node, drawn.steps))
         return events
 
@@ -301,7 +305,8 @@ class State:
 
         It replaces what was known, so that every evaluation has one outcome, and what is cut is cut by the
         time that is reported. Contenders stay what they are, however slow the machine was: of others, those
-        that are as fast are promoted, and where no contender is left, the next ones.
+        that are as fast are promoted, and where no contender is left, the next ones. What had been given up
+        and has a time now is one, too.
         """
         said, best = comparison.outcomes, self.best
         new = {digest: outcome for digest, outcome in said.items() if outcome.timing or outcome.failure}
@@ -326,6 +331,8 @@ class State:
             else:
                 self._keep(replace(contender, timing=outcome.timing, slowdown=outcome.slowdown))
                 events += self._violated(contender.digest, contender.bound_ns, outcome.timing)
+        for digest in sorted(new.keys() & self.given_up.keys()):
+            events += self._recovered(self.given_up.pop(digest), new[digest])
         if not self.contenders:
             self.contenders = self.reserve[: self.kept_contenders]
             del self.reserve[: self.kept_contenders]
@@ -337,6 +344,24 @@ class State:
         if self.best is None or (best is not None and best.digest == self.best.digest):
             return events
         return [*events, self._new_best(self.best)]
+
+    def _recovered(self, pending: Pending, outcome: Outcome) -> list[Event]:
+        """Of a program that had been given up."""
+        if outcome.timing is None or outcome.comparable_ns is None:
+            return []
+        before = self.failures.pop(Failure.RUN_TIMEOUT)
+        if before.count > 1:
+            self.failures[Failure.RUN_TIMEOUT] = replace(before, count=before.count - 1)
+        drawn, steps = pending.drawn, self.steps(pending.node, pending.drawn.steps)
+        self.valid += 1
+        self.timed.append(Timed(steps, outcome.comparable_ns, ()))
+        self.tree.record(pending.node, outcome.comparable_ns, drawn.digest)
+        self._keep(
+            Contender(
+                pending.iteration, drawn.digest, outcome.timing, drawn.bound_ns, steps, outcome.slowdown
+            )
+        )
+        return self._violated(drawn.digest, drawn.bound_ns, outcome.timing)
 
     def _failed(self, iteration: int, digest: str, outcome: Outcome, steps: tuple[Step, ...]) -> list[Event]:
         failure = outcome.failure

@@ -17,9 +17,9 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import Decisions
-from spacedsl.search.descent import Cut
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.partitions import Partition
+from spacedsl.search.rollouts import Cut
 
 GAINED, TRIED = 2, 8
 """What changes of a choice are taken to have done before there are any."""

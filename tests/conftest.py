@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from spacedsl.compiler.c import build as building
+
 # Programs and instances are many objects that live long and make no cycles: to look for those among them as
 # often as usual takes a tenth of the time of all tests.
 gc.set_threshold(50_000)
@@ -26,8 +28,19 @@ settings.register_profile("suite", max_examples=50)
 settings.load_profile("suite")
 
 
+UNOPTIMISED = tuple("-O0" if flag.startswith("-O") else flag for flag in building.FLAGS)
+"""With which engines take less time to compile, and more to run."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines of many small spaces, compiled in less time; those of the library are optimised."""
+    assert UNOPTIMISED != building.FLAGS
+    monkeypatch.setattr(building, "FLAGS", UNOPTIMISED)
 
 
 @pytest.fixture

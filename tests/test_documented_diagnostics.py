@@ -35,7 +35,7 @@ from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import check_file
 from spacedsl.language.spelled import spelled_ordering
-from tests.engine.conftest import UNOPTIMISED
+from tests.conftest import UNOPTIMISED
 from tests.rules import rules_of
 
 ROOT = Path(__file__).parents[1]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from spacedsl.compiler.c.build import NoCompilerError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.search.bounds.domains import Domains
 from spacedsl.search.bounds.native import NativeBound
@@ -37,6 +38,10 @@ class CpuBound:
                 self.native = NativeBound(self._domains, rates, self.resources)
             except NoCompilerError as error:
                 self.no_native = str(error)
+
+    @property
+    def compiled(self) -> CompiledBound | None:
+        return None if self.native is None else self.native.compiled
 
     def __call__(self, candidate: Candidate) -> float:
         return self.of_all((candidate,))[0]

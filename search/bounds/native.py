@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spacedsl.compiler.c.build import build
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.device import MemoryLevel
 from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.search.bounds.certain import LINE_BYTES, LONGEST_UNROLLED, Alternatives
@@ -79,6 +80,12 @@ class NativeBound:
                 {name: 1 << max(4, (count - 1).bit_length()) for name, count in rooms.items()},
             )
         )
+
+    @property
+    def compiled(self) -> CompiledBound:
+        """For others that are compiled, as long as this is there."""
+        function = ctypes.cast(self._function, c_void_p).value
+        return CompiledBound(function, ctypes.addressof(self._model))
 
     def bounds(self, candidates: Sequence[Candidate]) -> list[float]:
         """In nanoseconds, in order."""

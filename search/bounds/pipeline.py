@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import GpuDevice
@@ -56,6 +57,7 @@ class _Constant:
     """The same of all candidates."""
 
     no_native: str | None = None
+    compiled = CompiledBound()
 
     def __init__(self, terms: Sequence[BoundTerm]) -> None:
         self._terms = tuple(terms)

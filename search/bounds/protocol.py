@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.native.rollouts import CompiledBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class BoundTerm:
 
 class Bound(Protocol):
     """Never above the time of anything that the candidate can become; never falling as decisions are made."""
+
+    @property
+    def compiled(self) -> CompiledBound | None:
+        """The same in compiled code, for rollouts that do not leave it; None: there is only this."""
+        ...
 
     def __call__(self, candidate: Candidate) -> float:
         """The bound in nanoseconds; infinite where the candidate can become nothing at all."""

@@ -11,9 +11,9 @@ import pytest
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search import climbs, drawing
 from spacedsl.search.climbs import GAIN, PATIENCE, Climb
-from spacedsl.search.descent import Cut
 from spacedsl.search.drawing import Drawing, Visit
 from spacedsl.search.neighbours import Neighbourhood
+from spacedsl.search.rollouts import Cut
 from spacedsl.search.run import Options
 from spacedsl.search.state import State
 from spacedsl.search.tree import Step

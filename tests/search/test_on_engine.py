@@ -17,6 +17,7 @@ from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.enumerate import EnumerationLimitError, Solution, enumerate_solutions
 from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.language import load_space
@@ -94,12 +95,18 @@ class Recorder:
         return [self.run(contender, None) for contender in contenders]
 
 
+class Flat(NoBound):
+    """Which compiled code knows."""
+
+    compiled = CompiledBound()
+
+
 def explore(instance: Instance, ordering: str | None, policy: str) -> set[Named]:
     """What an exhaustive search meets; that it evaluates each once is checked on the way."""
     recorder = Recorder()
     result = Search(
         instance,
-        bound=NoBound(),
+        bound=Flat(),
         evaluator=recorder,
         ordering=select_ordering(instance, instance.space, ordering),
         policy=POLICIES[policy](),

@@ -40,8 +40,8 @@ class Slow(ToyEvaluator):
         return [Outcome(timing(time_s * 1e9)) for time_s in times_s]
 
 
-def searched(evaluator: Slow, options: Options) -> Result:
-    return search(ToyInstance([4, 4, 4]), evaluator, options=options, clock=lambda: evaluator.now_s)
+def searched(evaluator: Slow, options: Options, sizes: Sequence[int] = (4, 4, 4)) -> Result:
+    return search(ToyInstance(list(sizes)), evaluator, options=options, clock=lambda: evaluator.now_s)
 
 
 def test_programs_that_take_ten_minutes_do_not_take_all_of_a_search_of_one_minute() -> None:
@@ -64,9 +64,25 @@ def test_programs_that_take_ten_minutes_do_not_take_all_of_a_search_of_one_minut
 @pytest.mark.parametrize("sizes", [[1], [2, 2]])
 def test_nothing_is_given_up_where_there_is_nothing_else(sizes: list[int], budget: Options) -> None:
     evaluator = Slow(lambda values: 5.0 + sum(values))
-    result = search(ToyInstance(sizes), evaluator, options=budget, clock=lambda: evaluator.now_s)
+    result = searched(evaluator, budget, sizes)
     assert result.best is not None
     assert budget.seconds or result.best.timing.time_ns == 5e9
+
+
+def test_what_was_given_up_is_tried_again_where_nothing_else_is_left() -> None:
+    """Each of four takes longer than a first program may, and most are measured before nothing is left."""
+    recovered = 0
+    for seed in range(6):
+        evaluator = Slow(lambda values: 5.0 + sum(values))
+        options = Options(seconds=60.0, seed=seed, batch=4)
+        result = searched(evaluator, options, [2, 2])
+        progress = result.progress
+        assert result.best is not None
+        assert progress.best_ns == result.best.timing.time_ns
+        failed = sum(failure.count for failure in progress.failures.values())
+        assert progress.valid + failed == 4
+        recovered += evaluator.given_up - failed
+    assert recovered > 1
 
 
 def test_what_is_not_compared_gives_way_to_what_is() -> None:

@@ -115,6 +115,6 @@ def test_weights_follow_the_paper() -> None:
 
 def test_a_draw_is_proportional_and_never_takes_a_weight_of_zero() -> None:
     rng = np.random.default_rng(5)
-    counts = np.bincount([draw([0.0, 1.0, 3.0, 0.0], rng) for _ in range(4000)], minlength=4)
+    counts = np.bincount([draw([0.0, 1.0, 3.0, 0.0], float(rng.random())) for _ in range(4000)], minlength=4)
     assert counts[0] == counts[3] == 0
     assert counts[2] / 4000 == pytest.approx(0.75, abs=0.03)

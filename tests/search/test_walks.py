@@ -10,10 +10,11 @@ import numpy as np
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.model import time_ns
 from spacedsl.search.costs.pipeline import PipelineCosts
-from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.partitions import Partition
+from spacedsl.search.rollouts import Cut
 from spacedsl.search.tree import Step, replay
 from spacedsl.search.walks import Promise, walked
 from tests.codegen.devices import DEVICE

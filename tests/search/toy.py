@@ -18,6 +18,7 @@ import numpy as np
 
 from spacedsl.engine.candidate import Candidate, Decision
 from spacedsl.engine.instance import Instance, Variable
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing
 from spacedsl.language.space import Space
 from spacedsl.search.bounds.protocol import Bound, BoundTerm
@@ -138,6 +139,7 @@ class ExactBound:
     instance: ToyInstance
     cost: Cost
     slack: float = 1.0
+    compiled: CompiledBound | None = None
 
     def __post_init__(self) -> None:
         """Of each value of a variable, the solutions that have it: a bit each, that of the cheapest first."""
@@ -167,6 +169,8 @@ class ExactBound:
 
 
 class NoBound:
+    compiled: CompiledBound | None = None
+
     def __call__(self, candidate: Candidate) -> float:
         return 0.0
 

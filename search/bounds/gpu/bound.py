@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.linalg.backbone import Instruction, Value
 from spacedsl.search.bounds.certain import Footprint, footprints, least_lines
@@ -27,6 +28,7 @@ class GpuBound:
     """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of `linalg_cuda.space`."""
 
     no_native: str | None = None
+    compiled: CompiledBound | None = None
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
         self.device = device

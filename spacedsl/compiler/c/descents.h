@@ -26,6 +26,9 @@ static inline Word below(Word *stream, Word count)
     return (Word)((unsigned __int128)next_word(stream) * count >> 64);
 }
 
+/* A number from 0 to 1, without 1, in steps of 2^-53. */
+static inline double fraction(Word *stream) { return (double)(next_word(stream) >> 11) * 0x1p-53; }
+
 /* ---- Orderings ---- */
 
 /* A decision variable in its place. Its parts are its values, or the groups and what they leave. */

@@ -1,18 +1,19 @@
 """The compiled library of a space, and the structures that its functions take.
 
 In: the path of a library. Out: `Library`, whose functions are called without the interpreter's lock. What the
-structures hold is said in `compiler/c/runtime.h` and `descents.h`.
+structures hold is said in `compiler/c/runtime.h`, `descents.h` and `rollouts.h`.
 """
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_int32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_double, c_int32, c_int64, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from spacedsl.compiler.c.build import NoCompilerError
+from spacedsl.engine.layout import INTEGER_WORDS
 
 FAULT, CONTRADICTION, NARROWED, UNCHANGED = -1, 0, 1, 2
 
@@ -74,6 +75,35 @@ class CountTable(Structure):
     )
 
 
+class WorthTable(Structure):
+    _fields_ = (
+        ("bounds", c_void_p),
+        ("model", c_void_p),
+        ("cut_ns", c_double),
+        ("scale", c_double),
+        ("floor_ns", c_double),
+        ("every", c_int32),
+        ("repairs", c_int32),
+    )
+
+
+class PartRow(Structure):
+    _fields_ = (("mask", c_uint64 * INTEGER_WORDS), ("bound_ns", c_double), ("is_known", c_int64))
+
+
+class StepRow(Structure):
+    _fields_ = (("mask", c_uint64 * INTEGER_WORDS), ("cell", c_int64))
+
+
+class FoundTable(Structure):
+    _fields_ = (
+        ("refused", c_uint64),
+        ("least_excluded_ns", c_double),
+        ("bound_ns", c_double),
+        ("steps", c_int64),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     path: Path
@@ -114,6 +144,13 @@ def load(path: Path) -> Library:
         "knuth_probes": (c_int32, [*probing, c_void_p, c_void_p]),
         "chen_probes": (c_int32, [*probing, c_uint64, c_void_p, c_void_p, POINTER(c_uint64)]),
     }
+    signatures["rollout"] = (
+        c_int32,
+        [
+            *(state, words, POINTER(OrderingTables), POINTER(WorthTable), c_double, c_int32, c_int32),
+            *(POINTER(PartRow), c_uint64, POINTER(FoundTable), POINTER(StepRow), words),
+        ],
+    )
     for name, (result, arguments) in signatures.items():
         function = getattr(functions, name)
         function.restype, function.argtypes = result, arguments

@@ -18,9 +18,10 @@ from spacedsl.codegen.tree.program import ParallelLoop, Phase, Program, Statemen
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.search.costs.pipeline import PipelineCosts
-from spacedsl.search.descent import Cut, Descent
+from spacedsl.search.descent import Descent
 from spacedsl.search.neighbours import Neighbourhood
 from spacedsl.search.orderings import select_ordering
+from spacedsl.search.rollouts import Cut
 from tests.codegen.devices import DEVICE
 from tests.kernels.pipeline.cases import IMAGE, instance, scheduled
 from tests.kernels.pipeline.files import pipeline

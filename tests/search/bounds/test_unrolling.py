@@ -12,11 +12,13 @@ import pytest
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.domains import Domains
 from spacedsl.search.bounds.protocol import BoundTerm
 from spacedsl.search.bounds.rates import Rates
-from spacedsl.search.descent import Bounded, Cut, Descent, Implementation
+from spacedsl.search.descent import Descent
+from spacedsl.search.rollouts import Bounded, Cut, Implementation
 from tests.products import product
 from tests.search.linalg import (
     DEVICE,
@@ -117,6 +119,8 @@ def test_a_counter_of_something_else_excludes_nothing(tmp_path: Path, counted: s
 
 class Flat:
     """A bound that says nothing, so that nothing is excluded."""
+
+    compiled: CompiledBound | None = None
 
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
         return [0.0] * len(candidates)
