@@ -50,7 +50,7 @@ explore: $(VENV)/.installed
 	@$(BIN)/spacedsl explore $(KERNEL) $(ARGS)
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # Random spaces against the independent oracles, for SOAK_MINUTES (5 unless said otherwise).
 soak: $(VENV)/.installed-dev
