@@ -40,7 +40,7 @@ MOST_WATCHED = 1_000_000
 def try_grids(file: PipelineFile, case: Case, count: int, seed: int, folder: Path) -> None:
     candidates = moderate(file, count, seed, MOST_COMPUTED)
     programs = [(candidate, grids_of(file, candidate)) for candidate in candidates]
-    assert programs
+    assert len(programs) == count
     for candidate, found in twin_differences(file, case, programs, folder, MOST_WATCHED):
         assert found == "", candidate.decisions()
 
