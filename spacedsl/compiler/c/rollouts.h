@@ -98,7 +98,7 @@ static void exclude(Rollout *r, int32_t part, double bound_ns)
     refute(last(r), part);
 }
 
-/* Of the last node. */
+/* For so many parts of a node; false: no memory. */
 static bool make_room(Rollout *r, Left *left, int32_t parts)
 {
     if (parts > left->room) {

@@ -175,12 +175,12 @@ def test_every_implementation_costs_something(name: str) -> None:
 def test_plans_lead_to_what_costs_less_than_random_schedules(name: str) -> None:
     """At full size, and where a plan has been kept to as far as the constraints allow it."""
     candidates = [*drawn(load(name), 6, 7, DescentCounts())]
-    here, rng = candidates[0].instance, np.random.default_rng(3)
+    here, rng = candidates[0].instance, np.random.default_rng(4)
     root = here.root()
     assert root is not None
     costs = PipelineCosts(here, DEVICE)
     near = Neighbourhood(Descent(here, select_ordering(here, here.space, None), NoBound()), root)
     planned = [near.planned(costs.plan(rng), Cut(None, 1.0), rng) for _ in range(9)]
     found = [time_ns(costs, each) for each in planned if each is not None]
-    assert len(found) >= 8
+    assert len(found) == 9
     assert sorted(found)[4] < min(time_ns(costs, each) for each in candidates)
