@@ -13,19 +13,15 @@ The words mean what they mean in kernel files, which `docs/kernel-files.md` desc
 
 from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.pipeline.python.callers import PipelineError
-from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Value
-from spacedsl.kernels.pipeline.python.funcs import (
-    Func,
-    Input,
-    Output,
-    Param,
-    Pipeline,
+from spacedsl.kernels.pipeline.python.edges import (
     constant_exterior,
     mirror_image,
     mirror_interior,
     repeat_edge,
     repeat_image,
 )
+from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Value
+from spacedsl.kernels.pipeline.python.funcs import Func, Input, Output, Param, Pipeline
 from spacedsl.kernels.pipeline.python.functions import (
     abs,
     absd,

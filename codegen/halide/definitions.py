@@ -28,7 +28,7 @@ from spacedsl.codegen.halide.python import (
 )
 from spacedsl.codegen.halide.sums import summed
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, linear
+from spacedsl.kernels.pipeline.affine import Extreme, Linear, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -289,9 +289,12 @@ class _Writer:
 
 
 def _has_twice(position: Linear) -> bool:
-    """Whether some variable is in two of its atoms."""
+    """Whether some variable is in two of its atoms, or on both sides of an extreme, as in mirrored copies."""
     names = [name for atom, _ in position.terms for name in atom.names]
-    return len(set(names)) < len(names)
+    return len(set(names)) < len(names) or any(
+        isinstance(atom, Extreme) and not atom.left.names.isdisjoint(atom.right.names)
+        for atom, _ in position.terms
+    )
 
 
 def _parts(at: Expression) -> Iterator[Expression]:

@@ -26,7 +26,7 @@ from spacedsl.kernels.pipeline.algorithm import (
     walk,
 )
 from spacedsl.kernels.pipeline.bounds import Outside, Overflowing, Problem
-from spacedsl.kernels.pipeline.functions import EDGES, RESERVED, inside, selection
+from spacedsl.kernels.pipeline.functions import RESERVED, held, inside, selection
 from spacedsl.kernels.pipeline.reductions import identity, reduced
 from spacedsl.kernels.pipeline.rules import misplaced
 from spacedsl.kernels.pipeline.syntax import Reducer
@@ -138,22 +138,33 @@ def read(source: Stage | Input, point: Sequence[Operand], element: int | None = 
     return Read(name, tuple(position(at) for at in point), dtypes[which], which)
 
 
-def beyond(rule: str, source: Input, point: Sequence[Operand], outside: Operand) -> tuple[Operand, Read]:
-    """The value of an input that has something outside of it, too, and the read in it.
+def beyond(
+    rule: str,
+    source: Stage | Input,
+    point: Sequence[Operand],
+    within: Sequence[range | None],
+    outside: Operand = 0,
+    element: int | None = None,
+) -> tuple[Operand, Read]:
+    """The value of a stage or an input that has something outside of it, too, and the read in it.
 
-    `rule` is one of `EDGES`, or `constant_exterior`, which gives `outside`.
+    `rule` is one of `EDGES`, or `constant_exterior`, which gives `outside`. `within` says along which
+    dimensions there is an outside, and where; an input ends with its extents where nothing is said.
     """
-    if not source.extents:
-        raise DefinitionError("KF022", f"`{rule}` takes an input with `extents:`, and a point")
-    if len(point) != source.rank:
-        message = f"`{source.name}` has {counted(source.rank, 'dimension')}, not {len(point)}"
-        raise DefinitionError("KF022", message)
+    if isinstance(source, Input) and source.extents and len(point) == source.rank:
+        within = [range(n) if of is None else of for of, n in zip(within, source.extents, strict=True)]
     positions = [at if isinstance(at, int) else position(at) for at in point]
-    held = EDGES.get(rule, EDGES["repeat_edge"])
-    inner = read(source, [held(at, n) for at, n in zip(positions, source.extents, strict=True)])
+    inner = read(
+        source,
+        [at if of is None else held(rule, at, of) for at, of in zip(positions, within, strict=True)],
+        element,
+    )
+    if not any(within):
+        hint = f"such as `{rule}({source.name}, x in 0:10)`; an input with `extents:` has them"
+        raise DefinitionError("KF022", f"`{rule}` has to know the ends of `{source.name}`", hint)
     if rule != "constant_exterior":
         return inner, inner
-    return selection([inside(positions, source.extents), inner, outside]), inner
+    return selection([inside(positions, within), inner, outside]), inner
 
 
 def out_of_bounds(problem: Problem, inputs: Sequence[Input]) -> DefinitionError:

@@ -120,13 +120,22 @@ EDGES: Mapping[str, EdgeRule] = MappingProxyType(
 """By the names that they have in Halide: what is read for a position outside."""
 
 
-def inside(point: Sequence[Operand], extents: Sequence[int]) -> Operand:
-    """Whether a point is one of an array."""
+def held(rule: str, position: Operand, within: range) -> Operand:
+    """A position inside, by one of `EDGES`; for any other rule, the nearest one."""
+    low = within.start
+    if rule == "repeat_edge" or rule not in EDGES:
+        return clamp(position, low, within.stop - 1)
+    inner = EDGES[rule](binary("-", position, low) if low else position, len(within))
+    return binary("+", inner, low) if low else inner
+
+
+def inside(point: Sequence[Operand], within: Sequence[range | None]) -> Operand:
+    """Whether a point is one of an array; along some dimensions it may be any."""
     conditions = [
         each
-        for position, extent in zip(point, extents, strict=True)
-        if not (isinstance(position, int) and 0 <= position < extent)
-        for each in (binary(">=", position, 0), binary("<", position, extent))
+        for position, of in zip(point, within, strict=True)
+        if of is not None and not (isinstance(position, int) and position in of)
+        for each in (binary(">=", position, of.start), binary("<", position, of.stop))
     ]
     return reduce(lambda a, b: binary("&&", a, b), conditions) if conditions else True
 

@@ -29,6 +29,7 @@ from spacedsl.kernels.pipeline.syntax import (
     RangeNode,
     Reducer,
     Reduction,
+    Within,
 )
 from spacedsl.kernels.pipeline.typing import DefinitionError
 
@@ -137,6 +138,11 @@ class _Builder(Transformer[Token, Any]):
     @v_args(meta=True)
     def range(self, meta: Any, parts: list[Any]) -> RangeNode:
         return RangeNode(self._name(parts[0]), parts[1], parts[2], self._span(meta))
+
+    @v_args(meta=True)
+    def within(self, meta: Any, parts: list[Any]) -> Within:
+        position, low, high = parts
+        return Within(position, low, high, self._span(meta))
 
     def condition(self, parts: list[Any]) -> Node:
         return cast("Node", parts[0])

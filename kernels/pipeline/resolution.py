@@ -67,6 +67,7 @@ from spacedsl.kernels.pipeline.syntax import (
     Prefix,
     RangeNode,
     Reduction,
+    Within,
 )
 from spacedsl.kernels.pipeline.typing import (
     ARGUMENTS,
@@ -219,11 +220,11 @@ class _Resolver:
     def ranges(self, nodes: Sequence[RangeNode], around: Sequence[str] = ()) -> tuple[Range, ...]:
         found: tuple[Range, ...] = ()
         for node in nodes:
-            found = (*found, self.range(node))
+            found = (*found, self.single_range(node))
             self.checked(partial(distinct, found, around), node.name.span)
         return found
 
-    def range(self, node: RangeNode) -> Range:
+    def single_range(self, node: RangeNode) -> Range:
         if self.meaning_of(node.name.name) is not None:
             message = f"`{node.name.name}` is {self.meaning_of(node.name.name)} and cannot be a range as well"
             raise self.error("KF011", message, node.name.span)
@@ -286,6 +287,10 @@ class _Resolver:
                 return self.reduction(node, scope)
             case Call():
                 return self.call(node, scope)
+            case Within():
+                message = "`in` stands behind a position that may lie outside of what is read"
+                hint = f"as in `repeat_edge(f, x in 0:10)`; rules are {', '.join(EDGES)}, constant_exterior"
+                raise self.error("KF022", message, node.span, hint)
 
     def name(self, node: Name, scope: _Scope) -> Operand:
         name = node.name
@@ -312,15 +317,11 @@ class _Resolver:
         if name in self.stages or name in self.declared.inputs:
             return self.read(node, scope)
         if name not in FUNCTIONS:
-            known = [*self.stages, *self.declared.inputs, *FUNCTIONS]
-            message = f"no stage, input or function is called `{name}` here"
-            is_below = name in self.defined
-            hint = "it is defined below: a stage reads those above it" if is_below else closest(name, known)
-            raise self.error("KF021", message, node.name.span, hint)
-        if node.element is not None:
-            raise self.error("KF022", f"`{name}` has one value", node.span)
+            raise self.unknown("stage, input or function", node.name, FUNCTIONS)
         if name in EDGES or name == "constant_exterior":
             return self.beyond(node, scope)
+        if node.element is not None:
+            raise self.error("KF022", f"`{name}` has one value", node.span)
         return self.function(node, scope)
 
     def function(self, node: Call, scope: _Scope) -> Operand:
@@ -365,29 +366,50 @@ class _Resolver:
         return self.checked(made, node.span)
 
     def beyond(self, node: Call, scope: _Scope) -> Operand:
-        """A read of an input that has something outside of it, too."""
-        name, given = node.name.name, list(node.arguments)
-        source = given.pop(0) if given else None
-        known = self.declared.inputs.get(source.name) if isinstance(source, Name) else None
-        if known is None:
-            message = f"`{name}` takes an input with `extents:`, and a point"
-            raise self.error("KF022", message, node.span)
-        outside = self.value(given.pop(0), scope) if name == "constant_exterior" and given else 0
-        point = [self.value(g, scope) for g in given]
-        value, inner = self.checked(lambda: beyond(name, known, point, outside), node.span)
-        self.places.reads.setdefault((scope.part, inner), node.span)
+        """A read of a stage or an input that has something outside of it, too."""
+        rule, given = node.name.name, list(node.arguments)
+        named = given.pop(0) if given else None
+        if not isinstance(named, Name):
+            raise self.error("KF022", f"`{rule}` takes a stage or an input, and a point", node.span)
+        if named.name in self.wrong:
+            raise _WrongError
+        source = self.source(named.name)
+        if source is None:
+            raise self.unknown("stage or input", named)
+        outside = self.value(given.pop(0), scope) if rule == "constant_exterior" and given else 0
+        point = [self.value(g.position if isinstance(g, Within) else g, scope) for g in given]
+        within = [self.within(g) if isinstance(g, Within) else None for g in given]
+        make = partial(beyond, rule, source, point, within, outside, node.element)
+        value, inner = self.checked(make, node.span)
+        self.is_read(inner, node.span, scope)
         return value
 
+    def within(self, node: Within) -> range:
+        low, high = self.number(node.low), self.number(node.high)
+        self.checked(lambda: range_of("", low, high), node.span)
+        return range(low, high)
+
+    def source(self, name: str) -> Stage | Input | None:
+        return self.stages.get(name) or self.declared.inputs.get(name)
+
     def read(self, node: Call, scope: _Scope) -> Read:
-        name = node.name.name
-        stage = self.stages.get(name)
-        source = stage if stage is not None else self.declared.inputs[name]
+        source = self.source(node.name.name)
+        assert source is not None
         point = [self.position(a, scope) for a in node.arguments]
         made = self.checked(lambda: read(source, point, node.element), node.span)
-        self.places.reads.setdefault((scope.part, made), node.span)
-        if stage is not None and name != scope.part[0]:
-            self.readers.setdefault(name, node.span)
+        self.is_read(made, node.span, scope)
         return made
+
+    def unknown(self, kinds: str, name: Name, others: Set[str] = frozenset()) -> Exception:
+        known = [*self.stages, *self.declared.inputs, *others]
+        is_below = name.name in self.defined
+        hint = "it is defined below: a stage reads those above it" if is_below else closest(name.name, known)
+        return self.error("KF021", f"no {kinds} is called `{name.name}` here", name.span, hint)
+
+    def is_read(self, made: Read, span: Span, scope: _Scope) -> None:
+        self.places.reads.setdefault((scope.part, made), span)
+        if made.source in self.stages and made.source != scope.part[0]:
+            self.readers.setdefault(made.source, span)
 
     # ---- Reductions ------------------------------------------------------------------------------------
 

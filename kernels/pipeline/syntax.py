@@ -73,7 +73,17 @@ class Reduction:
     span: Span
 
 
-Node = Number | Name | Call | Prefix | Infix | Reduction
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`position in low:high`, an argument: outside of these, a source has what a rule says."""
+
+    position: Node
+    low: Node
+    high: Node
+    span: Span
+
+
+Node = Number | Name | Call | Prefix | Infix | Reduction | Within
 
 
 @dataclass(frozen=True, slots=True)

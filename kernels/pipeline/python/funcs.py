@@ -16,7 +16,7 @@ from spacedsl.engine.candidate import Decision
 from spacedsl.kernels.pipeline import algorithm, definitions
 from spacedsl.kernels.pipeline.algorithm import Scalar, Stage
 from spacedsl.kernels.pipeline.python.callers import Caller, failure, located
-from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, Value, element_type, operand
+from spacedsl.kernels.pipeline.python.expressions import ElementType, Expr, element_type, operand
 from spacedsl.kernels.pipeline.python.resolution import Definition, resolved
 from spacedsl.kernels.pipeline.python.terms import RDom, Reading, Var, domains, expression, stretch, whole
 from spacedsl.kernels.pipeline.typing import DefinitionError, TypeMismatchError
@@ -192,46 +192,6 @@ class Pipeline:
         self.space = None if space is None else str(space)
         self.decisions = located(lambda: tuple(map(_decision, decisions)))
         self.caller = Caller.here()
-
-
-# ---- What lies outside of an input ------------------------------------------------------------------------
-
-
-def repeat_edge(image: Input, *point: Value) -> Expr:
-    """The nearest element."""
-    return _beyond("repeat_edge", image, point)
-
-
-def repeat_image(image: Input, *point: Value) -> Expr:
-    """Copies of the input."""
-    return _beyond("repeat_image", image, point)
-
-
-def mirror_image(image: Input, *point: Value) -> Expr:
-    """Mirrored copies, with the outermost element twice."""
-    return _beyond("mirror_image", image, point)
-
-
-def mirror_interior(image: Input, *point: Value) -> Expr:
-    """Mirrored copies, with the outermost element once."""
-    return _beyond("mirror_interior", image, point)
-
-
-def constant_exterior(image: Input, value: Value, *point: Value) -> Expr:
-    """A value that is the same everywhere outside."""
-    return _beyond("constant_exterior", image, point, value)
-
-
-def _beyond(rule: str, image: Input, point: tuple[Value, ...], outside: Value = 0) -> Expr:
-    def make() -> Expr:
-        if not isinstance(image, Input):
-            raise DefinitionError("KF022", f"`{rule}` takes an Input with extents, and a point")
-        given = [operand(at) for at in point]
-        value, inner = definitions.beyond(rule, image.declared, given, operand(outside))
-        parts = tuple(e for e in (*point, outside) if isinstance(e, Expr))
-        return Reading(image, inner, Caller.here(), value, parts)
-
-    return located(make)
 
 
 # ---- Parts ------------------------------------------------------------------------------------------------

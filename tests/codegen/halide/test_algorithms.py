@@ -183,6 +183,17 @@ def test_edges_are_rules_of_halide(tmp_path: Path) -> None:
     check({edge: jobs(file, 2) for edge, file in files.items()}, tmp_path)
 
 
+def test_stages_that_end_somewhere(tmp_path: Path) -> None:
+    outside = {edge: "7, " * (edge == "constant_exterior") for edge in EDGES}
+    stages = "\n".join(
+        f"{edge}_(x, y) = {edge}(g, {value}x - 2, y + 1 in 0:4) + {edge}(g, {value}x + 5 in 8:30, y)"
+        for edge, value in outside.items()
+    )
+    outputs = ", ".join(f"{edge}_: {{x: 30, y: 5}}" for edge in EDGES)
+    file = pipeline(f"g(x, y) = photo(x, y) * 3\n{stages}", f"{{{outputs}}}", "{photo: {dtype: u8, rank: 2}}")
+    check({"stages": jobs(file, 1)}, tmp_path)
+
+
 def test_names_of_python_and_of_the_module_are_avoided(tmp_path: Path) -> None:
     stages = "lambda(x, s) = x + s; hl(s) = sum[lambda in 0:3](lambda(lambda, s)); x(x) = hl(x) + run(x)"
     inputs = "{run: {dtype: i32, rank: 1}}"

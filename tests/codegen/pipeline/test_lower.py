@@ -184,6 +184,18 @@ def test_away_from_edges_neighbours_are_loaded_together(edge: str) -> None:
     try_programs(file, 10, 2, 32)
 
 
+@pytest.mark.parametrize("edge", EDGES)
+def test_stages_that_end_somewhere_are_computed_nowhere_else(edge: str) -> None:
+    """Wherever they are computed, and with vectors in the middle."""
+    outside = "7, " * (edge == "constant_exterior")
+    stages = f"""
+        g(x, y) = photo(x, y) * 3
+        h(x, y) = {edge}(g, {outside}x - 2, y + 1 in 0:4) + {edge}(g, {outside}x + 5 in 8:30, y)
+        f(x, y) = h(x, y) + h(x + 1, y - 1)"""
+    file = pipeline(stages, "{f: {x: 30, y: 5}}", "{photo: {dtype: i32, rank: 2}}")
+    try_programs(file, 5, 3, 16)
+
+
 @pytest.mark.parametrize("sites", [{}, {"b": "INLINE"}, {"a": "INLINE", "b": "INLINE"}])
 def test_what_the_number_of_a_colour_decides_is_not_computed(sites: dict[str, str]) -> None:
     file = named("colours")

@@ -29,8 +29,36 @@ STAGES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
     "too few arguments": ("f(x) = pow(x)", [("KF022", 1, 8, "`pow` takes 2 arguments, not 1")]),
     "too many arguments": ("f(x) = abs(x, x)", [("KF022", 1, 8, "`abs` takes 1 argument, not 2")]),
     "select without otherwise": ("f(x) = select(x > 1, 1, x > 2, 3)", [("KF064", 1, 8, "otherwise")]),
-    "an edge without extents": ("f(x) = repeat_edge(a, x)", [("KF022", 1, 8, "with `extents:`")]),
-    "an edge without a point": ("f(x) = repeat_edge(b, x, 0)", [("KF022", 1, 8, "has 1 dimension, not 2")]),
+    "an edge without extents": ("f(x) = repeat_edge(a, x)", [("KF022", 1, 8, "know the ends of `a`")]),
+    "an edge of a stage without ends": (
+        "g(x) = 1\nf(x) = mirror_image(g, x)", [("KF022", 2, 8, "know the ends of `g`")]
+    ),
+    "an edge without a point": ("f(x) = repeat_edge(b, x, 0)", [("KF022", 1, 8, "has 1 variable, not 2")]),
+    "an edge of nothing": ("f(x) = repeat_edge(x + 1, x)", [("KF022", 1, 8, "takes a stage or an input")]),
+    "an edge of what is not there": (
+        "f(x) = repeat_edge(c, x)", [("KF021", 1, 20, "no stage or input is called `c`")]
+    ),
+    "an edge of a stage below": (
+        "f(x) = repeat_edge(g, x in 0:3)\ng(x) = 1", [("KF021", 1, 20, "is called `g`")]
+    ),
+    "an edge of a wrong stage": ("g(x) = y\nf(x) = repeat_edge(g, x in 0:3)", [("KF021", 1, 8, "`y`")]),
+    "an edge of no points": ("f(x) = repeat_edge(a, x in 3:3)", [("KF063", 1, 23, "is empty")]),
+    "an edge that is not known": (
+        "f(x) = repeat_edge(a, x in 0:x)", [("KF021", 1, 30, "`x` is no variable")]
+    ),
+    "an edge of several values": (
+        "g(x) = (1, 2)\nf(x) = repeat_edge(g, x in 0:3)", [("KF022", 2, 8, "2 values")]
+    ),
+    "an edge beyond an input": (
+        "f(x) = repeat_edge(b, x + 9 in 0:90)", [("KF035", 1, 8, "is read from 9 to 18")]
+    ),
+    "ends of a function": ("f(x) = abs(x in 0:3)", [("KF022", 1, 12, "may lie outside")]),
+    "ends of a point": ("g(x) = 1\nf(x) = g(x in 0:3)", [("KF022", 2, 10, "may lie outside")]),
+    "ends of a variable": ("f(x in 0:3) = 1", [("KF061", 1, 3, "each position is a variable")]),
+    "ends of what is updated": ("f(x) = 1\nf(x in 0:3) = 1", [("KF022", 2, 3, "may lie outside")]),
+    "a stage updated behind an edge": (
+        "f(x) = 1\ng(x) = repeat_edge(f, x in 0:3)\nf(x) += 1", [("KF062", 3, 1, "others have read it")]
+    ),
     "undefined without a type": ("f(x) = undefined()", [("KF022", 1, 8, "takes a type")]),
     "two argmax": ("f(x) = argmax[r in 0:2, s in 0:2](r)", [("KF022", 1, 8, "over one range")]),
     "values of an update": ("f(x) = 1\nf(x) = (1, 2)", [("KF022", 2, 1, "has 1 value, not 2")]),

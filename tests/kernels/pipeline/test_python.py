@@ -154,6 +154,13 @@ def beyond(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> Non
     g[x] = f[x, 0] + pl.mirror_interior(image, x, 3) + pl.repeat_image(image, x, -x)
 
 
+def beyond_stages(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> None:
+    several = pl.Func("several")
+    several[x, y] = (x + y, image[x, y])
+    f[x, y] = pl.mirror_image(several, x - 3, y, bounds=[5, None])[1] + y
+    g[x] = pl.constant_exterior(f, -1, x, 2, bounds=[range(1, 4), None])
+
+
 def types(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> None:
     f[x, y] = pl.select((image[x, y] > 3) & ~(x == 2), pl.i16(image[x, y]) << 2, y < 1, x, -1)
     g[x] = pl.saturated(pl.u8, pl.lerp(0.5, f[x, 1], 0.25) + 1) + pl.absd(image[x, 0], 7)
@@ -189,6 +196,10 @@ SAME: dict[Build, str] = {
     beyond: """
         f(x, y) = mirror_image(image, x - 3, y) + constant_exterior(image, 7, x, y + 1)
         g(x) = f(x, 0) + mirror_interior(image, x, 3) + repeat_image(image, x, -x)""",
+    beyond_stages: """
+        several(x, y) = (x + y, image(x, y))
+        f(x, y) = mirror_image(several, x - 3 in 0:5, y).1 + y
+        g(x) = constant_exterior(f, -1, x in 1:4, 2)""",
     types: """
         f(x, y) = select((image(x, y) > 3) && !(x == 2), i16(image(x, y)) << 2, y < 1, x, -1)
         g(x) = u8_sat(lerp(0.5, f(x, 1), 0.25) + 1) + absd(image(x, 0), 7)""",

@@ -110,6 +110,25 @@ def test_what_lies_outside_of_an_input(rule: str) -> None:
     assert np.array_equal(found, np.pad(given, 9, mode=mode))  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("rule", ["repeat_edge", "repeat_image", "mirror_image", "mirror_interior"])
+@pytest.mark.parametrize("low", [0, 3, -4])
+def test_what_lies_outside_of_a_stage(rule: str, low: int) -> None:
+    """As of an input that has what the stage has there."""
+    name = f"{rule}(g, x in {low}:{low} + 7, y)"
+    file = pipeline(f"g(x, y) = 3 * x * x + y\nf(x, y) = {name}", f"{{f: {{x: {low - 9}:{low + 16}, y: 2}}}}")
+    (found,) = evaluate(file.algorithm, file.boxes, {})["f"]
+    mode = {"repeat_edge": "edge", "repeat_image": "wrap", "mirror_image": "symmetric"}.get(rule, "reflect")
+    stage = 3 * np.arange(low, low + 7) ** 2 + np.arange(2)[:, None]
+    assert np.array_equal(found, np.pad(stage, ((0, 0), (9, 9)), mode=mode))  # type: ignore[call-overload]
+    assert [(e.low, e.high) for e in file.boxes["g"]] == [(low, low + 6), (0, 1)]
+
+
+def test_a_constant_outside_of_a_stage_with_several_values() -> None:
+    file = pipeline("g(x) = (x, x * x)\nf(x) = constant_exterior(g, -5, x in 2:6).1", "{f: {x: 9}}", "{}")
+    (found,) = evaluate(file.algorithm, file.boxes, {})["f"]
+    assert found.tolist() == [-5, -5, 4, 9, 16, 25, -5, -5, -5]
+
+
 def test_a_constant_outside_of_an_input() -> None:
     file = pipeline("f(x) = constant_exterior(a, -5, x)", "{f: {x: -2:9}}", "{a: {dtype: i32, extents: [7]}}")
     (given,) = inputs_of(file).values()
