@@ -12,7 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from spacedsl.codegen.cuda.twin import WATCHED
 from spacedsl.codegen.running.cases import Case
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import elements, numbers
+from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
+from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.reference import view
 from spacedsl.kernels.tensors import Tensor
 
@@ -55,23 +57,44 @@ def preloaded() -> str | None:
     return found if Path(found).is_absolute() else None
 
 
-def complaints(library: Path, calls: Sequence[tuple[str, KernelFile, Case]], orders: Sequence[int]) -> str:
-    """Of functions of a library that was built with `FLAGS`, each on a test case, in these orders."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Of a function of a library, with what it takes: tensors, then parameters and their values."""
+
+    function: str
+    tensors: Sequence[Tensor]
+    parameters: Sequence[tuple[DType, float]]
+    case: Case
+
+    @classmethod
+    def of(cls, function: str, kernel: KernelFile, case: Case) -> Call:
+        parameters = [(p.dtype, case.parameters[p.name]) for p in kernel.backbone.parameters]
+        return cls(function, kernel.backbone.tensors, parameters, case)
+
+    @classmethod
+    def of_pipeline(cls, function: str, file: PipelineFile, case: Case) -> Call:
+        return cls(function, file.tensors, [(p.dtype, p.value) for p in file.algorithm.parameters], case)
+
+
+def complaints(library: Path, calls: Sequence[Call], orders: Sequence[int]) -> str:
+    """Of functions of a library that was built with `FLAGS`, in these orders."""
     said = library.with_suffix(".json")
     arrays: dict[str, np.ndarray] = {}
     asked = []
-    for number, (name, kernel, case) in enumerate(calls):
-        tensors = kernel.backbone.tensors
-        for tensor in tensors:
-            start = elements(tensor.dtype, np.full(tensor.span, -77)) if tensor.is_output else None
-            arrays[f"{number}/{tensor.name}"] = case.inputs[tensor.name] if start is None else start
+    for number, call in enumerate(calls):
+        case = call.case
+        for tensor in call.tensors:
+            place = f"{number}/{tensor.name}"
             if tensor.is_output:
-                arrays[f"{number}/{tensor.name}/expected"] = case.expected[tensor.name]
+                arrays[place] = elements(tensor.dtype, np.full(tensor.span, 77))
+                arrays[f"{place}/expected"] = case.expected[tensor.name]
+                arrays[f"{place}/tolerance"] = np.asarray(case.tolerances[tensor.name])
+            else:
+                arrays[place] = case.inputs[tensor.name]
         asked.append({
-            "function": name,
-            "tensors": [(t.name, t.dtype.label, t.is_output, t.shape, t.strides) for t in tensors],
-            "tolerances": dict(case.tolerances),
-            "parameters": [(p.dtype.label, case.parameters[p.name]) for p in kernel.backbone.parameters],
+            "function": call.function,
+            "tensors": [(t.name, t.dtype.label, t.is_output, t.shape, t.strides) for t in call.tensors],
+            "parameters": [(dtype.label, value) for dtype, value in call.parameters],
         })  # fmt: skip
     np.savez(library.with_suffix(".npz"), **arrays)  # type: ignore[arg-type]
     said.write_text(json.dumps({"calls": asked, "orders": list(orders)}))
@@ -91,9 +114,10 @@ def complaints(library: Path, calls: Sequence[tuple[str, KernelFile, Case]], ord
     return f"status {ran.returncode}: {ran.stdout[-500:]}{ran.stderr[-4000:]}"
 
 
-_SCALARS: dict[str, Callable[[float], Any]] = {
-    "f32": ctypes.c_float, "f64": ctypes.c_double, "i32": lambda value: ctypes.c_int32(int(value)),
-}  # fmt: skip
+def _scalar(label: str, value: float) -> Any:
+    """As an argument of C."""
+    held = NUMPY_TYPE[DType.of(label)](value)
+    return np.ctypeslib.as_ctypes_type(held.dtype)(held.item())
 
 
 def main() -> None:
@@ -109,7 +133,7 @@ def main() -> None:
             # Copies, so that each array ends where its memory does.
             buffers = {name: arrays[f"{number}/{name}"].copy() for name, *_ in call["tensors"]}
             pointers = [ctypes.c_void_p(buffers[name].ctypes.data) for name, *_ in call["tensors"]]
-            values = [_SCALARS[dtype](value) for dtype, value in call["parameters"]]
+            values = [_scalar(dtype, value) for dtype, value in call["parameters"]]
             print(f"{call['function']} in order {order.value}", file=sys.stderr, flush=True)
             getattr(loaded, call["function"])(*pointers, *values)
             for name, dtype, is_output, shape, strides in call["tensors"]:
@@ -118,7 +142,7 @@ def main() -> None:
                     wrong = first_difference(
                         numbers(tensor.dtype, view(tensor, buffers[name])),
                         numbers(tensor.dtype, view(tensor, arrays[f"{number}/{name}/expected"])),
-                        call["tolerances"][name],
+                        arrays[f"{number}/{name}/tolerance"][()],
                     )
                     if wrong:
                         print(f"{call['function']} in order {order.value}: {name}{wrong}")

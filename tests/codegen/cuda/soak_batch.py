@@ -37,7 +37,7 @@ from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from tests.codegen.apart import ENDED, said_apart
 from tests.codegen.cuda.grids import device, on_tensor_cores, random_from, space_of, twins
-from tests.codegen.cuda.sanitized import FLAGS, complaints, preloaded, watched
+from tests.codegen.cuda.sanitized import FLAGS, Call, complaints, preloaded, watched
 from tests.codegen.cuda.unread import first_unread
 from tests.codegen.runs import brief_case, run_difference
 from tests.kernels.library_formulas import FIXED
@@ -255,7 +255,7 @@ _ALL_RIGHT = "all are right"
 
 def _run_sanitized(corners: Sequence[Corner], folder: Path) -> str:
     library = _library(corners, folder, FLAGS)
-    calls = [(f"program_{number}", corner.kernel, corner.case) for number, corner in enumerate(corners)]
+    calls = [Call.of(f"program_{number}", c.kernel, c.case) for number, c in enumerate(corners)]
     return library if isinstance(library, str) else complaints(library, calls, ORDERS)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacedsl.codegen.c.names import entry_name
@@ -15,13 +16,16 @@ from spacedsl.codegen.cuda.checking import executed
 from spacedsl.codegen.cuda.corners import PARTS_OF_TILES, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.twin import build_twin
+from spacedsl.codegen.pipeline.cases import make_cases as make_pipeline_cases
 from spacedsl.codegen.tree.program import Program
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.kernel_file import load_kernel
 from tests.codegen.cuda.grids import random_candidates, space_of, twins
-from tests.codegen.cuda.sanitized import FLAGS, complaints, preloaded
+from tests.codegen.cuda.sanitized import FLAGS, Call, complaints, preloaded
 from tests.codegen.kernels import parse
+from tests.codegen.pipeline.on_gpus import grids_of, moderate
 from tests.codegen.runs import brief_case
+from tests.kernels.pipeline.cases import named
 from tests.kernels.samples import LIBRARY
 
 pytestmark = pytest.mark.skipif(preloaded() is None, reason="the compiler has no sanitizers to load before")
@@ -39,11 +43,28 @@ def test_sanitizers_have_nothing_to_say_of_random_implementations(name: str, tmp
         smaller, made = on_corner(kernel, candidate, PARTS_OF_TILES)
         program = verify(lower_grids(smaller.backbone, made))
         if executed(program.body) < 1 << 20:
-            calls.append((f"program_{len(programs)}", smaller, brief_case(smaller)))
+            calls.append(Call.of(f"program_{len(programs)}", smaller, brief_case(smaller)))
             programs.append(program)
         if len(programs) == COUNT:
             break
     assert len(programs) == COUNT
+    assert complaints(twins(programs, tmp_path, *FLAGS), calls, (0, 1, 3)) == ""
+
+
+PIPELINES = ("a product", "a scan over two ranges", "a histogram of each column", "upsampling")
+"""With what threads share, sums that they exchange or add up in memory, and edges of tiles."""
+
+
+def test_sanitizers_have_nothing_to_say_of_random_schedules(tmp_path: Path) -> None:
+    programs: list[Program] = []
+    calls = []
+    for name in PIPELINES:
+        file = named(name)
+        (case, *_) = make_pipeline_cases(file, np.random.default_rng(3))
+        for candidate in moderate(file, 2, 6, 1e5):
+            calls.append(Call.of_pipeline(f"program_{len(programs)}", file, case))
+            programs.append(grids_of(file, candidate))
+    assert len(programs) == 2 * len(PIPELINES)
     assert complaints(twins(programs, tmp_path, *FLAGS), calls, (0, 1, 3)) == ""
 
 
@@ -98,7 +119,7 @@ FAULTS = {
 def said_of(code: str, folder: Path) -> str:
     kernel = parse(COPY)
     library = build_twin(code, folder / "copied.so", extra_flags=FLAGS)
-    return complaints(library, [(entry_name(kernel.name), kernel, brief_case(kernel))], (0, 1))
+    return complaints(library, [Call.of(entry_name(kernel.name), kernel, brief_case(kernel))], (0, 1))
 
 
 def test_sanitizers_have_nothing_to_say_of_a_sound_kernel(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ compared with the reference on a case at a small size, until of each application
 is over. A record on disk holds how many that are: the next soak goes on where this one ended. Out: a table;
 of the first schedule that fails its number, its message and its loops, and exit status 1. Code runs in this
 process: where it crashes, the schedule that was named last is the one. With `--target cuda` it is code for
-a GPU, whose twin runs in a process of its own.
+a GPU, whose twin runs in a process of its own, and every fifth under sanitizers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from spacedsl.codegen.tree.program import Program
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from tests.codegen.cuda.grids import device
+from tests.codegen.cuda.grids import ORDERS, device, twins
+from tests.codegen.cuda.sanitized import FLAGS, Call, complaints, preloaded
 from tests.codegen.pipeline import on_gpus
 from tests.codegen.pipeline.running import compiled_difference
 from tests.codegen.pipeline.test_cases import cases_of
@@ -39,6 +40,8 @@ from tests.kernels.pipeline.cases import drawn
 from tests.kernels.pipeline.test_library import NAMES
 
 VECTOR_BYTES = (16, 32, 64)
+SANITIZED = 5
+"""Of so many schedules for a GPU, one is run under sanitizers as well."""
 MOST_STATEMENTS = 5_000
 """Of a program; what is longer takes its compiler minutes, and is left out."""
 
@@ -75,7 +78,11 @@ def gpu_fault(name: str, seed: int) -> str | None:
         if on_gpus.computed(candidate) > on_gpus.MOST_COMPUTED:
             return None
         ((_, found),) = on_gpus.twin_differences(file, case, [(candidate, program)], folder)
-        return found
+        is_sanitized = seed % SANITIZED == 0 and on_gpus.computed(candidate) <= on_gpus.MOST_WATCHED
+        if found or not is_sanitized or preloaded() is None:
+            return found
+        call = Call.of_pipeline("program_0", file, case)
+        return complaints(twins([verify(program)], folder, *FLAGS), [call], ORDERS)
 
     return tried(file, decisions, program, difference)
 
