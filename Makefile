@@ -19,7 +19,7 @@ PEERS := .venv-peers
 KERNEL ?= kernels/library/matmul.yaml
 ARGS ?=
 
-.PHONY: setup explore test soak soak-kernels soak-cuda soak-pipelines random-batch soak-halide mutants fuzz peers check format clean
+.PHONY: setup explore test soak soak-kernels soak-cuda soak-pipelines soak-generated random-batch soak-halide mutants fuzz peers check format clean
 
 setup: $(VENV)/.installed
 
@@ -70,6 +70,10 @@ soak-cuda: $(VENV)/.installed-dev
 # ARGS="--names A,B --count 200 --seconds 600 --target cuda"; what passed before is not tried again.
 soak-pipelines: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.codegen.pipeline.soak $(ARGS)
+
+# New random pipelines, random schedules of each on both targets, for SOAK_MINUTES; ARGS=SEED.
+soak-generated: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.codegen.pipeline.soak_generated $(ARGS)
 
 # Random implementations of all kernels and applications, as a batch that a machine with a GPU runs: what twins cannot
 # show is seen there. `make random-batch ARGS="-o there --count 10"`

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.c.names import c_name
@@ -28,6 +32,7 @@ from tests.codegen.pipeline.on_gpus import (
 from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, cases_of
 from tests.kernels.pipeline.cases import named
 from tests.kernels.pipeline.files import pipeline
+from tests.kernels.pipeline.images import Image, images
 from tests.kernels.pipeline.test_library import NAMES
 
 pytestmark = pytest.mark.skipif(find_compiler().is_clang, reason="only twins built by GCC see races")
@@ -64,6 +69,18 @@ def test_programs_compute_what_algorithms_say(case: str, tmp_path: Path) -> None
     file = named(case)
     (first, *_) = make_cases(file, np.random.default_rng(3))
     try_grids(file, first, 2, 5, tmp_path)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(images(12), st.integers(0, 2**32))
+def test_programs_of_generated_images_compute_what_they_say(image: Image, seed: int) -> None:
+    file = image.file()
+    assume(sum(math.prod(e.size for e in box) for box in file.boxes.values()) < 4000)
+    (case, *_) = make_cases(file, np.random.default_rng(3))
+    programs = [(candidate, grids_of(file, candidate)) for candidate in drawn(file, 2, seed)]
+    with tempfile.TemporaryDirectory() as folder:
+        for candidate, found in twin_differences(file, case, programs, Path(folder), MOST_WATCHED):
+            assert found == "", candidate.decisions()
 
 
 TYPES = {

@@ -98,7 +98,7 @@ def test_programs_of_generated_graphs_compute_what_they_say(
 
 
 @settings(max_examples=7, deadline=None, derandomize=True)
-@given(images(), st.sampled_from([16, 32, 64]), st.integers(0, 2**32))
+@given(images(12), st.sampled_from([16, 32, 64]), st.integers(0, 2**32))
 def test_programs_of_generated_images_compute_what_they_say(
     image: Image, vector_bytes: int, seed: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""The soak of schedules goes on where it ended."""
+"""The soak of schedules goes on where it ended; that of generated pipelines finds mistakes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.codegen.pipeline import soak_generated
 from tests.codegen.pipeline.soak import main
 
 
@@ -33,3 +34,20 @@ def test_what_has_passed_is_not_tried_again(
         name: {"tried": 2, "passed": 2} for name in ("toy_blur", "blur")
     }
     assert capsys.readouterr().err.count(":1 ") == 2
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_generated_pipelines_are_tried_until_time_is_over_or_one_is_wrong(
+    is_wrong: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["soak", "7"])
+    monkeypatch.setenv("SOAK_MINUTES", "0.001")
+    monkeypatch.setattr(soak_generated, "TOGETHER", 2)
+    if is_wrong:
+        monkeypatch.setattr(soak_generated, "disagreement", lambda *given: "other values")
+    assert soak_generated.main() == int(is_wrong)
+    said = capsys.readouterr().out
+    if is_wrong:
+        assert "seed 7: " in said and "other values" in said and "outputs: " in said
+    else:
+        assert "'pipelines': 2" in said

@@ -1,7 +1,7 @@
 """Random pipelines as text, of what images are computed with.
 
 Stages have one variable or two, and values of several types. They read each other as stencils, smaller and
-larger, mirrored and held, at positions that are computed; inputs beyond their edges, too. Some are tables,
+larger, mirrored and held, at positions that are computed, and beyond edges; inputs, too. Some are tables,
 sums, scans, histograms, or have two values. Floats are whole and small, so that sums of them are exact in
 any order.
 """
@@ -179,12 +179,15 @@ class _Stages:
         return self.one("", f" where {self.condition(x, at.y)}")
 
     def point(self, rank: int, x: str, y: str) -> str:
+        return ", ".join(self.positions(rank, x, y))
+
+    def positions(self, rank: int, x: str, y: str) -> list[str]:
         ways = [_along(self.draw, x), f"{y} + {self.number(-1, 1)}"]
         if self.number(0, 4) == 0:
             ways[1] = _along(self.draw, y)
         if rank == 2 and self.number(0, 9) == 0:
             ways.reverse()
-        return ", ".join(ways[:rank])
+        return ways[:rank]
 
     def element(self, x: str, y: str) -> str:
         name = self.one(*self.ranks)
@@ -206,10 +209,22 @@ class _Stages:
             return f"{kind}({self.one('gain', 'bias', 'x' if x == 'x' else 'r', '7')})"
         # Mostly what has been made last, so that there are chains.
         name = [*self.ranks][-1] if choice > 6 else self.one(*self.ranks)
+        if choice == 5 and self.number(0, 1):
+            return f"{kind}({self.beyond(name, x, y)})"
         if choice == 4:
             held = f"clamp(i32({self.element(x, y)}), {self.number(-1, 1)}, {self.number(2, 6)})"
             return f"{kind}({name}({', '.join([held, y][: self.ranks[name]])}))"
         return f"{kind}({name}({self.point(self.ranks[name], x, y)}))"
+
+    def beyond(self, name: str, x: str, y: str) -> str:
+        """A stage that ends somewhere, along one dimension or both."""
+        rule = self.one("repeat_edge", "repeat_image", "mirror_image", "mirror_interior", "constant_exterior")
+        outside = f"{self.number(0, 9)}, " if rule == "constant_exterior" else ""
+        positions = self.positions(self.ranks[name], x, y)
+        held = [f"{at} in {self.number(-1, 2)}:{self.number(3, 12)}" for at in positions]
+        if len(held) > 1 and (open_at := self.number(0, 2)) < 2:
+            held[open_at] = positions[open_at]
+        return f"{rule}({name}, {outside}{', '.join(held)})"
 
     def value(self, kind: str, x: str, y: str) -> str:
         taps = [f"{self.number(1, 3)} * {self.tap(kind, x, y)}" for _ in range(self.number(1, 3))]

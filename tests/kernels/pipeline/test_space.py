@@ -73,7 +73,7 @@ def positions(draw: st.DrawFn) -> str:
 @st.composite
 def graphs(draw: st.DrawFn) -> str:
     """Stages of one variable, each read by some that follow it."""
-    count = draw(st.integers(2, 7))
+    count = draw(st.integers(2, 12))
     lines = ["s0(x) = image(x, 0)"]
     for number in range(1, count):
         sources = [number - 1, *draw(st.lists(st.integers(0, number - 1), max_size=2))]
