@@ -33,7 +33,7 @@ from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.running.measurement import Options
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Outcome
 from spacedsl.kernels.gpu_device import GpuDevice

@@ -38,7 +38,7 @@ from spacedsl.api.problem import Problem, pose
 from spacedsl.api.targets import TARGETS
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.evaluator import CpuEvaluator
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.descent import Descent

@@ -41,7 +41,7 @@ from spacedsl.engine.streams import Stream
 from spacedsl.kernels.device import load_device
 from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import branches_of, native_ordering, select_ordering
 
 SIZES = "[2, 4, 8, 16, 32]"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 
 SUM = """
 kernel: total

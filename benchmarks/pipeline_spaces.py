@@ -25,7 +25,7 @@ from benchmarks.tables import console, headed
 from spacedsl.compiler import compile_space
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Engine, instantiate
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.engine.pipelines import BLUR, HARRIS, SPACE, Gpu, Graph, chain, local_laplacian, pipeline
 
 KIBIBYTES_PER_MEGABYTE = 1e6 / 1024

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from spacedsl.diagnostics import Diagnostic
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.schema import DecisionEntry
 from spacedsl.kernels.validation import closest

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span, in_order
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.computation import Computation, Declarations
 from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.declarations import declarations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Outcome
 
 

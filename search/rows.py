@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.measurements import Measurement
 from spacedsl.search.state import Drawn, Iteration

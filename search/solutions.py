@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Variable
 from spacedsl.search.orderings import Ordering
 

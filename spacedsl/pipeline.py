@@ -11,7 +11,7 @@
 The words mean what they mean in kernel files, which `docs/kernel-files.md` describes.
 """
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.pipeline.python.callers import PipelineError
 from spacedsl.kernels.pipeline.python.edges import (
     constant_exterior,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Failure
 
 

@@ -36,11 +36,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "spacedsl.engine": CORE,
     "spacedsl.oracle": ("spacedsl.diagnostics", "spacedsl.language", "spacedsl.oracle"),
-    "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.candidate", "spacedsl.kernels.evaluation"),
+    "spacedsl.record": ("spacedsl.diagnostics", "spacedsl.engine.decision", "spacedsl.kernels.evaluation"),
     "spacedsl.kernels": (*CORE, "spacedsl.kernels"),
     # What users write.
     "spacedsl.kernels.library": ("spacedsl.pipeline",),
-    "spacedsl.pipeline": ("spacedsl.engine.candidate", "spacedsl.kernels.pipeline.python"),
+    "spacedsl.pipeline": ("spacedsl.engine.decision", "spacedsl.kernels.pipeline.python"),
     "spacedsl.search": (*CORE, "spacedsl.processes", "spacedsl.kernels", "spacedsl.search"),
     "spacedsl.codegen": (
         *CORE,

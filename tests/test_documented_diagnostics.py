@@ -33,7 +33,7 @@ from spacedsl.engine.instance import instantiate
 from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_device
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import check_file
+from spacedsl.language.loader import check_file
 from spacedsl.language.spelled import spelled_ordering
 from tests.conftest import UNOPTIMISED
 from tests.rules import rules_of

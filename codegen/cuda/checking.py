@@ -14,9 +14,10 @@ from typing import Any
 
 from spacedsl.codegen.c.build import BuildError, find_compiler
 from spacedsl.codegen.c.names import entry_name
+from spacedsl.codegen.checks import Part, checks
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.cuda.twin import build_twin
-from spacedsl.codegen.generation import Generation, Part, generation
+from spacedsl.codegen.generation import Generation, generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.measurement import Measurement, Options
 from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
@@ -104,7 +105,7 @@ class Checker:
         except WorkerFailure as error:
             raise EnvironmentLack(f"no test cases can be made: {error.message}") from None
         if line is not None:
-            raise DiagnosticError([self._generation.not_finite(self.kernel, line)])
+            raise DiagnosticError([checks(self.kernel).not_finite(self.kernel, line)])
 
     def close(self) -> None:
         self._workers.close()

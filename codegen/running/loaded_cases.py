@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spacedsl.codegen.generation import generation
+from spacedsl.codegen.checks import checks
 from spacedsl.codegen.running.buffers import TensorBuffer
 from spacedsl.codegen.running.cases import Tolerance
 from spacedsl.kernels.backbones import MeasurableKernel
@@ -47,7 +47,7 @@ def load_cases(kernel: MeasurableKernel, seed: int, *, is_brief: bool = False) -
         found.buffer.protect()
         return found
 
-    make_cases = generation(kernel).make_cases
+    make_cases = checks(kernel).make_cases
     for case in make_cases(kernel, np.random.default_rng(seed), allocate, is_brief=is_brief):
         inputs = {name: owner(array) for name, array in case.inputs.items()}
         expected = {name: owner(array) for name, array in case.expected.items()}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacedsl.codegen.generation import generation
+from spacedsl.codegen.checks import checks
 from spacedsl.codegen.running.buffers import mapped_bytes
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.kernels.backbones import MeasurableKernel
@@ -44,12 +44,12 @@ def check_memory(kernel: MeasurableKernel, flush: int) -> None:
     if needed <= room.nbytes:
         return
     largest = max(kernel.tensors, key=lambda t: t.nbytes)
-    calls = generation(kernel).most_cases(kernel)
+    calls = checks(kernel).most_cases(kernel)
     message = (
         f"this machine is too small for the kernel: its {calls} test cases, outputs and guard pages take "
         f"{needed:,} bytes, and {room.nbytes:,} bytes are left ({room.limit})"
     )
-    place = generation(kernel).declared(kernel, largest)
+    place = checks(kernel).declared(kernel, largest)
     raise TooLargeError([Diagnostic("KF046", message, place, "smaller sizes, or more memory")])
 
 
@@ -58,7 +58,7 @@ def needed_bytes(kernel: MeasurableKernel, flush: int) -> int:
 
     With guard pages. Never too little; too much by the results of test cases that turn out not to be exact.
     """
-    tensors, known = kernel.tensors, generation(kernel)
+    tensors, known = kernel.tensors, checks(kernel)
     cases = known.most_cases(kernel) * sum(mapped_bytes(t.nbytes) for t in tensors)
     outputs = sum(mapped_bytes(t.nbytes) for t in tensors if t.is_output)
     flushed = mapped_bytes(flush) if flush else 0
@@ -67,7 +67,7 @@ def needed_bytes(kernel: MeasurableKernel, flush: int) -> int:
 
 def scratch_bytes(kernel: MeasurableKernel) -> int:
     """Of what every implementation allocates for itself, with room for its alignment."""
-    return sum(mapped_bytes(t.nbytes) + (2 << 20) for t in generation(kernel).own_arrays(kernel))
+    return sum(mapped_bytes(t.nbytes) + (2 << 20) for t in checks(kernel).own_arrays(kernel))
 
 
 def flush_bytes(kernel: MeasurableKernel, device: CpuDevice) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.generation import generation
+from spacedsl.codegen.checks import checks
 from spacedsl.codegen.running.buffers import GuardedBuffer, TensorBuffer
 from spacedsl.codegen.running.cases import NotFiniteError, Tolerance
 from spacedsl.codegen.running.differences import first_difference
@@ -80,7 +80,7 @@ class Worker:
 
     def op_corner(self, part: Mapping[str, Any]) -> Message:
         """A few test cases of a corner of the kernel in place of those that there were."""
-        cut = generation(self.kernel).corner(self.kernel, part)
+        cut = checks(self.kernel).corner(self.kernel, part)
         try:
             self.enter(cut, load_cases(cut, self.seed, is_brief=True), output_buffers(cut))
         except NotFiniteError as error:

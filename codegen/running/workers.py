@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from spacedsl.codegen.c.build import find_compiler
-from spacedsl.codegen.generation import generation
+from spacedsl.codegen.checks import checks
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.cases import NotFiniteError
 from spacedsl.codegen.running.fork_server import Setup
@@ -62,9 +62,7 @@ class Workers:
                 except WorkerFailure as error:
                     raise _not_started(error) from None
                 except NotFiniteError as error:
-                    raise DiagnosticError(
-                        [generation(self.kernel).not_finite(self.kernel, error.line)]
-                    ) from None
+                    raise DiagnosticError([checks(self.kernel).not_finite(self.kernel, error.line)]) from None
             return self._server
 
     @contextmanager

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, counted, in_order
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.decided import SPACES, decisions_of, space_of
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import Kind

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span, in_order
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.decided import decisions_of, not_a_space
 from spacedsl.kernels.located_yaml import Document
 from spacedsl.kernels.plain.backbone import (

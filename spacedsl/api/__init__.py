@@ -44,7 +44,7 @@ from spacedsl.codegen.running.memory import TooLargeError
 from spacedsl.kernels.backbones import load_measurable as load_kernel
 from spacedsl.kernels.device import load_any_device, load_device
 from spacedsl.kernels.sizes import SizeOverrideError
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.results import Stop
 from spacedsl.search.store import DamagedError, StoreError
 from spacedsl.search.tree import ReplayError

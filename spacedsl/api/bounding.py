@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from spacedsl.api.problem import EmptySpaceError, Problem, UnknownNameError
 from spacedsl.api.targets import target_of
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.search.bounds.protocol import Bound, BoundTerm
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided
 

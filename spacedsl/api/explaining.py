@@ -19,7 +19,8 @@ from spacedsl.api.problem import UnknownNameError
 from spacedsl.api.solving import Unmeasured
 from spacedsl.api.statements import Limit, Statement, parse_statement
 from spacedsl.diagnostics import Span
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.explanation import (
     Explanation,
     UnknownDecisionError,

@@ -20,7 +20,7 @@ from spacedsl.kernels.backbones import AnyKernel, MeasurableKernel
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.kernel_file import Kind, locate
 from spacedsl.kernels.validation import closest
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from spacedsl.search.events import Event, Failed
 from spacedsl.search.run import ContradictionError, UnknownDecisionError, decided

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from spacedsl import record
 from spacedsl.api.problem import Defect
 from spacedsl.codegen.c.interface import print_header
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.backbones import MeasurableKernel
 from spacedsl.kernels.device import Device
 from spacedsl.kernels.evaluation import Failure, Timing

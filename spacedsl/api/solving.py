@@ -24,7 +24,7 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.plain.kernel_file import PlainFile
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Counter, Space, Visibility
 from spacedsl.search.orderings import Ordering, select_ordering
 from spacedsl.search.run import ContradictionError

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spacedsl.api.problem import UnknownNameError, unknown
-from spacedsl.engine.candidate import Decision
 from spacedsl.engine.claims import UNBOUNDED, Claim
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.validation import closest
 from spacedsl.language.space import Choice, Counter, EnumChoice, Quantity

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from spacedsl.api.explaining import Answer, Given, Left
     from spacedsl.diagnostics import Span
-    from spacedsl.engine.candidate import Decision
+    from spacedsl.engine.decision import Decision
     from spacedsl.engine.explanation import Change, Step
     from spacedsl.oracle.conflict import Clash
 

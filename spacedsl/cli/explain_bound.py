@@ -13,7 +13,7 @@ from spacedsl.cli.summary import duration
 
 if TYPE_CHECKING:
     from spacedsl.api.bounding import Bounded
-    from spacedsl.engine.candidate import Decision
+    from spacedsl.engine.decision import Decision
 
 
 def explain_bound(

@@ -75,7 +75,7 @@ def compile_file(
     from spacedsl.compiler import compile_space
     from spacedsl.compiler.c import print_c
     from spacedsl.engine.instance import Engine
-    from spacedsl.language import load_space
+    from spacedsl.language.loader import load_space
 
     console = Console.of(verbose=verbose, quiet=quiet)
     if engine not in {e.value for e in Engine}:
@@ -97,7 +97,7 @@ def check_one(file: Path) -> tuple[Diagnostic, ...]:
     from spacedsl.diagnostics import DiagnosticError
     from spacedsl.kernels.backbones import load_any
     from spacedsl.kernels.kernel_source import is_kernel
-    from spacedsl.language import check_file, load_space
+    from spacedsl.language.loader import check_file, load_space
 
     if file.suffix == ".space":
         space, found = check_file(file)

@@ -11,19 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS
 
 if TYPE_CHECKING:
     from spacedsl.engine.instance import Instance, Variable
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A choice instance := a set of values, by stable names: what is stored, printed and replayed."""
-
-    choice: str
-    objects: tuple[str, ...]
-    values: tuple[str | int, ...]
 
 
 @dataclass(slots=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from spacedsl.diagnostics import Span
 from spacedsl.engine.blame import responsible_lines
-from spacedsl.engine.candidate import Decision
 from spacedsl.engine.claims import Claim
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.derivation import (
     Derivation,
     Goal,

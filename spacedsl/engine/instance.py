@@ -17,9 +17,10 @@ from operator import attrgetter, itemgetter
 import numpy as np
 
 from spacedsl.compiler import CompiledSpace
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.collection import collection_paused
 from spacedsl.engine.cycles import refuse_cycles
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.differences import contradictory_circle
 from spacedsl.engine.layout import PRESENT, Layout, decided, lay_out, presence_cells
 from spacedsl.engine.maps import verify_maps

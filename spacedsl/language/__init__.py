@@ -2,9 +2,5 @@
 
     text --parser--> syntax --checker--> Space (`space.py`)
 
-Nothing here knows of kernels, objects or propagation.
+Nothing here knows of kernels, objects or propagation. `loader.py` does all of it.
 """
-
-from spacedsl.language.loader import check_file, check_source, load_space
-
-__all__ = ["check_file", "check_source", "load_space"]

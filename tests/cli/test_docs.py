@@ -11,7 +11,7 @@ import pytest
 from spacedsl.cli.app import app
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.kernel_file import check_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

@@ -226,10 +226,28 @@ def test_a_bug_is_reported_as_one_with_a_place_to_look(monkeypatch: pytest.Monke
 
 def test_help_imports_nothing_heavy() -> None:
     """`spacedsl --help` is to answer in less than 0.3 s."""
-    code = "import sys, spacedsl.cli.app; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not {"numpy", "lark", "pydantic", "ruamel", "rich"} & set(loaded.split())
+    assert not {"numpy", "lark", "pydantic", "ruamel", "rich"} & loaded_by("spacedsl.cli.app")
     assert "explore" in run("--help").out
+
+
+def test_processes_that_run_code_load_nothing_that_makes_it() -> None:
+    """Each of them takes half as long to start."""
+    loaded = loaded_by("spacedsl.codegen.running.fork_server")
+    assert "spacedsl.codegen.checks" in loaded
+    makers = (
+        "spacedsl.codegen.generation",
+        "spacedsl.codegen.tree",
+        "spacedsl.compiler",
+        "spacedsl.engine.layout",
+    )
+    assert not [name for name in loaded if name.startswith((*makers, "spacedsl.language.parser"))]
+
+
+def loaded_by(module: str) -> set[str]:
+    """All modules that are there behind an import."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(ran.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.codegen.devices import DEVICE
 
 

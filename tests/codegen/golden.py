@@ -20,7 +20,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.codegen.scripts import decide, script
 
 FOLDER = Path(__file__).parent / "golden_lists"

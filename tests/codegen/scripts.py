@@ -29,7 +29,8 @@ from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
 from spacedsl.codegen.linalg.implementation import PADDINGS, Statement
 from spacedsl.codegen.linalg.nest import present
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Kernel, LogicalDim

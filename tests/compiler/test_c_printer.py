@@ -12,7 +12,7 @@ import pytest
 
 from spacedsl.compiler import compile_space
 from spacedsl.compiler.c import print_c
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.engine.examples import load_text
 
 SPACE = Path(__file__).parent / "small.space"

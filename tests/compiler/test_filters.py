@@ -12,7 +12,7 @@ from spacedsl.compiler import compile_space
 from spacedsl.compiler.c.filters import Filter, filter_of
 from spacedsl.compiler.c.words import And, Not, Or, Row, Word, text
 from spacedsl.compiler.ir import AllOf, If, Module, Present, Project, Propagator
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space, Use
 
 SPACES = [Path(__file__).parent / "small.space", Path("kernels/spaces/linalg.space")]

@@ -20,7 +20,7 @@ from spacedsl.compiler.c import build as building
 from spacedsl.compiler.c import kept, print_c
 from spacedsl.compiler.c.interface import Interface
 from spacedsl.compiler.c.tables import Table
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.engine.examples import load_text
 from tests.engine.native import needs_compiler
 from tests.engine.small import SETS

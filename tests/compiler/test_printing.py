@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.compiler import compile_space
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from tests.engine.examples import load_text
 

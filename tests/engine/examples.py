@@ -9,7 +9,7 @@ from pathlib import Path
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.engine.enumerate import Solution, enumerate_solutions
 from spacedsl.engine.instance import instantiate
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from tests.engine.agreement import Agreement
 from tests.engine.generated_objects import Backbone, Machine, Plain

@@ -17,7 +17,7 @@ from spacedsl.engine.native.descents import Place, random_descents
 from spacedsl.engine.native.propagation import NativePropagation, native_or_reason
 from spacedsl.engine.streams import Stream
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import branches_of, select_ordering
 from spacedsl.search.orderings import native_ordering as native_ordering_of
 from tests.engine.agreement import random_step

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Source
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance, instantiate
 from spacedsl.kernels.kernel_file import LINALG_SPACE
 from spacedsl.kernels.located_yaml import parse_document

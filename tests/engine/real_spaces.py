@@ -24,7 +24,7 @@ from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.kernel_file import Kind
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from spacedsl.oracle.cp_sat import CpSatModel, Narrowed, NotTranslatedError
 from tests.engine import original, pipelines

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spacedsl.compiler import compile_space
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.language.host import Addition, callback, exposed
 from tests.engine.examples import load_text

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.engine.enumerate import EnumerationLimitError, Solution, enumerate_solutions
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from spacedsl.oracle.cp_sat import CpSatModel
 from tests.engine.generated_objects import Backbone, Machine, Plain

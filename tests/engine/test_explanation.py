@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 from spacedsl.diagnostics import DiagnosticError
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.claims import UNBOUNDED, Claim
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.enumerate import EnumerationLimitError, enumerate_solutions
 from spacedsl.engine.explanation import (
     Explanation,

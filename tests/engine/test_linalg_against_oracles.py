@@ -16,8 +16,8 @@ from spacedsl.engine.enumerate import enumerate_solutions
 from spacedsl.engine.instance import Instance, instantiate
 from spacedsl.kernels.kernel_file import load_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.language import load_space
 from spacedsl.language.host import exposed
+from spacedsl.language.loader import load_space
 from spacedsl.oracle.cp_sat import CpSatModel, Narrowed
 from tests.engine.agreement import Agreement, random_step
 from tests.products import product

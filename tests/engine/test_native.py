@@ -17,7 +17,7 @@ from spacedsl.compiler.c import build as building
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.engine.examples import STAGED, example_of, load_text
 from tests.engine.generated_objects import Machine
 from tests.engine.generated_spaces import generate_space

@@ -16,7 +16,7 @@ from spacedsl.engine.instance import Engine, Instance, Variable, instantiate
 from spacedsl.engine.native.descents import NativeOrdering, Place, Rule, native_ordering, random_descents
 from spacedsl.engine.streams import Stream
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import StaticOrdering, select_ordering
 from tests.engine.native import Both, both, matmul_in, needs_compiler, places, single_values
 from tests.engine.small import Things, things, world

@@ -15,7 +15,7 @@ from spacedsl.engine.instance import instantiate
 from spacedsl.engine.native import tables
 from spacedsl.engine.native.bindings import Rows, rows
 from spacedsl.engine.native.places import pairs
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.engine.examples import load_text
 from tests.engine.generated_objects import Machine
 from tests.engine.generated_spaces import generate_space

@@ -16,7 +16,7 @@ from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Instance, Variable, instantiate
 from spacedsl.engine.meaning import Meaning
 from spacedsl.engine.streams import Stream
-from spacedsl.language import check_file
+from spacedsl.language.loader import check_file
 from spacedsl.language.space import Space
 from tests.engine.original import Gpu, Kernel, two_nests
 from tests.engine.real_spaces import assigned

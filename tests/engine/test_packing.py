@@ -11,7 +11,7 @@ from spacedsl.compiler import compile_space
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.engine.packing import Packing
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from tests.engine.agreement import random_step
 from tests.engine.small import Things, things, world
 from tests.engine.test_linalg_against_oracles import MATMUL, SmallCpu

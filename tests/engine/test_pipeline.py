@@ -13,7 +13,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import Branches, DescentCounts, random_descent
 from spacedsl.engine.enumerate import enumerate_solutions
 from spacedsl.engine.instance import Instance, Variable, instantiate
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import Space
 from tests.engine.agreement import Agreement
 from tests.engine.pipelines import (

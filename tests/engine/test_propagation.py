@@ -7,7 +7,8 @@ import random
 import pytest
 
 from spacedsl.diagnostics import DiagnosticError
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from tests.engine.small import KIND, Thing, Things, things, world
 
 ORDER = """

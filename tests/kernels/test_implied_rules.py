@@ -10,7 +10,7 @@ from spacedsl.compiler import compile_space
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.engine.native.sizes import count_leaves
 from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import native_ordering, select_ordering
 from tests.codegen.devices import DEVICE
 from tests.engine.native import needs_compiler

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacedsl.diagnostics import DiagnosticError, Source
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import (
     LINALG_SPACE,

@@ -10,7 +10,7 @@ import pytest
 from spacedsl.compiler import compile_space
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.solutions import all_solutions
 from tests.engine.test_linalg_against_oracles import SPACE, SmallCpu

@@ -8,7 +8,7 @@ import pytest
 from spacedsl.compiler import compile_space
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.kernel_file import LINALG_SPACE, load_kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import select_ordering
 from tests.codegen.devices import DEVICE
 from tests.kernels.samples import LIBRARY

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import DiagnosticError, Source
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.enumerate import enumerate_solutions
 from spacedsl.engine.instance import instantiate
 from spacedsl.kernels.backbones import load_any
@@ -20,7 +20,7 @@ from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.located_yaml import parse_document
 from spacedsl.kernels.plain.kernel_file import PlainFile, check_plain
 from spacedsl.kernels.sizes import SizeOverrideError
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.solutions import all_solutions
 from tests.kernels.samples import LIBRARY, changed

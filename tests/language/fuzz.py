@@ -25,7 +25,7 @@ from pathlib import Path
 from spacedsl.cli.language import check_one
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, render
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.parser import grammar
 from tests.language import listings
 from tests.language.sources import PREAMBLE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spacedsl.diagnostics import Diagnostic, Severity, Source, render
-from spacedsl.language import check_source
+from spacedsl.language.loader import check_source
 from spacedsl.language.space import Space
 
 PREAMBLE = """\

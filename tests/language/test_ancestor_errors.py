@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.diagnostics import Diagnostic, Severity, render
-from spacedsl.language import check_file
+from spacedsl.language.loader import check_file
 from tests.language.sources import PREAMBLE, errors
 from tests.language.timing import limited
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.language import check_file, load_space, space
+from spacedsl.language import space
+from spacedsl.language.loader import check_file, load_space
 from spacedsl.language.space import Affine, Comparison, Use
 from tests.language.sources import check, load
 

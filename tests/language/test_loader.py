@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.diagnostics import DiagnosticError, render
-from spacedsl.language import check_file, load_space
+from spacedsl.language.loader import check_file, load_space
 
 SETS = 'set Items: iterator = "$kernel.items" end\n'
 CHOICES = "choice enum kind($x in Items): value A: value B: end\n"

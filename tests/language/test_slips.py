@@ -10,7 +10,7 @@ import re
 import pytest
 
 from spacedsl.diagnostics import Severity, Source
-from spacedsl.language import check_source
+from spacedsl.language.loader import check_source
 from spacedsl.language.slips import SLIPS
 from tests.language.sources import errors
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.diagnostics import Severity, Source
-from spacedsl.language import check_source
+from spacedsl.language.loader import check_source
 from spacedsl.language.parser import grammar, parse
 from spacedsl.lsp.hover import definition, hover
 from spacedsl.lsp.indexing import index

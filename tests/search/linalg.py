@@ -10,12 +10,13 @@ import numpy as np
 
 from spacedsl.compiler import CompiledSpace, compile_space
 from spacedsl.diagnostics import Source
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import AccessRate, ArithmeticRate, ChainLatency, CpuDevice, MemoryLevel, Mixture
 from spacedsl.kernels.kernel_file import LINALG_SPACE, KernelFile, check_kernel
 from spacedsl.kernels.linalg.backbone import Kernel
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import Branching, Ordering, StaticOrdering, select_ordering
 from tests.products import product
 from tests.rules import rules_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Failure, Outcome, Timing
 from spacedsl.search.measurements import Measurement, fastest_first
 from spacedsl.search.restoring import implementations

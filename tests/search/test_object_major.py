@@ -9,8 +9,8 @@ import pytest
 from spacedsl.compiler import compile_space
 from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.instance import Instance, instantiate
-from spacedsl.language import check_source
 from spacedsl.language.host import exposed
+from spacedsl.language.loader import check_source
 from spacedsl.language.orderings import DYNAMIC_RULES
 from spacedsl.search.orderings import DYNAMIC, select_ordering
 

@@ -20,8 +20,8 @@ from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
-from spacedsl.language import load_space
 from spacedsl.language.host import exposed
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import select_ordering
 from spacedsl.search.policies import POLICIES
 from spacedsl.search.results import Stop

@@ -9,7 +9,7 @@ import pytest
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Variable
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.language.space import EnumChoice, Space
 from spacedsl.search.orderings import Ordering, select_ordering, select_rollouts
 from tests.search.toy import ToyCandidate, ToyInstance, ToyObject

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.search.descent import Descent
 from spacedsl.search.events import Evaluated, Event, Failed, Finished, NewBest, Progress, Violation

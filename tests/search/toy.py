@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance, Variable
 from spacedsl.engine.native.rollouts import CompiledBound
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome, Timing

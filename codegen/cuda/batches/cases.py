@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from spacedsl.codegen.generation import generation
+from spacedsl.codegen.checks import checks
 from spacedsl.diagnostics import Source
 from spacedsl.kernels.backbones import MeasurableKernel, check_measurable
 
@@ -25,7 +25,7 @@ def write_cases(folder: Path, kernel: MeasurableKernel, seed: int) -> None:
     """Raises `NotFiniteError`, `OSError`."""
     arrays: dict[str, Any] = {}
     about: list[dict[str, Any]] = []
-    made = generation(kernel).make_cases(kernel, np.random.default_rng(seed))
+    made = checks(kernel).make_cases(kernel, np.random.default_rng(seed))
     for number, case in enumerate(made):
         arrays |= {f"{number}/in/{name}": array for name, array in case.inputs.items()}
         arrays |= {f"{number}/out/{name}": array for name, array in case.expected.items()}

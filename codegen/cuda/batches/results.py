@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from spacedsl.codegen.cuda.batches.writing import DECISIONS, code_path
 from spacedsl.codegen.running.timing import summarise
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Source, Span
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.evaluation import Failure, Outcome
 
 RESULTS = "results.jsonl"

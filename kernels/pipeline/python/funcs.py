@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from spacedsl.engine.candidate import Decision
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.pipeline import algorithm, definitions
 from spacedsl.kernels.pipeline.algorithm import Scalar, Stage
 from spacedsl.kernels.pipeline.python.callers import Caller, failure, located

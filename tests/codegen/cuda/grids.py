@@ -21,7 +21,7 @@ from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.orderings import branches_of, select_ordering
 
 SPACE = Path("kernels/spaces/linalg_cuda.space")

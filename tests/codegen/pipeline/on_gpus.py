@@ -19,7 +19,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_CUDA_SPACE, PipelineFile
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
 from spacedsl.search.orderings import branches_of, select_ordering
 from tests.codegen.apart import ENDED, said_apart

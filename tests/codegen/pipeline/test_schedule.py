@@ -20,7 +20,7 @@ from spacedsl.diagnostics import DiagnosticError, Source
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.backbone import FOLLOWING, SLOTS
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
-from spacedsl.language import check_source
+from spacedsl.language.loader import check_source
 from tests.kernels.pipeline.cases import PIPELINES, drawn, inputs_of, instance, named, scheduled
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.scheduled import Scheduled

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from spacedsl.compiler import CompiledSpace, compile_space
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.backbone import FULL, Kernel
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
-from spacedsl.language import load_space
+from spacedsl.language.loader import load_space
 from spacedsl.search.costs.estimates import Estimate
 from spacedsl.search.orderings import branches_of, select_ordering
 from spacedsl.search.run import decided

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from spacedsl.compiler import compile_space
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance, instantiate
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.language import load_space
 from spacedsl.language.host import Addition, callback
+from spacedsl.language.loader import load_space
 from spacedsl.search.bounds.certain import LINE_BYTES
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.orderings import select_ordering

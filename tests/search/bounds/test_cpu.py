@@ -13,7 +13,8 @@ from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.tree.parts import shared_loops
 from spacedsl.codegen.tree.program import ParallelLoop
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import ChainLatency
 from spacedsl.kernels.linalg.backbone import Kernel

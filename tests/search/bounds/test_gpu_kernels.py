@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from spacedsl.diagnostics import Source
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice

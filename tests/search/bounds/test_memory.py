@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacedsl.engine.candidate import Candidate, Decision
+from spacedsl.engine.candidate import Candidate
+from spacedsl.engine.decision import Decision
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds.cpu import CpuBound
 from spacedsl.search.bounds.memory import Level
