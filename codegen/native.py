@@ -21,13 +21,14 @@ from spacedsl.codegen.c.interface import Interface, prototype
 from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE, elements
+from spacedsl.kernels.formats import NUMBER_TYPE, NUMPY_TYPE, elements
 from spacedsl.kernels.tensors import Tensor
 
 Array = NDArray[Any]
 
 _C: Mapping[DType, Any] = {
-    DType.F32: ctypes.c_float, DType.F64: ctypes.c_double, DType.F16: ctypes.c_uint16,
+    DType.F32: ctypes.c_float, DType.F64: ctypes.c_double,
+    DType.F16: ctypes.c_uint16, DType.BF16: ctypes.c_uint16,
     DType.BOOL: ctypes.c_uint8, DType.I8: ctypes.c_int8, DType.I16: ctypes.c_int16,
     DType.I32: ctypes.c_int32, DType.I64: ctypes.c_int64, DType.U8: ctypes.c_uint8,
     DType.U16: ctypes.c_uint16, DType.U32: ctypes.c_uint32, DType.U64: ctypes.c_uint64,
@@ -126,7 +127,7 @@ def _room(tensor: Tensor) -> Array:
 
 def _readable(value: ArrayLike, tensor: Tensor) -> Array:
     """The values where and how the code reads them: in place if they lie so, else in a copy."""
-    array = np.asarray(value)
+    array = _as_bits(np.asarray(value), tensor)
     if array.shape != tensor.shape:
         raise ValueError(f"`{tensor.name}` must have the shape {tensor.shape}, not {array.shape}")
     if _lies_as(array, tensor):
@@ -142,21 +143,30 @@ def _readable(value: ArrayLike, tensor: Tensor) -> Array:
     return copied
 
 
+def _as_bits(array: Array, tensor: Tensor) -> Array:
+    """Of `ml_dtypes.bfloat16`, the same memory as code takes it."""
+    is_bf16 = tensor.dtype is DType.BF16 and array.dtype == NUMBER_TYPE[DType.BF16]
+    return array.view(NUMPY_TYPE[DType.BF16]) if is_bf16 else array
+
+
 def _check_written(array: object, tensor: Tensor) -> None:
     """Raises `ValueError` unless the code can write its output there."""
-    problem = ""
-    if not isinstance(array, np.ndarray):
-        problem = f"an array, not {type(array).__name__}"
-    elif array.dtype != NUMPY_TYPE[tensor.dtype]:
-        problem = f"of the dtype {np.dtype(NUMPY_TYPE[tensor.dtype])}, not {array.dtype}"
-    elif array.shape != tensor.shape:
-        problem = f"of the shape {tensor.shape}, not {array.shape}"
-    elif not _lies_as(array, tensor):
-        problem = f"aligned, with the strides {_strides_bytes(tensor)} in bytes, not {array.strides}"
-    elif not array.flags.writeable:
-        problem = "writable"
-    if problem:
-        raise ValueError(f"`out` for `{tensor.name}` must be {problem}")
+    wanted = f"an array, not {type(array).__name__}"
+    if isinstance(array, np.ndarray):
+        wanted = _lacking(_as_bits(array, tensor), tensor)
+    if wanted:
+        raise ValueError(f"`out` for `{tensor.name}` must be {wanted}")
+
+
+def _lacking(array: Array, tensor: Tensor) -> str:
+    """What an array must be, and is not; empty where the code can write there."""
+    if array.dtype != NUMPY_TYPE[tensor.dtype]:
+        return f"of the dtype {np.dtype(NUMPY_TYPE[tensor.dtype])}, not {array.dtype}"
+    if array.shape != tensor.shape:
+        return f"of the shape {tensor.shape}, not {array.shape}"
+    if not _lies_as(array, tensor):
+        return f"aligned, with the strides {_strides_bytes(tensor)} in bytes, not {array.strides}"
+    return "" if array.flags.writeable else "writable"
 
 
 def _strides_bytes(tensor: Tensor) -> tuple[int, ...]:
@@ -175,7 +185,8 @@ def _number(value: ArrayLike, dtype: DType) -> Any:
     number = np.asarray(value)
     if number.shape != ():
         raise ValueError(f"a parameter is a number, not an array of the shape {number.shape}")
-    if not np.can_cast(number.dtype, NUMPY_TYPE[dtype], casting="same_kind"):
+    arithmetic = dtype if dtype.has_arithmetic else DType.F32
+    if not np.can_cast(number.dtype, NUMPY_TYPE[arithmetic], casting="same_kind"):
         raise TypeError(f"a parameter of type {dtype.label} cannot be {value!r}")
-    held = number.astype(NUMPY_TYPE[dtype])
-    return (held.view(np.uint16) if dtype is DType.F16 else held).item()
+    held = number.astype(NUMBER_TYPE[dtype])
+    return (held if dtype.has_arithmetic else held.view(np.uint16)).item()

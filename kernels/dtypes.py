@@ -43,6 +43,11 @@ class DType(enum.Enum):
         return self not in (DType.BF16, DType.F16)
 
     @property
+    def arithmetic_bytes(self) -> int:
+        """Of a value while it is computed with."""
+        return self.nbytes if self.has_arithmetic else DType.F32.nbytes
+
+    @property
     def is_float(self) -> bool:
         return self.label in ("f16", "bf16", "f32", "f64")
 

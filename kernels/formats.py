@@ -1,7 +1,8 @@
 """Element types as NumPy holds them: arrays, the numbers that they stand for, and how exact these are.
 
 In: an element type, and arrays or numbers. Out: numbers or arrays. NumPy has no bf16: an array of `uint16`
-holds the bits, the upper half of those of an f32. Nothing is computed here.
+holds the bits, the upper half of those of an f32, and `ml_dtypes` has their arithmetic. Nothing is computed
+here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,6 +25,9 @@ NUMPY_TYPE: Mapping[DType, type[Any]] = {
     DType.U8: np.uint8, DType.U16: np.uint16, DType.U32: np.uint32, DType.U64: np.uint64,
 }  # fmt: skip
 """What the elements of a tensor are in an array."""
+
+NUMBER_TYPE: Mapping[DType, type[Any]] = {**NUMPY_TYPE, DType.BF16: ml_dtypes.bfloat16}
+"""What they are where NumPy computes with them in their own type."""
 
 PRECISION: Mapping[DType, float] = {
     DType.F32: 2.0**-23, DType.F64: 2.0**-52, DType.I32: 0.0, DType.F16: 2.0**-10, DType.BF16: 2.0**-7
@@ -43,6 +48,11 @@ def numbers(dtype: DType, elements: Array) -> Array:
     if dtype is not DType.BF16 or elements.dtype != np.uint16:
         return elements
     return (elements.astype(np.uint32) << 16).view(np.float32)
+
+
+def as_numbers(dtype: DType, elements: Array) -> Array:
+    """The same memory, as numbers of their own type."""
+    return elements.view(NUMBER_TYPE[dtype]) if elements.dtype == NUMPY_TYPE[dtype] else elements
 
 
 def is_held(dtype: DType, number: float) -> bool:

@@ -24,7 +24,9 @@ from pydantic import (
 ComputedName = Literal["f32", "f64", "i32"]
 """Types that there is arithmetic for."""
 DTypeName = Literal["f32", "f64", "i32", "bf16", "f16"]
-PipelineTypeName = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool"]
+PipelineTypeName = Literal[
+    "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "bool"
+]  # fmt: skip
 Extent = Annotated[
     StrictInt | StrictStr, Field(description="a number, the name of a size, or arithmetic with them")
 ]

@@ -26,12 +26,21 @@ from spacedsl.codegen.halide.python import (
 from spacedsl.codegen.halide.unrolling import unrolled
 from spacedsl.codegen.pipeline.schedule import Decisions, schedule
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.algorithm import Algorithm, Box
+from spacedsl.kernels.pipeline.algorithm import Algorithm, Box, expressions, walk
 from spacedsl.kernels.pipeline.copies import without_copies
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 
 MOST_TERMS = 25
 """Of a reduction that is written out."""
+
+
+def has_bf16(algorithm: Algorithm) -> bool:
+    """Whether a pipeline has values of a type that arrays of Halide in Python do not have."""
+    stages = (value for stage in algorithm.stages for value in stage.values)
+    updates = (value for s in algorithm.stages for update in s.updates for value in expressions(update))
+    nodes = (node for value in (*stages, *updates) for node in walk(value))
+    return any(each.dtype is DType.BF16 for each in (*algorithm.inputs, *algorithm.parameters, *nodes))
+
 
 _IMPORTS = """
 import halide as hl

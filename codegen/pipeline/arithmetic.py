@@ -43,7 +43,7 @@ _OF_INTEGERS: Mapping[Callable[..., Value], Callable[..., int]] = {
 _KEPT_BY: Mapping[Callable[..., Value], int] = {Add: 0, Mul: 1}
 """What makes no difference to the other operand."""
 
-_EXACT = {DType.F16: 2**11, DType.F32: 2**24, DType.F64: 2**53}
+_EXACT = {DType.BF16: 2**8, DType.F16: 2**11, DType.F32: 2**24, DType.F64: 2**53}
 """Integers up to there are floats, too."""
 
 
@@ -78,7 +78,7 @@ def alike(*values: Value) -> tuple[Value, ...]:
 
 
 def constant(value: float, dtype: DType) -> Value:
-    if dtype is DType.F16:
+    if not dtype.has_arithmetic:
         return Convert(Number(value, Type(DType.F32)), dtype)
     return Number(value, Type(dtype))
 

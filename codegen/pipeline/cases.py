@@ -16,6 +16,7 @@ import numpy as np
 
 from spacedsl.codegen.running.cases import Case, NotFiniteError, Tolerance
 from spacedsl.diagnostics import Diagnostic, Span
+from spacedsl.kernels.formats import as_numbers
 from spacedsl.kernels.inputs import Allocate, Array, plain_buffer
 from spacedsl.kernels.kernel_file import locate
 from spacedsl.kernels.pipeline.arguments import value_names
@@ -129,9 +130,11 @@ class _Judge:
         for given in self.kernel.algorithm.inputs:
             if given.name in tensors:
                 inputs[given.name] = allocate(tensors[given.name])
-                inputs[given.name][...] = draw(given, inputs[given.name].size)
+                as_numbers(given.dtype, inputs[given.name])[...] = draw(given, inputs[given.name].size)
         expected = {t.name: allocate(t) for t in tensors.values() if t.is_output}
-        elements = {n: view(tensors[n], a) for n, a in (inputs | expected).items()}
+        elements = {
+            n: as_numbers(tensors[n].dtype, view(tensors[n], a)) for n, a in (inputs | expected).items()
+        }
         tolerances: dict[str, Tolerance] = dict.fromkeys(expected, 0.0)
         for part in parts(self.kernel.algorithm, self.pieces, {n: elements[n] for n in inputs}):
             elements[part.name][part.place] = part.elements
@@ -148,8 +151,9 @@ class _Judge:
         shares = []
         for stage in map(self.kernel.algorithm.stage, self.kernel.algorithm.outputs):
             counts = []
-            for name in value_names(stage):
-                values, tolerance = case.expected[name], np.ravel(case.tolerances[name])
+            for name, dtype in zip(value_names(stage), stage.dtypes, strict=True):
+                values = as_numbers(dtype, case.expected[name])
+                tolerance = np.ravel(case.tolerances[name])
                 is_number = np.isfinite(values)
                 largest = np.max(np.abs(values.astype(np.float64)), initial=0, where=is_number)
                 counts.append(np.mean(is_number & (tolerance <= _SHARP * largest)))

@@ -69,7 +69,7 @@ class Partials:
 
     def lanes(self, dtype: DType) -> int:
         """Of vectors; what becomes f32 on the way is as wide as that."""
-        return 1 if dtype is DType.BOOL else self.vector_bytes // (4 if dtype is DType.F16 else dtype.nbytes)
+        return 1 if dtype is DType.BOOL else self.vector_bytes // dtype.arithmetic_bytes
 
     # ---- Before a part -----------------------------------------------------------------------------------
 

@@ -15,9 +15,6 @@ from typing import Any, Literal
 
 from spacedsl.kernels.dtypes import DType
 
-ELEMENT_TYPES = tuple(dtype for dtype in DType if dtype is not DType.BF16)
-"""Of pipelines."""
-
 Operator = Literal["+", "-", "*", "/", "%", "min", "max", "&", "|", "^", "<<", ">>", "&&", "||"]
 Comparator = Literal["==", "!=", "<", "<=", ">", ">="]
 Function = Literal[

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Binary,
@@ -127,7 +127,7 @@ def _image(read: Read, values: Mapping[str, Positions]) -> Points:
 def evaluated(node: Expression, values: Mapping[str, Positions]) -> Any:
     match node:
         case Constant(value, dtype):
-            return NUMPY_TYPE[dtype](value)
+            return NUMBER_TYPE[dtype](value)
         case Variable(name):
             return values[name].astype(np.int32)
         case _:

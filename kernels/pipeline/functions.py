@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.algorithm import ELEMENT_TYPES, Compare, Expression, Select
+from spacedsl.kernels.pipeline.algorithm import Compare, Expression, Select
 from spacedsl.kernels.pipeline.syntax import Reducer
 from spacedsl.kernels.pipeline.typing import (
     ARGUMENTS,
@@ -30,8 +30,8 @@ from spacedsl.kernels.pipeline.typing import (
 COUNTED = {"min": 2, "max": 2, "clamp": 3, "absd": 2, "lerp": 3, "select": 3, "mux": 2, "undefined": 1}
 """Functions that are no operation of their own, and how many arguments they take at least."""
 
-CONVERSIONS = {d.label: d for d in ELEMENT_TYPES}
-SATURATED = {f"{d.label}_sat": d for d in ELEMENT_TYPES if d.is_integer}
+CONVERSIONS = {d.label: d for d in DType}
+SATURATED = {f"{d.label}_sat": d for d in DType if d.is_integer}
 
 
 def clamp(value: Operand, low: Operand, high: Operand) -> Operand:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.algorithm import Input
 
 Array = NDArray[Any]
@@ -40,11 +40,11 @@ def random_values(rng: np.random.Generator, floats: Floats) -> Draw:
     def draw(given: Input, count: int) -> Array:
         if not given.dtype.is_float:
             low, high = range_of(given)
-            return rng.integers(low, high, count, NUMPY_TYPE[given.dtype], endpoint=True)
+            return rng.integers(low, high, count, NUMBER_TYPE[given.dtype], endpoint=True)
         values = rng.random(count, np.float32) + np.float32(floats.least)
         if floats.is_signed:
             values *= rng.choice((np.float32(-1), np.float32(1)), count)
-        return values.astype(NUMPY_TYPE[given.dtype])
+        return values.astype(NUMBER_TYPE[given.dtype])
 
     return draw
 
@@ -59,10 +59,10 @@ def weaknesses(rng: np.random.Generator) -> Mapping[str, Draw]:
         return rng.choice(_of_type(given, _extremes(given)), count)
 
     def least(given: Input, count: int) -> Array:
-        return np.full(count, _quiet(given), NUMPY_TYPE[given.dtype])
+        return np.full(count, _quiet(given), NUMBER_TYPE[given.dtype])
 
     def greatest(given: Input, count: int) -> Array:
-        return np.full(count, _extremes(given)[-1], NUMPY_TYPE[given.dtype])
+        return np.full(count, _extremes(given)[-1], NUMBER_TYPE[given.dtype])
 
     def last(given: Input, count: int) -> Array:
         values = least(given, count)
@@ -112,7 +112,7 @@ def _extremes(given: Input) -> list[int]:
 
 
 def _of_type(given: Input, values: list[int]) -> Array:
-    return np.array(values, NUMPY_TYPE[given.dtype])
+    return np.array(values, NUMBER_TYPE[given.dtype])
 
 
 def _quiet(given: Input) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.affine import Extreme, Linear, Opaque, Quotient, Remainder, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
@@ -237,12 +237,12 @@ def _rounded(given: Interval, dtype: DType) -> Interval:
 
 def _held(value: float, dtype: DType) -> bool:
     with np.errstate(over="ignore"):
-        return bool(NUMPY_TYPE[dtype](value) == value)
+        return bool(NUMBER_TYPE[dtype](value) == value)
 
 
 def _widened(given: Interval, dtype: DType) -> Interval:
     """With room for two roundings at either end, and for functions that are not exact."""
-    format_ = NUMPY_TYPE[dtype]
+    format_ = NUMBER_TYPE[dtype]
     with np.errstate(over="ignore"):
         low, high = format_(given.low), format_(given.high)
         for _ in range(2):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Atom,
     Linear,
@@ -134,7 +133,7 @@ def widths(
         ):
             # Whether numbers are even is the same for all lanes then.
             continue
-        yield 4 if node.dtype is DType.F16 else node.dtype.nbytes
+        yield node.dtype.arithmetic_bytes
         if not isinstance(node, Read):
             pending += [(of, operand) for operand in operands(node)]
             continue

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.affine import Linear, linear
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
@@ -86,7 +86,7 @@ def evaluate(
 def scalars_of(algorithm: Algorithm, values: Mapping[str, float] | None) -> dict[str, Any]:
     """Of its parameters, their own values where none are given."""
     known = {p.name: p.value for p in algorithm.parameters} | dict(values or {})
-    return {p.name: NUMPY_TYPE[p.dtype](known[p.name]) for p in algorithm.parameters}
+    return {p.name: NUMBER_TYPE[p.dtype](known[p.name]) for p in algorithm.parameters}
 
 
 def shape(box: Box) -> tuple[int, ...]:
@@ -124,7 +124,7 @@ class Evaluator:
         grid = Grid(axes, {})
         made = []
         for value in stage.values:
-            array = np.empty(shape(box), NUMPY_TYPE[value.dtype])
+            array = np.empty(shape(box), NUMBER_TYPE[value.dtype])
             array[...] = self.value(value, grid)
             made.append(array)
         self.arrays[stage.name] = tuple(made)
@@ -196,7 +196,7 @@ class Evaluator:
         if update.condition is not None:
             nothing = array.dtype.type(neutral_value(gathered.operator, gathered.dtype))
             value = np.where(self.value(update.condition, grid), value, nothing)
-        if array.dtype == np.float16:
+        if not stage.dtypes[0].has_arithmetic:
             # Of so few digits, the order of a sum decides what it comes to: one after the other.
             each = np.concatenate([array[..., None], value.reshape(*array.shape, -1)], axis=-1)
             array[...] = operation.accumulate(each, axis=-1, dtype=array.dtype)[..., -1]
@@ -221,9 +221,9 @@ class Evaluator:
         """An array that can be broadcast to the axes."""
         match node:
             case Constant(value, dtype):
-                return NUMPY_TYPE[dtype](value)
+                return NUMBER_TYPE[dtype](value)
             case Undefined(dtype):
-                return NUMPY_TYPE[dtype](math.nan if dtype.is_float else 0x55)
+                return NUMBER_TYPE[dtype](math.nan if dtype.is_float else 0x55)
             case Variable(name):
                 return self.variable(name, grid)
             case Scalar(name):
@@ -371,7 +371,7 @@ def computed(node: Expression, given: Sequence[Any]) -> Any:
             return _cast(dtype, operand.dtype, given[0])
         case Apply(function, _, dtype):
             made = _FUNCTIONS.get(function) or getattr(np, function)
-            return made(*given).astype(NUMPY_TYPE[dtype], copy=False)
+            return made(*given).astype(NUMBER_TYPE[dtype], copy=False)
         case _:
             raise TypeError(f"{node} has no operands")
 
@@ -380,4 +380,4 @@ def _cast(dtype: DType, given: DType, value: Any) -> Any:
     if given.is_float and not dtype.is_float and dtype is not DType.BOOL:
         # By way of 64 bits, so that narrow types wrap around alike on every machine.
         value = np.trunc(value).astype(np.int64 if dtype is not DType.U64 else np.uint64)
-    return np.asarray(value).astype(NUMPY_TYPE[dtype])
+    return np.asarray(value).astype(NUMBER_TYPE[dtype])

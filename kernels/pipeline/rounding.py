@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE, PRECISION
+from spacedsl.kernels.formats import NUMBER_TYPE, PRECISION
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Apply,
@@ -127,7 +127,7 @@ class _Evaluator(Evaluator):
         self.errors[stage.name] = []
         for value in stage.values:
             elements, error = self.pair(value, grid)
-            made.append(np.empty(shape(box), NUMPY_TYPE[value.dtype]))
+            made.append(np.empty(shape(box), NUMBER_TYPE[value.dtype]))
             made[-1][...] = elements
             self.errors[stage.name].append(_stored(error, shape(box)))
         self.arrays[stage.name] = tuple(made)
@@ -347,7 +347,10 @@ def _units(node: Expression) -> int:
         case Binary("+" | "-" | "*" | "/" | "%") | Cast():
             return _OPERATION
         case Apply(function):
-            return 0 if function in _EXACT_FUNCTIONS else _FUNCTION
+            if function in _EXACT_FUNCTIONS:
+                return 0
+            # Those of 16 bits are functions of f32, rounded once more.
+            return _FUNCTION if node.dtype.has_arithmetic else _OPERATION
         case _:
             return 0
 
@@ -422,7 +425,7 @@ def _beyond(dtype: DType, value: Any, by: Any) -> Any:
     moved = np.asarray(value, np.float64) + by
     if not dtype.is_float:
         moved = np.clip(np.rint(moved), dtype.least, min(dtype.greatest, 2**62))
-    return moved.astype(NUMPY_TYPE[dtype])
+    return moved.astype(NUMBER_TYPE[dtype])
 
 
 def _wrapped(dtype: DType, value: Any, error: Any) -> Any:
@@ -517,4 +520,4 @@ def _spread(count: int, samples: int) -> list[int]:
     return sorted({round(n * (count - 1) / max(1, samples - 1)) for n in range(samples)})
 
 
-_LABELS = {kind: dtype.label for dtype, kind in NUMPY_TYPE.items() if dtype is not DType.BF16}
+_LABELS = {kind: dtype.label for dtype, kind in NUMBER_TYPE.items()}

@@ -21,7 +21,7 @@ from typing import Literal, TypeGuard
 
 from spacedsl.engine.decision import Decision
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.algorithm import (
     Algorithm,
     Apply,
@@ -138,10 +138,11 @@ def number(value: float, dtype: DType, *, with_point: bool = False) -> str:
     is_zero_below = value == 0 and math.copysign(1, value) < 0
     if value == int(value) and abs(value) < 2**53 and not with_point and not is_zero_below:
         return str(int(value))
-    if dtype in (DType.F32, DType.F16):
+    if dtype is not DType.F64:
         # Read as a number of 64 bits and rounded then, as all are.
-        short = str(NUMPY_TYPE[dtype](value))
-        if float(NUMPY_TYPE[dtype](float(short))) == value:
+        short = str(NUMBER_TYPE[dtype](value))
+        short += ".0" if short.lstrip("-").isdigit() else ""
+        if float(NUMBER_TYPE[dtype](float(short))) == value:
             return short
     return repr(float(value))
 

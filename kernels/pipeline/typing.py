@@ -15,7 +15,7 @@ from typing import cast, get_args
 import numpy as np
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.algorithm import (
     Apply,
     Binary,
@@ -91,7 +91,7 @@ def nearest(value: Number, dtype: DType) -> float:
     try:
         exact = float(value)
         with np.errstate(over="ignore"):
-            number = float(NUMPY_TYPE[dtype](exact))
+            number = float(NUMBER_TYPE[dtype](exact))
     except OverflowError:
         exact = number = math.nan
     if math.isnan(number) or math.isfinite(number) != math.isfinite(exact):

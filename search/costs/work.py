@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import (
     Linear,
     Opaque,
@@ -96,7 +95,7 @@ def work_of(step: Step, along: str | None = None) -> Work:
                 more, single = _instructions(node)
                 vector, scalar = vector + more * share, scalar + single * share
                 products += share if _operator(node) == "*" and node.dtype.is_float else 0.0
-                widest = max(widest, 4 if node.dtype is DType.F16 else node.dtype.nbytes)
+                widest = max(widest, node.dtype.arithmetic_bytes)
     reads = tuple(_moving(read, step.dims) for read in seen)
     return Work(vector, products, scalar, widest, reads, step.turns)
 

@@ -24,7 +24,7 @@ from spacedsl.api.problem import (
 from spacedsl.api.targets import TARGETS
 from spacedsl.codegen.cuda.launcher import print_launcher
 from spacedsl.codegen.generation import generation
-from spacedsl.codegen.halide.export import schedule_text
+from spacedsl.codegen.halide.export import has_bf16, schedule_text
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.native import Function, build_function
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
@@ -149,6 +149,8 @@ def emit_halide(path: Path | str) -> str:
     problem, candidate = recorded_implementation(record.read(Path(path)), Path(path))
     if not isinstance(problem.kernel, PipelineFile):
         raise UnknownNameError(f"{path}: only pipelines have schedules for Halide")
+    if has_bf16(problem.kernel.algorithm):
+        raise UnknownNameError(f"{path}: Halide's Python package takes no bf16, which this pipeline has")
     assert isinstance(problem.device, CpuDevice)
     return schedule_text(problem.kernel, CandidateDecisions(candidate), problem.device.vector_bytes)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -176,12 +177,16 @@ def halves() -> Function:
 
 def test_bf16_is_given_as_bits_or_rounded_from_numbers(halves: Function) -> None:
     bits, weights = np.arange(15, dtype=np.uint16).reshape(3, 5) * 1000, W.astype(np.float16)
-    for given in (bits, numbers(DType.BF16, bits), numbers(DType.BF16, bits).astype(np.float64)):
+    as_floats = numbers(DType.BF16, bits)
+    for given in (bits, as_floats, as_floats.astype(np.float64), bits.view(ml_dtypes.bfloat16)):
         found = halves(given, weights)
         assert isinstance(found, tuple)
         assert [array.dtype.name for array in found] == ["uint16", "float16"]
         np.testing.assert_array_equal(found[0], bits)
         np.testing.assert_array_equal(found[1], weights)
+    out = (np.empty((3, 5), ml_dtypes.bfloat16), np.empty(W.shape, np.float16))
+    halves(bits, weights, out=out)
+    np.testing.assert_array_equal(out[0].view(np.uint16), bits)
     rounded = halves(np.full((3, 5), 1 + 2.0**-8), W)[0]
     np.testing.assert_array_equal(rounded, np.full((3, 5), 0x3F80))
 

@@ -22,7 +22,7 @@ from spacedsl.kernels.pipeline.python.expressions import (
 )
 from spacedsl.kernels.pipeline.typing import Operand, TypeMismatchError, apply, binary
 
-bool_, f16, f32, f64 = map(ElementType, ("bool", "f16", "f32", "f64"))
+bool_, bf16, f16, f32, f64 = map(ElementType, ("bool", "bf16", "f16", "f32", "f64"))
 i8, i16, i32, i64 = map(ElementType, ("i8", "i16", "i32", "i64"))
 u8, u16, u32, u64 = map(ElementType, ("u8", "u16", "u32", "u64"))
 

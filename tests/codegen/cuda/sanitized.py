@@ -24,7 +24,7 @@ from spacedsl.codegen.cuda.twin import WATCHED
 from spacedsl.codegen.running.cases import Case
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
+from spacedsl.kernels.formats import elements, numbers
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.reference import view
@@ -116,7 +116,8 @@ def complaints(library: Path, calls: Sequence[Call], orders: Sequence[int]) -> s
 
 def _scalar(label: str, value: float) -> Any:
     """As an argument of C."""
-    held = NUMPY_TYPE[DType.of(label)](value)
+    held = elements(DType.of(label), value)
+    held = held if DType.of(label).has_arithmetic else held.view(np.uint16)
     return np.ctypeslib.as_ctypes_type(held.dtype)(held.item())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from spacedsl.codegen.halide.export import algorithm_text
+from spacedsl.codegen.halide.export import algorithm_text, has_bf16
 from spacedsl.codegen.pipeline.cases import make_cases
 from spacedsl.codegen.running.cases import Case
 from spacedsl.kernels.formats import NUMPY_TYPE
@@ -192,6 +192,20 @@ def test_stages_that_end_somewhere(tmp_path: Path) -> None:
     outputs = ", ".join(f"{edge}_: {{x: 30, y: 5}}" for edge in EDGES)
     file = pipeline(f"g(x, y) = photo(x, y) * 3\n{stages}", f"{{{outputs}}}", "{photo: {dtype: u8, rank: 2}}")
     check({"stages": jobs(file, 1)}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("stages", "dtype", "has"),
+    [
+        ("f(x) = a(x) + 1.0", "f32", False),
+        ("f(x) = f32(a(x))", "bf16", True),
+        ("f(x) = f32(bf16(a(x)))", "f32", True),
+        ("f(x) = a(x)\nf(r) += f32(bf16(r)) for r in 0:3", "f32", True),
+    ],
+)
+def test_what_arrays_of_halide_do_not_have_is_noticed(stages: str, dtype: str, has: bool) -> None:
+    file = pipeline(stages, "{f: {x: 9}}", f"{{a: {{dtype: {dtype}, rank: 1}}}}")
+    assert has_bf16(file.algorithm) is has
 
 
 def test_names_of_python_and_of_the_module_are_avoided(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_code_is_a_function_on_arrays(lowered: Lowered) -> None:
     np.testing.assert_array_equal(best[1], expected["best"][1])
 
 
-TYPES = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bool"]
+TYPES = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64", "bool"]
 
 
 def test_arrays_and_parameters_are_of_all_types() -> None:

@@ -91,6 +91,7 @@ TYPES = {
     "i64": "f(x) = a(x) / b(x) + a(x) % b(x) + (a(x) >> (b(x) & 63))",
     "u64": "f(x) = a(x) / b(x) ^ (a(x) << 3)",
     "f16": "f(x) = a(x) * b(x) + f16(1)",
+    "bf16": "f(x) = max(a(x), sqrt(b(x))) * b(x) + bf16(1)",
     "f64": "f(x) = floor(a(x) * 9.0) + sqrt(b(x)) * exp(a(x)) - pow(b(x), 2.0)",
 }
 

@@ -14,9 +14,8 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.algorithm import (
-    ELEMENT_TYPES,
     Algorithm,
     Apply,
     Binary,
@@ -41,8 +40,8 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.bounds import infer
 
-_FLOATS = tuple(t for t in ELEMENT_TYPES if t.is_float)
-_INTEGERS = tuple(t for t in ELEMENT_TYPES if t.is_integer)
+_FLOATS = tuple(t for t in DType if t.is_float)
+_INTEGERS = tuple(t for t in DType if t.is_integer)
 _ARITHMETIC = ("+", "-", "*", "/", "%", "min", "max")
 _BITS = ("&", "|", "^", "<<", ">>")
 _FUNCTIONS = tuple(name for name in get_args(Function) if name not in ("abs", "pow", "atan2"))
@@ -58,8 +57,9 @@ def constants(dtype: DType) -> st.SearchStrategy[Constant]:
         near = st.integers(max(dtype.least, -9), 9)
         return (near | st.integers(dtype.least, dtype.greatest)).map(lambda v: Constant(v, dtype))
     near = st.integers(-9, 9) | st.sampled_from([0.1, 1 / 3, 1e-5, 0.299, -0.0, math.inf, -math.inf])
-    bits = {DType.F16: st.floats(width=16), DType.F32: st.floats(width=32), DType.F64: st.floats()}[dtype]
-    values = (near | bits.filter(lambda v: not math.isnan(v))).map(lambda v: float(NUMPY_TYPE[dtype](v)))
+    widths = {DType.F16: 16, DType.BF16: 32, DType.F32: 32, DType.F64: 64}
+    bits = st.floats(width=widths[dtype])  # type: ignore[arg-type]
+    values = (near | bits.filter(lambda v: not math.isnan(v))).map(lambda v: float(NUMBER_TYPE[dtype](v)))
     return values.map(lambda v: Constant(v, dtype))
 
 
@@ -108,7 +108,7 @@ class Expressions:
         if kind == 1:
             return Select(*(self.expression(t, depth - 1) for t in (DType.BOOL, dtype, dtype)))
         if kind == 2:
-            given = self.one([t for t in ELEMENT_TYPES if t is not dtype])
+            given = self.one([t for t in DType if t is not dtype])
             return Cast(dtype, self.expression(given, depth - 1))
         if kind == 3:
             return self.read(dtype, depth)
@@ -132,7 +132,7 @@ class Expressions:
             return Unary("!", self.expression(DType.BOOL, depth - 1))
         if kind == 5:
             return Binary(self.one(["&&", "||", "&", "|", "^"]), *self.pair(DType.BOOL, depth))
-        dtype = self.one(ELEMENT_TYPES)
+        dtype = self.one(tuple(DType))
         comparators = ("==", "!=") if dtype is DType.BOOL else get_args(Comparator)
         return Compare(self.one(comparators), *self.pair(dtype, depth))
 
@@ -167,17 +167,17 @@ class Expressions:
 def algorithms(draw: Draw, most: int = 12) -> Algorithm:
     """Of 2 stages and more, not all of which need be needed: those are left out."""
     inputs = tuple(
-        Input(f"in{n}", draw(st.sampled_from(ELEMENT_TYPES)), draw(st.integers(0, 3)))
+        Input(f"in{n}", draw(st.sampled_from(tuple(DType))), draw(st.integers(0, 3)))
         for n in range(draw(st.integers(0, 2)))
     )
     parameters = tuple(
         Parameter(f"p{n}", dtype, +draw(constants(dtype).filter(lambda c: abs(c.value) < math.inf)).value)
-        for n, dtype in enumerate(draw(st.lists(st.sampled_from(ELEMENT_TYPES), max_size=2)))
+        for n, dtype in enumerate(draw(st.lists(st.sampled_from(tuple(DType)), max_size=2)))
     )
     stages: list[Stage] = []
     for number in range(draw(st.integers(2, most))):
         variables = ("x", "y", "z")[: draw(st.integers(0, 3))]
-        types = draw(st.lists(st.sampled_from(ELEMENT_TYPES), min_size=1, max_size=2))
+        types = draw(st.lists(st.sampled_from(tuple(DType)), min_size=1, max_size=2))
         within = Expressions(draw, variables, [*stages, *inputs], parameters)
         values = tuple(within.expression(t, draw(st.integers(0, 3))) for t in types)
         stage = Stage(f"s{number}", variables, values)

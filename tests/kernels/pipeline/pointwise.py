@@ -11,6 +11,7 @@ import operator as operators
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from spacedsl.kernels.dtypes import DType
@@ -35,7 +36,12 @@ from spacedsl.kernels.pipeline.algorithm import (
 Point = tuple[int, ...]
 Elements = dict[Point, tuple[Any, ...]]
 Reading = Callable[[str, Point, int], Any]
-_FLOATS = {DType.F16: np.float16, DType.F32: np.float32, DType.F64: np.float64}
+_FLOATS = {
+    DType.F16: np.float16,
+    DType.BF16: ml_dtypes.bfloat16,
+    DType.F32: np.float32,
+    DType.F64: np.float64,
+}
 
 
 def value(node: Expression, at: Mapping[str, int], scalars: Mapping[str, Any], read: Reading) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline.arguments import held
 from spacedsl.kernels.pipeline.copies import with_copies, without_copies
 from spacedsl.kernels.pipeline.reference import evaluate, shape
@@ -54,7 +54,7 @@ def test_copies_change_nothing(name: str) -> None:
     boxes = {**file.backbone.needed, **held(copied, file.backbone.needed)}
     rng = np.random.default_rng(3)
     given = {
-        i.name: rng.integers(0, 9, shape(boxes[i.name])).astype(NUMPY_TYPE[i.dtype])
+        i.name: rng.integers(0, 9, shape(boxes[i.name])).astype(NUMBER_TYPE[i.dtype])
         for i in file.algorithm.inputs
         if i.name in boxes
     }

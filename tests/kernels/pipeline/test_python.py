@@ -163,7 +163,7 @@ def beyond_stages(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func)
 
 def types(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> None:
     f[x, y] = pl.select((image[x, y] > 3) & ~(x == 2), pl.i16(image[x, y]) << 2, y < 1, x, -1)
-    g[x] = pl.saturated(pl.u8, pl.lerp(0.5, f[x, 1], 0.25) + 1) + pl.absd(image[x, 0], 7)
+    g[x] = pl.saturated(pl.u8, pl.lerp(0.5, pl.bf16(f[x, 1]), 0.25) + 1) + pl.absd(image[x, 0], 7)
 
 
 def numbers(x: pl.Var, y: pl.Var, image: pl.Input, f: pl.Func, g: pl.Func) -> None:
@@ -202,7 +202,7 @@ SAME: dict[Build, str] = {
         g(x) = constant_exterior(f, -1, x in 1:4, 2)""",
     types: """
         f(x, y) = select((image(x, y) > 3) && !(x == 2), i16(image(x, y)) << 2, y < 1, x, -1)
-        g(x) = u8_sat(lerp(0.5, f(x, 1), 0.25) + 1) + absd(image(x, 0), 7)""",
+        g(x) = u8_sat(lerp(0.5, bf16(f(x, 1)), 0.25) + 1) + absd(image(x, 0), 7)""",
     numbers: """
         f(x, y) = mux(x, 1, 2.5, image(x, y)) + clamp(y, -1, 3) / 2 % 3
         g(x) = min(2, 3) * image(x, 0) + atan2(x, 1) + abs(f(x, 0) + 1) * exp(1)""",

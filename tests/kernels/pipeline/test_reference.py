@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE
+from spacedsl.kernels.formats import NUMBER_TYPE
 from spacedsl.kernels.pipeline import contractions, reference
 from spacedsl.kernels.pipeline.algorithm import (
-    ELEMENT_TYPES,
     Algorithm,
     Binary,
     Cast,
@@ -41,7 +40,7 @@ Array = NDArray[Any]
 def inputs_of(file: PipelineFile, seed: int = 0) -> dict[str, Array]:
     generator = np.random.default_rng(seed)
     return {
-        i.name: generator.integers(0, 100, shape(file.boxes[i.name])).astype(NUMPY_TYPE[i.dtype])
+        i.name: generator.integers(0, 100, shape(file.boxes[i.name])).astype(NUMBER_TYPE[i.dtype])
         for i in file.algorithm.inputs
         if i.name in file.boxes
     }
@@ -223,7 +222,7 @@ def test_other_sums_are_not_contracted() -> None:
         assert gathered is not None
         arrays = {name: (array,) for name, array in inputs_of(file).items()}
         axes, along = [("x", Extent(0, 4))], [("k", Extent(0, 3))]
-        result = np.zeros(4, NUMPY_TYPE[stage.dtypes[0]])
+        result = np.zeros(4, NUMBER_TYPE[stage.dtypes[0]])
         return contractions.contract(gathered.right, arrays, file.boxes, axes, along, result)
 
     assert is_contracted("a(x) * a(k)")
@@ -234,7 +233,7 @@ def test_other_sums_are_not_contracted() -> None:
 
 # ---- Generated expressions of all types -------------------------------------------------------------------
 
-_INTEGERS = [d for d in ELEMENT_TYPES if d.is_integer]
+_INTEGERS = [d for d in DType if d.is_integer]
 
 
 def _constants(dtype: DType) -> st.SearchStrategy[Expression]:
@@ -256,7 +255,7 @@ def expressions(draw: st.DrawFn, dtype: DType, depth: int) -> Expression:
         offset = Constant(draw(st.integers(-2, 2)), DType.I32)
         return Read(f"in_{dtype.label}", (Binary("+", Variable("x"), offset),), dtype)
     if kind == 2:
-        other = draw(st.sampled_from(_INTEGERS if not dtype.is_float else ELEMENT_TYPES))
+        other = draw(st.sampled_from(_INTEGERS if not dtype.is_float else tuple(DType)))
         return Cast(dtype, draw(expressions(other, depth - 1)))
     if kind == 3:
         return Select(draw(expressions(DType.BOOL, depth - 1)), draw(inner), draw(inner))
@@ -274,17 +273,17 @@ def expressions(draw: st.DrawFn, dtype: DType, depth: int) -> Expression:
 
 
 @settings(deadline=None)
-@given(st.data(), st.sampled_from(ELEMENT_TYPES), st.integers(0, 2**32))
+@given(st.data(), st.sampled_from(tuple(DType)), st.integers(0, 2**32))
 def test_generated_expressions_have_the_values_of_single_points(
     data: st.DataObject, dtype: DType, seed: int
 ) -> None:
     value = data.draw(expressions(dtype, 3))
-    read = [Input(f"in_{d.label}", d, 1) for d in ELEMENT_TYPES]
+    read = [Input(f"in_{d.label}", d, 1) for d in DType]
     algorithm = Algorithm("k", tuple(read), (), (Stage("f", ("x",), (value,)),), {"f": (Extent(0, 6),)})
     generator = np.random.default_rng(seed)
     given_arrays = {}
     for each in read:
-        given_arrays[each.name] = generator.integers(-300, 300, 10).astype(NUMPY_TYPE[each.dtype])
+        given_arrays[each.name] = generator.integers(-300, 300, 10).astype(NUMBER_TYPE[each.dtype])
     boxes = {"f": (Extent(0, 6),), **{i.name: (Extent(-2, 10),) for i in read}}
 
     def element(name: str) -> Any:
@@ -293,6 +292,6 @@ def test_generated_expressions_have_the_values_of_single_points(
 
     expected = elements(algorithm, boxes, {i.name: element(i.name) for i in read})["f"]
     (found,) = evaluate(algorithm, boxes, given_arrays)["f"]
-    assert found.dtype == NUMPY_TYPE[dtype]
+    assert found.dtype == NUMBER_TYPE[dtype]
     for x in range(6):
         assert np.array_equal(found[x], expected[x,][0], equal_nan=dtype.is_float), (x, value)
