@@ -47,12 +47,13 @@ class _Sized:
     def __call__(self, name: str, **sizes: int) -> Case:
         return Case(name, self.kernel, self.problem, sizes, self.aims, self.limit_share)
 
+    def resized(self, name: str, **sizes: int) -> Case:
+        """Where the kernel file has other sizes, and calls them as the problem does."""
+        return Case(name, self.kernel, self.problem, sizes, self.aims, self.limit_share, sizes)
+
     def cube(self, n: int) -> Case:
-        """A product of square matrices, whose kernel files call their sizes as the problem does."""
-        sizes = {"m": n, "n": n, "k": n}
-        return Case(
-            f"{self.problem}-{n}", self.kernel, self.problem, sizes, self.aims, self.limit_share, sizes
-        )
+        """A product of square matrices."""
+        return self.resized(f"{self.problem}-{n}", m=n, n=n, k=n)
 
 
 _AXPY = _Sized("axpy", "axpy", (Aim(1.4, ("c", "numba", "torch")),), 0.9)
@@ -68,6 +69,7 @@ CASES = (
     _AXPY("axpy", n=2**26),
     _SMALL("matmul-small", m=256, n=256, k=32),
     *map(_MATMUL.cube, (1024, 1000, 1023, 2048)),
+    _MATMUL.resized("matmul-long-sums", m=512, n=512, k=16384),
     _RELU("matmul-relu", m=1024, n=1024, k=1024),
     _STRIDED("matmul-strided", m=1024, n=1024, k=1024),
     _BATCHED("batched-matmul", b=512, m=32, n=32, k=64),
