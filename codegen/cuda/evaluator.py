@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.cuda.checking import Checker
-from spacedsl.codegen.cuda.nvrtc import Resources, compile_cubin, is_target, load_nvrtc
+from spacedsl.codegen.cuda.kernels_apart import KernelsApart
+from spacedsl.codegen.cuda.nvrtc import Resources, is_target, load_nvrtc
 from spacedsl.codegen.cuda.nvrtc import version as nvrtc_version
 from spacedsl.codegen.cuda.prediction import predict, resident_blocks
 from spacedsl.codegen.cuda.printer import print_cuda, shared_bytes
@@ -66,6 +67,7 @@ class PredictingEvaluator:
     waited_s: float = field(default=0.0, init=False)
     """Nothing here has to be alone on the machine."""
     _checker: Checker = field(init=False)
+    _compiler: KernelsApart = field(init=False)
     _programs: dict[str, _Lowered] = field(default_factory=dict, init=False)
     """What has been lowered, by its digest."""
     _known: dict[str, Outcome] = field(default_factory=dict, init=False)
@@ -75,6 +77,7 @@ class PredictingEvaluator:
 
     def __post_init__(self) -> None:
         self._checker = Checker(self.kernel, self.options)
+        self._compiler = KernelsApart(self.device.compute_capability)
 
     def open(self) -> None:
         """Raises `EnvironmentLack` without the compiler of CUDA, or of C++; else what `Checker.open` does."""
@@ -171,12 +174,12 @@ class PredictingEvaluator:
     def _examined(self, lowered: Lowered) -> Outcome:
         """How long a program takes by the model, with what its grids take; or what is wrong with it."""
         resources: Mapping[str, Resources] = {}
+        made = self._programs[lowered.digest]
         if is_target(self.device.compute_capability):
             try:
-                resources = compile_cubin(lowered.code, self.device.compute_capability).resources
+                resources = self._compiler.resources(made.program, lowered.code)
             except BuildError as error:
                 return Outcome(None, Failure.BUILD_ERROR, str(error))
-        made = self._programs[lowered.digest]
         wrong = self._unfit(made.program, resources) or self._checker.check(made.candidate)
         if wrong is not None:
             return wrong

@@ -8,14 +8,16 @@ on large numbers alone is for `verify.py`, which goes through the accesses of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from spacedsl.codegen.pipeline.schedule import Decisions
 from spacedsl.kernels.pipeline.algorithm import Box as Region
 from spacedsl.kernels.pipeline.algorithm import Extent
 from spacedsl.kernels.pipeline.backbone import SLOTS, Box, Kernel, Slot, Step
-from spacedsl.kernels.pipeline.corner import corner
+from spacedsl.kernels.pipeline.corner import corner, needed
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.pipeline.work import points
 
@@ -24,6 +26,12 @@ KEPT_TILES: Mapping[str, int] = {"TASK": 2, "CHUNK": 3}
 
 FEW_POINTS = 1 << 16
 """Of all stages together: a pipeline that has no more is checked as it is."""
+
+MOST_POINTS = 1 << 25
+"""Of all stages together: what computes more takes seconds. Each point is a statement at least."""
+
+HARDLY_MORE, LESS = 1.25, 2
+"""So many times the points of the smallest part are as good; the next part has so many times less."""
 
 _SMALLEST = 8
 """Points along a dimension of an output."""
@@ -121,14 +129,33 @@ def corners(file: PipelineFile, made: Decisions) -> Iterator[Iterator[Corner]]:
 
 
 def _smaller(file: PipelineFile, made: Decisions, *, is_end: bool) -> Iterator[Corner]:
+    """From the first part on that may be easily executed, or costs hardly more than the smallest one."""
+    counted: list[tuple[Part, float]] = []
     kept = _kept(file, made)
-    before: Part | None = None
-    while (wanted := part(file, kept, is_end=is_end)) != before:
-        before = wanted
-        cut = corner(file, wanted)
-        if {s.name for s in cut.backbone.steps} == {s.name for s in file.backbone.steps}:
-            yield cut, CornerDecisions(file.backbone, made, cut.backbone)
+    while not counted or part(file, kept, is_end=is_end) != counted[-1][0]:
+        wanted = part(file, kept, is_end=is_end)
+        counted.append((wanted, _points(file, tuple(wanted.items()))))
         kept = [max(size // 2, min(size, _SMALLEST)) for size in kept]
+    enough = max(MOST_POINTS, HARDLY_MORE * min(count for _, count in counted))
+    before = math.inf
+    for wanted, count in counted:
+        if count <= min(enough, before / LESS):
+            before = count
+            cut = _corner(file, tuple(wanted.items()))
+            yield cut, CornerDecisions(file.backbone, made, cut.backbone)
+
+
+@lru_cache(maxsize=256)
+def _points(file: PipelineFile, wanted: tuple[tuple[str, Region], ...]) -> float:
+    """Of all stages that a part needs; infinitely many where it does not need all of them."""
+    boxes = needed(file, dict(wanted))
+    return points(file.algorithm, boxes) if boxes.keys() == file.boxes.keys() else math.inf
+
+
+@lru_cache(maxsize=16)
+def _corner(file: PipelineFile, wanted: tuple[tuple[str, Region], ...]) -> PipelineFile:
+    """Implementations near each other are checked on the same parts."""
+    return corner(file, dict(wanted))
 
 
 def part(file: PipelineFile, kept: Sequence[int], *, is_end: bool) -> Part:

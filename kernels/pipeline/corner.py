@@ -18,11 +18,16 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 
 def corner(file: PipelineFile, outputs: Mapping[str, Box]) -> PipelineFile:
     """`outputs`: parts of those of the file, none empty."""
-    whole = file.algorithm
-    needed, problems = infer(whole.stages, whole.inputs, outputs)
-    assert not problems, "what all of an output needs holds what a part of it does"
-    stages = tuple(stage for stage in whole.stages if stage.name in needed)
+    whole, boxes = file.algorithm, needed(file, outputs)
+    stages = tuple(stage for stage in whole.stages if stage.name in boxes)
     algorithm = replace(whole, stages=stages, outputs=MappingProxyType(dict(outputs)))
     return replace(
-        file, algorithm=algorithm, boxes=MappingProxyType(dict(needed)), backbone=build(algorithm, needed)
+        file, algorithm=algorithm, boxes=MappingProxyType(dict(boxes)), backbone=build(algorithm, boxes)
     )
+
+
+def needed(file: PipelineFile, outputs: Mapping[str, Box]) -> Mapping[str, Box]:
+    """What these parts need of all stages and inputs that they read."""
+    boxes, problems = infer(file.algorithm.stages, file.algorithm.inputs, outputs)
+    assert not problems, "what all of an output needs holds what a part of it does"
+    return boxes

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from spacedsl.codegen.cuda import evaluator
+from spacedsl.codegen.cuda import evaluator, kernels_apart
 from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluator
 from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
 from spacedsl.codegen.generation import generation
@@ -49,7 +49,7 @@ def test_what_is_clearly_slower_is_not_compiled(
         compiled.append(code)
         return compile_cubin(code, architecture)
 
-    monkeypatch.setattr(evaluator, "compile_cubin", counted)
+    monkeypatch.setattr(kernels_apart, "compile_cubin", counted)
     best, *others = drawn(evaluating)
     evaluating.build([best])
     best_ns = time_ns(evaluating, best)
@@ -87,8 +87,9 @@ def test_what_keeps_registers_in_memory_is_marked_and_what_no_sm_has_room_for_is
             taken = {name: Resources(registers, spilled_bytes, 0) for name in cubin.resources}
             return replace(cubin, resources=taken)
 
-        monkeypatch.setattr(evaluator, "compile_cubin", compiled)
+        monkeypatch.setattr(kernels_apart, "compile_cubin", compiled)
         evaluating._known.clear()
+        evaluating._compiler._known.clear()
         return evaluating.run(best, None)
 
     spilling = said(64, 40)

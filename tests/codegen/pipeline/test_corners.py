@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spacedsl.codegen.pipeline.cases import make_cases
-from spacedsl.codegen.pipeline.corners import CornerDecisions, corners
+from spacedsl.codegen.pipeline.corners import (
+    HARDLY_MORE,
+    LESS,
+    MOST_POINTS,
+    CornerDecisions,
+    corners,
+    part,
+)
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.pipeline.algorithm import Extent
-from spacedsl.kernels.pipeline.corner import corner
+from spacedsl.kernels.pipeline.corner import corner, needed
+from spacedsl.kernels.pipeline.work import points
 from tests.codegen.pipeline.on_gpus import built, drawn, twin_difference
 from tests.kernels.pipeline.cases import PIPELINES, named
 from tests.kernels.pipeline.test_library import load
@@ -36,6 +45,21 @@ def test_what_is_not_wanted_is_not_computed() -> None:
     cut = corner(file, {output: (Extent(4, 3), Extent(5, 2))})
     assert cut.boxes["bx"] == (Extent(4, 3), Extent(5, 4))
     assert cut.boxes["image"] == (Extent(4, 4), Extent(5, 4))
+
+
+@pytest.mark.parametrize("name", ["interpolate", "harris"])
+def test_parts_that_cost_hardly_less_are_left_out(name: str) -> None:
+    """Of a pyramid, all levels are needed of the smallest part as well."""
+    file = load(name)
+    (output,) = file.algorithm.outputs
+    candidate = next(drawn(file, 5, 2))
+    made = CandidateDecisions(candidate)
+    smallest = part(file, [8] * len(file.algorithm.outputs[output]), is_end=False)
+    least = points(file.algorithm, needed(file, smallest))
+    for series in corners(file, made):
+        counts = [points(cut.algorithm, cut.boxes) for cut, _ in series]
+        assert all(after * LESS <= before for before, after in pairwise(counts))
+        assert counts[0] <= max(MOST_POINTS, HARDLY_MORE * least)
 
 
 @pytest.mark.parametrize("name", ["blur", "unsharp"])
