@@ -43,6 +43,10 @@ LEAST_WALK, MOST_WALK, MOST_DECIDED = 100, 1000, 200_000
 """Its steps, at most: four for each variable, but for very small and very large spaces. All of them together
 decide no more than so many variables. Half of the walks are shorter."""
 
+MOST_DECIDED_UNMEASURED = 8 * MOST_DECIDED
+"""The same where nothing will be measured: the model is all there is to learn from, and to check a large
+program takes as long as a thousand steps."""
+
 FIRST_COMPARED = 4
 """Known implementations before walks begin beside them."""
 
@@ -225,7 +229,8 @@ class Drawing:
     def _length(self, rng: np.random.Generator) -> int:
         """Of a walk by the cost model."""
         count = max(1, len(self.descent.instance.variables))
-        return _drawn_length(max(LEAST_WALK, min(4 * count, MOST_WALK, MOST_DECIDED // count)), rng)
+        decided = MOST_DECIDED if self.estimate_ns is None else MOST_DECIDED_UNMEASURED
+        return _drawn_length(max(LEAST_WALK, min(4 * count, MOST_WALK, decided // count)), rng)
 
     def _to(self, target: Candidate, state: State) -> Visit | None:
         """The node that an implementation lies below, where it was not yet met."""
