@@ -48,6 +48,7 @@ SIZES = "[2, 4, 8, 16, 32]"
 SETUP_ROUNDS = 5
 PROCESSES = 5
 BATCH_DESCENTS = 100
+KIBIBYTES_PER_MEGABYTE = 1e6 / 1024
 CONSTANTS = {"OBJECT_WORDS": 1, "ROW_WORDS": 1, "MASK_WORDS": 1}
 MATMUL = (LIBRARY / "matmul.yaml").read_text(encoding="utf-8")
 CHAIN = """
@@ -222,6 +223,21 @@ def batches(instance: Instance) -> Callable[[int, int], DescentCounts]:
         return counts
 
     return interpreted if native is None else compiled
+
+
+def descended(run: Callable[[int, int], DescentCounts], seconds: float) -> tuple[DescentCounts, float]:
+    """Batches that double, and the seconds that they took."""
+    counts, size = DescentCounts(), 1
+    started = time.thread_time()
+    while (spent_s := time.thread_time() - started) < seconds or not counts.descents:
+        counts.add(run(counts.descents, size))
+        size = min(2 * size, 1 + counts.descents)
+    return counts, spent_s
+
+
+def peak_mb() -> float:
+    """Of the memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTES_PER_MEGABYTE
 
 
 def _two_threads(run: Callable[[int, int], DescentCounts], seconds: float) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,20 +21,17 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks import LIBRARY
 from benchmarks.arguments import duration_s, new_file, run
+from benchmarks.engine import batches, descended, peak_mb
 from benchmarks.tables import console, headed
 from spacedsl import api
 from spacedsl.api.problem import pose
 from spacedsl.api.targets import TARGETS
 from spacedsl.cli.options import parse_sizes
-from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.kernels.backbones import load_measurable
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.events import NewBest
-from spacedsl.search.orderings import branches_of, select_ordering
 
 _PIPELINES = LIBRARY / "pipelines"
 _CASES = (
@@ -44,12 +40,11 @@ _CASES = (
     f"{_PIPELINES / 'local_laplacian.yaml'}",
     f"{_PIPELINES / 'python' / 'stencil_chain.py'}:build,stages=300",
 )
-_KIBIBYTES_PER_MEGABYTE = 1e6 / 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Of one pipeline. `NaN` and `None`: nothing was measured in time."""
+    """Of one pipeline. None: nothing was measured in time."""
 
     pipeline: str
     stages: int
@@ -79,12 +74,8 @@ def measure(pipeline: str, seconds: float, time_s: float) -> Scale:
     started = time.process_time()
     problem = pose(kernel, kernel.space_for("cpu"), device, lambda event: None)
     instance_s = time.process_time() - started
-    counts, branches = DescentCounts(), branches_of(select_ordering(problem.instance, problem.space))
-    generator, started = np.random.default_rng(0), time.process_time()
-    while time.process_time() - started < seconds:
-        random_descent(problem.instance, problem.root, branches, generator, counts)
-    descents_per_s = counts.complete / (time.process_time() - started)
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIBIBYTES_PER_MEGABYTE
+    counts, spent_s = descended(batches(problem.instance), seconds)
+    memory_mb = peak_mb()
     found: list[tuple[float, float]] = []
     begun = time.monotonic()
 
@@ -101,8 +92,8 @@ def measure(pipeline: str, seconds: float, time_s: float) -> Scale:
         open_decisions=sum(problem.root.is_open(v) for v in problem.instance.variables),
         reading_s=reading_s,
         instance_s=instance_s,
-        peak_mb=peak_mb,
-        descents_per_s=descents_per_s,
+        peak_mb=memory_mb,
+        descents_per_s=counts.complete / spent_s,
         dead_end_rate=counts.dead_end_rate,
         first_s=found[0][0] if found else None,
         first_ms=found[0][1] if found else None,

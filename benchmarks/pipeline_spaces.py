@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -20,15 +19,13 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from benchmarks.arguments import duration_s, new_file, run
-from benchmarks.engine import batches
+from benchmarks.engine import batches, descended, peak_mb
 from benchmarks.tables import console, headed
 from spacedsl.compiler import compile_space
-from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.language.loader import load_space
 from tests.engine.pipelines import BLUR, HARRIS, SPACE, Gpu, Graph, chain, local_laplacian, pipeline
 
-KIBIBYTES_PER_MEGABYTE = 1e6 / 1024
 CASES: dict[str, tuple[Callable[[], Graph], int, float]] = {
     "blur": (lambda: BLUR, 10_000, 0.1),
     "harris": (lambda: HARRIS, 5_000, 0.1),
@@ -61,16 +58,16 @@ def measure(case: str, engine: Engine, seconds: float) -> Measured:
     graph, target_per_s, setup_target_s = CASES[case]
     kernel, compiled = pipeline(graph()), compile_space(load_space(SPACE))
     instantiate(compiled, pipeline(BLUR), Gpu(), engine)
-    before = _peak_mb()
+    before = peak_mb()
     started = time.process_time()
     instance = instantiate(compiled, kernel, Gpu(), engine)
     root = instance.root()
     setup_s = time.process_time() - started
-    added_mb = _peak_mb() - before
+    added_mb = peak_mb() - before
     if instance.engine is not engine:
         raise SystemExit(f"no {engine.value} engine here: {instance.no_native}")
     assert root is not None
-    counts = _descents(batches(instance), seconds)
+    counts = descended(batches(instance), seconds)
     return Measured(
         case=case,
         engine=engine.value,
@@ -86,20 +83,6 @@ def measure(case: str, engine: Engine, seconds: float) -> Measured:
         refutations_per_descent=counts[0].refutations / counts[0].descents,
         dead_end_rate=counts[0].dead_end_rate,
     )
-
-
-def _descents(run: Callable[[int, int], DescentCounts], seconds: float) -> tuple[DescentCounts, float]:
-    """Batches that double, and the seconds that they took."""
-    counts, size = DescentCounts(), 1
-    started = time.thread_time()
-    while (spent_s := time.thread_time() - started) < seconds or not counts.descents:
-        counts.add(run(counts.descents, size))
-        size = min(2 * size, 1 + counts.descents)
-    return counts, spent_s
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTES_PER_MEGABYTE
 
 
 def table(rows: Sequence[Measured]) -> Table:

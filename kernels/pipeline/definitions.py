@@ -190,12 +190,18 @@ def out_of_bounds(problem: Problem, inputs: Sequence[Input]) -> DefinitionError:
 
 
 def range_of(name: str, low: int, high: int) -> Range:
-    """From `low` up to `high`; raises KF063 where it is empty, or not of i32."""
+    """As `between`, by a name."""
+    points = between(low, high)
+    return Range(free(name), points.start, points.stop)
+
+
+def between(low: int, high: int) -> range:
+    """From `low` up to `high`; raises KF063 where that is empty, or not of i32."""
     if low >= high:
         raise DefinitionError("KF063", f"a range from {low} up to {high} is empty")
     if low < DType.I32.least or high > DType.I32.greatest:
         raise DefinitionError("KF063", f"32 bits do not hold a range from {low} up to {high}")
-    return Range(free(name), low, high)
+    return range(low, high)
 
 
 def distinct(ranges: Sequence[Range], around: Sequence[str] = ()) -> None:

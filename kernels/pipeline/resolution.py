@@ -29,6 +29,7 @@ from spacedsl.kernels.pipeline.algorithm import (
 )
 from spacedsl.kernels.pipeline.definitions import (
     MOST_LEVELS,
+    between,
     beyond,
     combined,
     condition,
@@ -386,8 +387,7 @@ class _Resolver:
 
     def within(self, node: Within) -> range:
         low, high = self.number(node.low), self.number(node.high)
-        self.checked(lambda: range_of("", low, high), node.span)
-        return range(low, high)
+        return self.checked(lambda: between(low, high), node.span)
 
     def source(self, name: str) -> Stage | Input | None:
         return self.stages.get(name) or self.declared.inputs.get(name)
@@ -400,7 +400,7 @@ class _Resolver:
         self.is_read(made, node.span, scope)
         return made
 
-    def unknown(self, kinds: str, name: Name, others: Set[str] = frozenset()) -> Exception:
+    def unknown(self, kinds: str, name: Name, others: Set[str] = frozenset()) -> _WrongError:
         known = [*self.stages, *self.declared.inputs, *others]
         is_below = name.name in self.defined
         hint = "it is defined below: a stage reads those above it" if is_below else closest(name.name, known)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,12 @@ from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.reference import view
 from tests.codegen.interpreter import interpret
 
-_SCALARS: dict[DType, Callable[[float], Any]] = {
-    DType.F32: ctypes.c_float,
-    DType.F64: ctypes.c_double,
-    DType.I32: lambda number: ctypes.c_int32(int(number)),
-}
+
+def scalar(dtype: DType, value: float) -> Any:
+    """A parameter as C takes it: of floats of 16 bits, the bits."""
+    held = elements(dtype, value)
+    held = held if dtype.has_arithmetic else held.view(np.uint16)
+    return np.ctypeslib.as_ctypes_type(held.dtype)(held.item())
 
 
 def integer_case(kernel: KernelFile) -> Case:
@@ -80,7 +80,7 @@ def run_difference(kernel: KernelFile, library: ctypes.CDLL, case: Case, name: s
         for t in kernel.backbone.tensors
     }
     pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in kernel.backbone.tensors]
-    values = [_SCALARS[p.dtype](case.parameters[p.name]) for p in kernel.backbone.parameters]
+    values = [scalar(p.dtype, case.parameters[p.name]) for p in kernel.backbone.parameters]
     getattr(library, entry_name(name or kernel.name))(*pointers, *values)
     outputs = [t for t in kernel.backbone.tensors if t.is_output]
     return "".join(

@@ -77,10 +77,5 @@ def _within(point: Sequence[Value], bounds: Bounds | None) -> list[range | None]
     if len(given) != len(point):
         message = f"{counted(len(point), 'position')}, and {counted(len(given), 'bound')}"
         raise DefinitionError("KF022", message, "`None` is one of a dimension without an end")
-    return [None if each is None else _stretch(each) for each in given]
-
-
-def _stretch(each: int | range) -> range:
-    points = stretch(each)
-    definitions.range_of("", points.start, points.stop)
-    return points
+    points = [None if each is None else stretch(each) for each in given]
+    return [None if each is None else definitions.between(each.start, each.stop) for each in points]

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.reference import view
 from spacedsl.kernels.tensors import Tensor
+from tests.codegen.runs import scalar
 
 TWIN_STACK = ("-DTWIN_STACK_BYTES=(256<<10)",)
 """Unoptimised code keeps every register of a thread on its stack."""
@@ -114,13 +114,6 @@ def complaints(library: Path, calls: Sequence[Call], orders: Sequence[int]) -> s
     return f"status {ran.returncode}: {ran.stdout[-500:]}{ran.stderr[-4000:]}"
 
 
-def _scalar(label: str, value: float) -> Any:
-    """As an argument of C."""
-    held = elements(DType.of(label), value)
-    held = held if DType.of(label).has_arithmetic else held.view(np.uint16)
-    return np.ctypeslib.as_ctypes_type(held.dtype)(held.item())
-
-
 def main() -> None:
     """In the process of its own."""
     library = Path(sys.argv[1])
@@ -134,7 +127,7 @@ def main() -> None:
             # Copies, so that each array ends where its memory does.
             buffers = {name: arrays[f"{number}/{name}"].copy() for name, *_ in call["tensors"]}
             pointers = [ctypes.c_void_p(buffers[name].ctypes.data) for name, *_ in call["tensors"]]
-            values = [_scalar(dtype, value) for dtype, value in call["parameters"]]
+            values = [scalar(DType.of(dtype), value) for dtype, value in call["parameters"]]
             print(f"{call['function']} in order {order.value}", file=sys.stderr, flush=True)
             getattr(loaded, call["function"])(*pointers, *values)
             for name, dtype, is_output, shape, strides in call["tensors"]:

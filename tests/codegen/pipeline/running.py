@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from spacedsl.codegen.c.printer import print_c
 from spacedsl.codegen.running.cases import Case
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.codegen.tree.program import Program
-from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.formats import NUMPY_TYPE, elements, numbers
+from spacedsl.kernels.formats import NUMPY_TYPE, numbers
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.reference import view
+from tests.codegen.runs import scalar
 
 
 def compiled_difference(
@@ -37,17 +36,10 @@ def called_difference(file: PipelineFile, library: ctypes.CDLL, name: str, case:
     outputs = [t for t in file.tensors if t.is_output]
     buffers |= {t.name: np.full(t.span, 77, NUMPY_TYPE[t.dtype]) for t in outputs}
     pointers = [ctypes.c_void_p(buffers[t.name].ctypes.data) for t in file.tensors]
-    values = [_scalar(p.value, p.dtype) for p in file.algorithm.parameters]
+    values = [scalar(p.dtype, p.value) for p in file.algorithm.parameters]
     getattr(library, entry_name(name))(*pointers, *values)
     said = []
     for t in outputs:
         found, wanted = (numbers(t.dtype, view(t, given[t.name])) for given in (buffers, case.expected))
         said.append(first_difference(found, wanted, case.tolerances[t.name]))
     return "".join(said)
-
-
-def _scalar(value: float, dtype: DType) -> Any:
-    """As an argument of C."""
-    held = elements(dtype, value)
-    held = held if dtype.has_arithmetic else held.view(np.uint16)
-    return np.ctypeslib.as_ctypes_type(held.dtype)(held.item())

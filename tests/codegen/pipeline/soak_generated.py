@@ -27,12 +27,12 @@ from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.descent import DescentCounts
 from tests.codegen.pipeline import on_gpus
 from tests.codegen.pipeline.running import compiled_difference
+from tests.codegen.pipeline.soak import VECTOR_BYTES
 from tests.kernels.pipeline.cases import drawn
 from tests.kernels.pipeline.images import Image, images
 
 TOGETHER = 50
 """Pipelines between two looks at the clock."""
-VECTOR_BYTES = (16, 32, 64)
 MOST_STAGES, MOST_POINTS = 12, 6000
 
 
