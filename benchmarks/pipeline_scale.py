@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from benchmarks.arguments import duration_s, new_file, run
 from benchmarks.engine import batches, descended, peak_mb
 from benchmarks.tables import console, headed
 from spacedsl import api
-from spacedsl.api.problem import pose
+from spacedsl.api.problem import apply, load_rules
 from spacedsl.api.targets import TARGETS
 from spacedsl.cli.options import parse_sizes
 from spacedsl.kernels.backbones import load_measurable
@@ -70,9 +71,10 @@ def measure(pipeline: str, seconds: float, time_s: float) -> Scale:
         raise SystemExit(f"{path} is no pipeline")
     # The compiled rules and the description of the machine are there for whoever comes next.
     device = target.device(None, lambda event: None)
-    pose(kernel, kernel.space_for("cpu"), device, lambda event: None)
+    rules = load_rules(kernel.space_for("cpu"), kernel, device.kind, lambda event: None)
+    apply(rules, kernel, device, lambda event: None)
     started = time.process_time()
-    problem = pose(kernel, kernel.space_for("cpu"), device, lambda event: None)
+    problem = apply(rules, kernel, device, lambda event: None)
     instance_s = time.process_time() - started
     counts, spent_s = descended(batches(problem.instance), seconds)
     memory_mb = peak_mb()
@@ -122,7 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # No daemons: searches have children of their own.
     spawning = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawning, max_tasks_per_child=1) as pool:
-        rows = list(pool.map(measure, *zip(*tasks, strict=True)))
+        rows: list[Scale] = []
+        for row in pool.map(measure, *zip(*tasks, strict=True)):
+            rows.append(row)
+            print(f"{row.pipeline} is done", file=sys.stderr)
     for row in rows:
         table.add_row(
             row.pipeline,

@@ -151,11 +151,16 @@ def presence_cells(
     return list(relied)
 
 
+def may_lack(layout: Layout, objects: Objects, binder: Binder) -> bool:
+    """Whether some members of the variable's set are not present in all implementations."""
+    return bool(layout.presence) or binder.set.name in objects.space.quotients
+
+
 def binder_cells(
     layout: Layout, objects: Objects, binder: Binder, environment: Mapping[str, int]
 ) -> tuple[int, ...]:
     """The same for one variable of a binding."""
-    if not layout.presence and binder.set.name not in objects.space.quotients:
+    if not may_lack(layout, objects, binder):
         return ()
     cells = [layout.presence.get(fact, CERTAIN) for fact in binder_facts(objects, (binder,), environment)]
     ref, member = binder.set, environment[binder.name]

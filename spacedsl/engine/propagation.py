@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spacedsl.compiler import CompiledSpace
-from spacedsl.compiler.ir import InMask, Limit, Propagator, Settle, Wake
+from spacedsl.compiler.ir import InMask, Propagator, Settle, Wake
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 from spacedsl.engine.differences import Difference, contradictory_circle
 from spacedsl.engine.domains import Contradiction, Domains
@@ -29,7 +29,7 @@ from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.evaluation import Evaluation
 from spacedsl.engine.quantities.grounding import Grounding
 from spacedsl.engine.quantities.limits import Limits, Ungrounded
-from spacedsl.engine.quantities.sites import bindings, sites
+from spacedsl.engine.quantities.sites import askings, bindings
 from spacedsl.engine.static import Statics, set_tables
 from spacedsl.engine.triggers import Expansion
 from spacedsl.engine.twins import twins
@@ -157,18 +157,18 @@ class Propagation:
     def _ground_on(self, vector: Sequence[int]) -> None:
         """The graph for a vector, and the tables of comparisons with quantities."""
         builder = Builder(vector, self.layout.universes)
-        grounding = Grounding(self.objects, self.layout, builder)
+        grounding = Grounding(self._statics, builder)
         grounding.all_instances()
         calls: dict[int, dict[Call, None]] = {}
         numbers = {limit: number for number, limit in enumerate(self.compiled.python.limits)}
         for propagator in self.compiled.module.propagators:
-            for site in sites(propagator, self._statics):
-                formula, names = site.limit.formula, site.limit.names
-                node = grounding.condition(formula, dict(zip(names, site.key, strict=True)), formula.span)
-                table = self._namespace[f"limit_{numbers[Limit(formula, names, names)]}"]
-                table[site.key[0] if len(site.key) == 1 else site.key] = node
-                call = self._namespace[propagator.name], site.arguments
-                calls.setdefault(node, {})[call] = None
+            for asking in askings(propagator, self._statics):
+                condition = grounding.condition(asking.template)
+                table = self._namespace[f"limit_{numbers[asking.template]}"]
+                for key, arguments in asking.sites:
+                    node = table[key[0] if len(key) == 1 else key] = condition(key)
+                    call = self._namespace[propagator.name], arguments
+                    calls.setdefault(node, {})[call] = None
         self._graph = Evaluation(grounding.graph(), self._domains.v, self.layout.universes)
         self._limits.calls = {node: tuple(each) for node, each in calls.items()}
 

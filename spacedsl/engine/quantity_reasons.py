@@ -24,6 +24,7 @@ from spacedsl.engine.quantities.evaluation import Evaluation, leaf
 from spacedsl.engine.quantities.grounding import Grounding
 from spacedsl.engine.quantities.intervals import Interval, computed
 from spacedsl.engine.quantities.nodes import LEAVES, Graph
+from spacedsl.engine.static import Statics
 
 Key = tuple[str, tuple[int, ...]]
 """A quantity, and the ids of its objects."""
@@ -82,7 +83,7 @@ def boundings(
 
 def _graph(instance: Instance, vector: Sequence[int]) -> Graph:
     builder = Builder(vector, instance.layout.universes, is_apart=True)
-    grounding = Grounding(instance.objects, instance.layout, builder)
+    grounding = Grounding(Statics(instance.objects, instance.layout), builder)
     grounding.all_instances()
     return grounding.graph()
 

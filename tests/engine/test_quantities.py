@@ -9,6 +9,7 @@ import pytest
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import enumerate_solutions
+from spacedsl.engine.quantities.grounding import DEEPEST
 from tests.engine.agreement import Agreement
 from tests.engine.small import Machine, Things, World, things, world
 
@@ -156,3 +157,26 @@ def test_values_saturate_and_what_is_infinite_stays_so() -> None:
     assert here.root().interval("less") == (-4, 2**63 - 1)
     assert here.root().interval("none") == (0, 0)
     assert decided.interval("volume")[1] == huge
+
+
+DEPTH = 'quantity depth($x in Things) = "not $x.near" ? size($x) : depth(host($x)) + 1\n'
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_quantities_need_each_other_to_any_depth(is_reversed: bool) -> None:
+    made = things(3 * DEEPEST, sizes=(1, 4))
+    in_order = made[::-1] if is_reversed else made
+    for thing, following in pairwise(in_order):
+        thing.near = (following,)
+    here = world(CHOICES + DEPTH, Things(made))
+    assert here.root().interval("depth", in_order[0]) == (len(made), len(made) + 3)
+    assert here.root().interval("depth", in_order[-1]) == (1, 4)
+
+
+@pytest.mark.parametrize("count", [1, 3, 3 * DEEPEST])
+def test_quantities_that_need_themselves_are_refused(count: int) -> None:
+    kernel = chain(count + 2)
+    ring = kernel.things[2:]
+    ring[-1].near = (ring[0],)
+    shown = " <- ".join(f"depth(t{number})" for number in [*range(2, count + 2), 2])
+    assert refusal(CHOICES + DEPTH, kernel) == ("SP441", f"this quantity depends on itself: {shown}")

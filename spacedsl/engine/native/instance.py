@@ -27,15 +27,16 @@ from spacedsl.engine.native.bindings import NativeLimitError, Relations
 from spacedsl.engine.native.bit_rows import BitRows, values_of
 from spacedsl.engine.native.keys import keys_of
 from spacedsl.engine.native.library import CELL_FIELDS, TALLY_FIELDS, InstanceTables, Library, load
-from spacedsl.engine.native.quantities import askings, ground
+from spacedsl.engine.native.quantities import ground
 from spacedsl.engine.native.tables import WORD_BITS, Family, Pool, TableBuilder, words
 from spacedsl.engine.native.tallies import tallied
 from spacedsl.engine.objects import Key, Objects
+from spacedsl.engine.quantities.sites import askings
 from spacedsl.engine.static import Statics
 from spacedsl.engine.triggers import Expansion
 from spacedsl.language.space import Space
 
-MOST_OBJECTS = 1 << 15
+MOST_OBJECTS = 1 << 20
 Array = NDArray[Any]
 Quantity = tuple[str, Key]
 """Its name, and the ids of objects."""
@@ -117,10 +118,14 @@ class _Filler:
         statics = Statics(self.objects, self.layout)
         relations = Relations(statics)
         tallies = tallied(compiled.module.propagators, relations)
-        asked = askings(compiled.module.propagators, statics)
+        asked = [
+            (number, asking)
+            for number, propagator in enumerate(compiled.module.propagators)
+            for asking in askings(propagator, statics)
+        ]
         keys_of_limits: dict[Limit, list[Key]] = {}
-        for asking in asked:
-            keys_of_limits.setdefault(asking.template, []).append(asking.site.key)
+        for _, asking in asked:
+            keys_of_limits.setdefault(asking.template, []).extend(key for key, _ in asking.sites)
         builder = TableBuilder(
             self.objects,
             self.layout,
@@ -163,7 +168,7 @@ class _Filler:
         size = sum(array.nbytes for array in kept)
 
         def ground_graph(root: array[int]) -> Mapping[Quantity, int]:
-            graph = ground(asked, self.objects, self.layout, root, self.numbers)
+            graph = ground(asked, statics, root, self.numbers)
             for template, nodes in graph.nodes.items():
                 builder.limit_tables[template](nodes)
             cells[list(graph.leaves), CELL_FIELDS.index("leaves")] = list(graph.leaves.values())

@@ -7,46 +7,24 @@ arrays of `compiler/c/quantities.h`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spacedsl.compiler.ir import Limit, Propagator
+from spacedsl.compiler.ir import Limit
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
 from spacedsl.engine.native.library import NODE_FIELDS
 from spacedsl.engine.native.tables import Pool
-from spacedsl.engine.objects import Objects
 from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.grounding import Grounding
 from spacedsl.engine.quantities.nodes import Graph, Node, Op
-from spacedsl.engine.quantities.sites import Site, sites
+from spacedsl.engine.quantities.sites import Asking
 from spacedsl.engine.static import Statics
 
 Key = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """A place where a propagator asks about a quantity; `number` is the propagator's."""
-
-    number: int
-    propagator: Propagator
-    site: Site
-
-    @property
-    def template(self) -> Limit:
-        return Limit(self.site.limit.formula, self.site.limit.names, self.site.limit.names)
-
-
-def askings(propagators: tuple[Propagator, ...], statics: Statics) -> tuple[Asking, ...]:
-    return tuple(
-        Asking(number, propagator, site)
-        for number, propagator in enumerate(propagators)
-        for site in sites(propagator, statics)
-    )
 
 
 @dataclass(slots=True, eq=False)
@@ -62,47 +40,52 @@ class NativeGraph:
 
 
 def ground(
-    found: tuple[Asking, ...],
-    objects: Objects,
-    layout: Layout,
+    found: Sequence[tuple[int, Asking]],
+    statics: Statics,
     root: array[int],
     numbers: NDArray[np.int32],
 ) -> NativeGraph:
-    """`root`: after everything that involves no quantity; `numbers`: of objects in C, by id."""
-    v = list(root)
+    """`root`: after everything that involves no quantity; `numbers`: of objects in C, by id.
+
+    `found`: who asks, each with its number.
+    """
+    v, layout = list(root), statics.layout
     for cell in layout.wide:
         v[cell] = sum(v[cell + word] << WORD_BITS * word for word in range(INTEGER_WORDS))
-    grounding = Grounding(objects, layout, Builder(v, layout.universes))
+    grounding = Grounding(statics, Builder(v, layout.universes))
     grounding.all_instances()
     found_nodes: dict[Limit, dict[Key, int]] = {}
     links = Pool([0])
     calls: dict[tuple[int, Key], int] = {}
     calls_of: dict[int, dict[int, None]] = {}
-    for asking in found:
-        formula, names = asking.site.limit.formula, asking.site.limit.names
-        node = grounding.condition(formula, dict(zip(names, asking.site.key, strict=True)), formula.span)
-        found_nodes.setdefault(asking.template, {})[asking.site.key] = node
-        call = calls.setdefault((asking.number, asking.site.arguments), len(calls))
-        calls_of.setdefault(node, {})[call] = None
+    for propagator, asking in found:
+        condition = grounding.condition(asking.template)
+        nodes = found_nodes.setdefault(asking.template, {})
+        for key, arguments in asking.sites:
+            asked = nodes[key] = condition(key)
+            call = calls.setdefault((propagator, arguments), len(calls))
+            calls_of.setdefault(asked, {})[call] = None
     graph = grounding.graph()
     result = NativeGraph(graph.instances, found_nodes)
     places = [links.add((number, *(int(numbers[i]) for i in ids))) for number, ids in calls]
     result.calls = len(calls)
     result.arrays["calls"] = np.array(places or [0], np.int32)
-    data = Pool([0])
-    rows = [
-        (
-            node.op,
-            node.cell,
-            links.add(operands) if operands else 0,
-            len(operands),
-            added if node.op is Op.SUM else data.add(tuple(map(_signed, node.data))) if node.data else 0,
-            links.add((len(graph.users[n]), *graph.users[n])),
-            links.add((len(calls_of.get(n, ())), *calls_of.get(n, ()))),
+    data, nobody = Pool([0]), links.add((0,))
+    rows: list[tuple[int, ...]] = []
+    for n, node in enumerate(graph.nodes):
+        operands, added = _ordered(node)
+        users, called = graph.users[n], calls_of.get(n)
+        rows.append(
+            (
+                node.op,
+                node.cell,
+                links.append(operands),
+                len(operands),
+                added if node.op is Op.SUM else data.add(tuple(map(_signed, node.data))) if node.data else 0,
+                links.append((len(users), *users)) if users else nobody,
+                links.add((len(called), *called)) if called else nobody,
+            )
         )
-        for n, node in enumerate(graph.nodes)
-        for operands, added in (_ordered(node),)
-    ]
     result.arrays["nodes"] = np.array(rows, np.int32).reshape(-1, len(NODE_FIELDS))
     _add_cells(result, graph, layout, links)
     result.arrays["node_data"] = np.array(data.items, np.int64)

@@ -7,6 +7,7 @@ first. Raises `NativeLimitError` for what does not fit.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,6 +56,12 @@ class Pool:
             self._places[key] = len(self.items)
             self.items += key
         return self._places[key]
+
+    def append(self, row: Sequence[int]) -> int:
+        """Of what hardly ever is equal to another row."""
+        place = len(self.items)
+        self.items += row
+        return place
 
 
 @dataclass(slots=True, eq=False)
@@ -218,6 +225,4 @@ class TableBuilder:
 
 def words(mask: int, count: int) -> tuple[int, ...]:
     """The mask's words, lowest first."""
-    if count == 1:
-        return (mask & (1 << WORD_BITS) - 1,)
-    return tuple(mask >> WORD_BITS * word & (1 << WORD_BITS) - 1 for word in range(count))
+    return struct.unpack(f"<{count}Q", mask.to_bytes(count * WORD_BITS // 8, "little"))

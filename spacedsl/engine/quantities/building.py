@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 from spacedsl.engine.quantities.evaluation import leaf
 from spacedsl.engine.quantities.intervals import clamped, computed
-from spacedsl.engine.quantities.nodes import INFINITE, LEAVES, Graph, Node, Op
+from spacedsl.engine.quantities.nodes import INFINITE, LEAVES, NO_CELL, Graph, Node, Op
 from spacedsl.language.space import Comparison
 
 UNCHANGED_ALONE = frozenset({Op.PRODUCT, Op.MINIMUM, Op.MAXIMUM})
 """What these make of one operand is that operand."""
+SIMPLIFIED = UNCHANGED_ALONE | {Op.SUM, Op.FLOOR, Op.CEIL, Op.NOT}
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +27,7 @@ class Builder:
     low: list[int] = field(default_factory=list)
     high: list[int] = field(default_factory=list)
     """The intervals at the root."""
-    _numbers: dict[Node, int] = field(default_factory=dict)
+    _numbers: dict[tuple[Op, tuple[int, ...], tuple[int, ...], int], int] = field(default_factory=dict)
     """Of every node that was asked for, that of the node that stands for it."""
     _nodes: list[Node] = field(default_factory=list)
     _constants: dict[int, int] = field(default_factory=dict)
@@ -41,9 +42,11 @@ class Builder:
         return number
 
     def leaf(self, op: Op, cell: int, data: tuple[int, ...] = ()) -> int:
-        node = Node(op, (), data, cell)
-        number = self._numbers.get(node)
-        return self._add(node, *leaf(node, self.v, self.universes)) if number is None else number
+        number = self._numbers.get((op, (), data, cell))
+        if number is None:
+            node = Node(op, (), data, cell)
+            number = self._add(node, *leaf(node, self.v, self.universes))
+        return number
 
     def quantity(self, value: int) -> int:
         """The node of a quantity whose definition has this value."""
@@ -55,14 +58,14 @@ class Builder:
 
     def node(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...] = ()) -> int:
         """The operation on these, or a simpler node of the same value."""
-        asked = Node(op, operands, data)
+        asked = op, operands, data, NO_CELL
         number = self._numbers.get(asked)
         if number is None:
             number = self._numbers[asked] = self._simplified(op, operands, data)
         return number
 
     def _simplified(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...]) -> int:
-        match op:
+        match op if op in SIMPLIFIED else None:
             case Op.SUM:
                 operands, data = self._flat(operands, data)
                 if not operands:
@@ -77,9 +80,11 @@ class Builder:
                 return self._negated(operands[0])
         if len(operands) == 1 and op in UNCHANGED_ALONE:
             return operands[0]
-        node = Node(op, operands, data)
-        number = self._numbers.get(node)
-        return self._add(node, *computed(node, self.low, self.high)) if number is None else number
+        number = self._numbers.get((op, operands, data, NO_CELL))
+        if number is None:
+            node = Node(op, operands, data)
+            number = self._add(node, *computed(node, self.low, self.high))
+        return number
 
     def _is(self, n: int, value: int) -> bool:
         return self.low[n] == self.high[n] == value

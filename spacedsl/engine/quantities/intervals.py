@@ -6,7 +6,7 @@ are taken on, as each operation is monotone in each operand, or has its extreme 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from spacedsl.engine.quantities.nodes import INFINITE, Node, Op
@@ -18,40 +18,7 @@ OPEN, FALSE, TRUE = (0, 1), (0, 0), (1, 1)
 
 def computed(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
     """The interval of a node that is no leaf, from the ends of all nodes before it."""
-    operands = node.operands
-    match node.op:
-        case Op.CONSTANT:
-            return node.data[0], node.data[0]
-        case Op.SUM:
-            lows = [low[n] if sign > 0 else -high[n] for n, sign in zip(operands, node.data, strict=True)]
-            highs = [high[n] if sign > 0 else -low[n] for n, sign in zip(operands, node.data, strict=True)]
-            return added(lows), added(highs)
-        case Op.PRODUCT:
-            return _product(operands, low, high)
-        case Op.MINIMUM:
-            return min(low[n] for n in operands), min(high[n] for n in operands)
-        case Op.MAXIMUM:
-            return max(low[n] for n in operands), max(high[n] for n in operands)
-        case Op.FLOOR | Op.CEIL:
-            a, b = operands
-            # At the root a divisor is 1 at least; explanations look at wider domains, too.
-            least, greatest = max(low[b], 1), max(high[b], 1)
-            corners = [
-                divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (least, greatest)
-            ]
-            return min(corners), max(corners)
-        case Op.SELECT:
-            chosen = [x for c, x in zip(operands[::2], operands[1::2], strict=True) if high[c]]
-            return min(low[n] for n in chosen), max(high[n] for n in chosen)
-        case Op.NOT:
-            return 1 - high[operands[0]], 1 - low[operands[0]]
-        case Op.AT_MOST:
-            a, b = operands
-            return int(high[a] <= low[b]), int(low[a] <= high[b])
-        case Op.EQUAL:
-            a, b = operands
-            return int(low[a] == high[a] == low[b] == high[b]), int(low[a] <= high[b] and low[b] <= high[a])
-    raise TypeError(f"a leaf computes nothing: {node}")
+    return _COMPUTED[node.op](node, low, high)
 
 
 def common(left: Interval, right: Interval) -> Interval:
@@ -70,7 +37,29 @@ def added(terms: list[int]) -> int:
     return -INFINITE if -INFINITE in terms else clamped(sum(terms))
 
 
-def _product(operands: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Interval:
+def divided(dividend: int, divisor: int, up: bool) -> int:
+    """Rounded toward minus, or if `up` toward plus infinity."""
+    if abs(dividend) >= INFINITE:
+        return dividend
+    return -(-dividend // divisor) if up else dividend // divisor
+
+
+# ---- By operation ------------------------------------------------------------------------------------------
+
+
+def _constant(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    return node.data[0], node.data[0]
+
+
+def _sum(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    signed = list(zip(node.operands, node.data, strict=True))
+    lows = [low[n] if sign > 0 else -high[n] for n, sign in signed]
+    highs = [high[n] if sign > 0 else -low[n] for n, sign in signed]
+    return added(lows), added(highs)
+
+
+def _product(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    operands = node.operands
     if all(low[n] >= 0 for n in operands):
         return clamped(prod(low[n] for n in operands)), clamped(prod(high[n] for n in operands))
     least, greatest = 1, 1
@@ -80,8 +69,52 @@ def _product(operands: Sequence[int], low: Sequence[int], high: Sequence[int]) -
     return least, greatest
 
 
-def divided(dividend: int, divisor: int, up: bool) -> int:
-    """Rounded toward minus, or if `up` toward plus infinity."""
-    if abs(dividend) >= INFINITE:
-        return dividend
-    return -(-dividend // divisor) if up else dividend // divisor
+def _minimum(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    return min([low[n] for n in node.operands]), min([high[n] for n in node.operands])
+
+
+def _maximum(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    return max([low[n] for n in node.operands]), max([high[n] for n in node.operands])
+
+
+def _quotient(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    a, b = node.operands
+    # At the root a divisor is 1 at least; explanations look at wider domains, too.
+    least, greatest = max(low[b], 1), max(high[b], 1)
+    corners = [divided(x, y, node.op is Op.CEIL) for x in (low[a], high[a]) for y in (least, greatest)]
+    return min(corners), max(corners)
+
+
+def _select(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    chosen = [x for c, x in zip(node.operands[::2], node.operands[1::2], strict=True) if high[c]]
+    return min([low[n] for n in chosen]), max([high[n] for n in chosen])
+
+
+def _not(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    (n,) = node.operands
+    return 1 - high[n], 1 - low[n]
+
+
+def _at_most(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    a, b = node.operands
+    return int(high[a] <= low[b]), int(low[a] <= high[b])
+
+
+def _equal(node: Node, low: Sequence[int], high: Sequence[int]) -> Interval:
+    a, b = node.operands
+    return int(low[a] == high[a] == low[b] == high[b]), int(low[a] <= high[b] and low[b] <= high[a])
+
+
+_COMPUTED: Mapping[Op, Callable[[Node, Sequence[int], Sequence[int]], Interval]] = {
+    Op.CONSTANT: _constant,
+    Op.SUM: _sum,
+    Op.PRODUCT: _product,
+    Op.MINIMUM: _minimum,
+    Op.MAXIMUM: _maximum,
+    Op.FLOOR: _quotient,
+    Op.CEIL: _quotient,
+    Op.SELECT: _select,
+    Op.NOT: _not,
+    Op.AT_MOST: _at_most,
+    Op.EQUAL: _equal,
+}

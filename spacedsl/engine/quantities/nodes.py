@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 INFINITE = 2**63 - 1
+NO_CELL = -1
 
 
 class Op(enum.IntEnum):
@@ -45,7 +46,7 @@ class Node(NamedTuple):
     op: Op
     operands: tuple[int, ...] = ()
     data: tuple[int, ...] = ()
-    cell: int = -1
+    cell: int = NO_CELL
 
 
 @dataclass(frozen=True, slots=True, eq=False)

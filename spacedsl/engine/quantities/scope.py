@@ -7,12 +7,11 @@ value is a located error; whether something may be read at all is decided in `gr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
 from spacedsl.engine.objects import Objects
-from spacedsl.language.host import HostExpression
 from spacedsl.language.host_runtime import describe
 from spacedsl.language.space import Binder, Use
 
@@ -32,7 +31,8 @@ class Scope:
 
     def id(self, variable: str) -> int:
         """The object of a variable; of a map application, once it is read."""
-        if variable not in self.ids:
+        found = self.ids.get(variable)
+        if found is None:
             binder = self.maps[variable]
             key = self.key(binder.set.args)
             members = self.objects.members[binder.set.name].get(key, {})
@@ -40,36 +40,32 @@ class Scope:
                 shown = ", ".join(self.objects.names[k] for k in key)
                 message = f"{binder.set.name}({shown}) has no value"
                 raise located("SP432", message, binder.span, "read it in a branch that is impossible there")
-            (self.ids[variable],) = members
-        return self.ids[variable]
+            (found,) = members
+            self.ids[variable] = found
+        return found
 
-    def key(self, variables: Iterable[str]) -> tuple[int, ...]:
+    def key(self, variables: tuple[str, ...]) -> tuple[int, ...]:
+        if len(variables) == 1:
+            return (self.id(variables[0]),)
         ids = self.ids
         return tuple([ids[v] if v in ids else self.id(v) for v in variables])
 
-    def value(self, expression: HostExpression) -> int:
-        """Of a host expression in a term of the quantity: an integer, or a value's place in the order."""
-        return self.place(expression, self.order)
-
-    def integer(self, value: int | HostExpression) -> int:
-        return value if isinstance(value, int) else self.place(value, ())
-
-    def place(self, expression: HostExpression, order: tuple[str, ...]) -> int:
-        """Of the value that a host expression names in an order; an integer where there is none."""
-        value = self.objects.evaluate(expression, self.ids)
+    def place(self, value: object, order: tuple[str, ...], span: Span) -> int:
+        """Of what a host expression names in an order; an integer where there is none."""
         if isinstance(value, str) and value in order:
             return order.index(value)
         if order:
             shown = value if isinstance(value, str) else describe(value)
             message = f"this is {shown}, not one of {', '.join(order)}"
-            raise located("SP414", message, expression.span)
+            raise located("SP414", message, span)
         if not isinstance(value, int):
             message = f"an integer is needed here, and this is {describe(value)}"
-            raise located("SP412", message, expression.span)
+            raise located("SP412", message, span)
         return int(value)
 
-    def outside(self, use: Use, key: tuple[int, ...], span: Span) -> DiagnosticError:
-        """What says that there is no such choice or quantity."""
+    def outside(self, use: Use, key: tuple[int, ...], span: Span | None) -> DiagnosticError:
+        """What says that there is no such choice or quantity, at the place where it is read."""
+        span = span or self.span
         shown = f"{use.choice}({', '.join(self.objects.names[k] for k in key)})"
         if len(set(key)) < len(key):
             return located("SP433", f"{shown} has one object twice", span)

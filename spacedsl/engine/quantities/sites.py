@@ -1,7 +1,7 @@
 """Where propagators ask about quantities: each comparison on each binding of objects, with its propagator.
 
-In: a propagator and the static tests of an instance. Out: (the comparison, ids for all of its variables, ids
-for the propagator's arguments), for every binding that could ever be asked about.
+In: a propagator and the static tests of an instance. Out: its comparisons, each with (ids for all of its
+variables, ids for the propagator's arguments) for every binding that could ever be asked about.
 """
 
 from __future__ import annotations
@@ -14,42 +14,44 @@ from spacedsl.compiler.uses import statement_limits
 from spacedsl.engine.static import Statics
 
 Environment = Mapping[str, int]
+Key = tuple[int, ...]
+"""Ids of objects."""
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    limit: Limit
-    key: tuple[int, ...]
-    """Of the objects of the limit, in order of its arguments."""
-    arguments: tuple[int, ...]
-    """Of the propagator."""
+class Asking:
+    """A place in a propagator that asks about a comparison."""
+
+    template: Limit
+    """With the names of its formula as arguments."""
+    sites: tuple[tuple[Key, Key], ...]
+    """The objects of the comparison, in order of its names, and those of the propagator."""
 
 
-def sites(propagator: Propagator, statics: Statics) -> Iterator[Site]:
-    if not propagator.limits:
-        return
-    for outer in bindings(statics, propagator.loops, {}):
-        arguments = tuple(outer[a] for a in propagator.arguments)
-        for limit, environment in _asked(statics, propagator.body, outer):
-            yield Site(limit, tuple(environment[a] for a in limit.args), arguments)
+def askings(propagator: Propagator, statics: Statics) -> Iterator[Asking]:
+    for limit, loops in _asked(propagator.body, propagator.loops):
+        sites = [
+            (tuple([bound[a] for a in limit.args]), tuple([bound[a] for a in propagator.arguments]))
+            for bound in bindings(statics, loops, {})
+        ]
+        yield Asking(Limit(limit.formula, limit.names, limit.names), tuple(sites))
 
 
 def _asked(
-    statics: Statics, statements: Iterable[Statement], outer: Environment
-) -> Iterator[tuple[Limit, Environment]]:
+    statements: Iterable[Statement], loops: tuple[Loop, ...]
+) -> Iterator[tuple[Limit, tuple[Loop, ...]]]:
+    """Comparisons, with all loops around them."""
     for statement in statements:
         match statement:
-            case For(loops, body):
-                if any(statement_limits(s) for s in body):
-                    for inner in bindings(statics, loops, outer):
-                        yield from _asked(statics, body, inner)
-            case If(_, then, otherwise):
-                for limit in statement_limits(If(statement.test, ())):
-                    yield limit, outer
-                yield from _asked(statics, (*then, *otherwise), outer)
+            case For(inner, body):
+                yield from _asked(body, (*loops, *inner))
+            case If(test, then, otherwise):
+                for limit in statement_limits(If(test, ())):
+                    yield limit, loops
+                yield from _asked((*then, *otherwise), loops)
             case _:
                 for limit in statement_limits(statement):
-                    yield limit, outer
+                    yield limit, loops
 
 
 def bindings(statics: Statics, loops: tuple[Loop, ...], outer: Environment) -> Iterator[Environment]:

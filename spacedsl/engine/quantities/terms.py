@@ -1,0 +1,401 @@
+"""From terms and formulas of quantities to functions that make their nodes.
+
+In: the typed terms, and a function that gives the node of a quantity on objects. Out: for each term a
+function from a scope to a node; it is made once, and called for every binding of the variables. Whatever is
+settled at the root is a constant, and a branch that is impossible there does not exist: nothing in it is
+looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+from spacedsl.compiler.ir import HostCall
+from spacedsl.compiler.python import HostTable
+from spacedsl.diagnostics import Span
+from spacedsl.engine.layout import PRESENT, Layout, binder_cells, may_lack
+from spacedsl.engine.objects import Key, Objects
+from spacedsl.engine.quantities.building import Builder
+from spacedsl.engine.quantities.intervals import FALSE, TRUE
+from spacedsl.engine.quantities.nodes import INFINITE, Op
+from spacedsl.engine.quantities.scope import Scope, located
+from spacedsl.engine.static import COMPARE, Statics
+from spacedsl.language.host import HostExpression
+from spacedsl.language.space import (
+    Affine,
+    Aggregate,
+    Aggregation,
+    And,
+    Case,
+    Compare,
+    ComparePositions,
+    Conditional,
+    Constant,
+    Counter,
+    Division,
+    EnumChoice,
+    Extremum,
+    Formula,
+    Host,
+    HostTerm,
+    IntegerChoice,
+    Is,
+    Literal,
+    Not,
+    Or,
+    Position,
+    Product,
+    Reading,
+    SameEnum,
+    Sum,
+    Term,
+    Use,
+)
+
+Instance = tuple[str, Key]
+"""A quantity, and the ids of its objects."""
+Grounded = Callable[[Scope], int]
+"""Makes a node for what variables stand for."""
+Members = Callable[[Scope], list[tuple[int, int]]]
+"""(whether it is present, value) of each member that may be."""
+
+NEUTRAL = {
+    Aggregation.SUM: 0,
+    Aggregation.PROD: 1,
+    Aggregation.MIN: INFINITE,
+    Aggregation.MAX: -INFINITE,
+}
+OPERATION = {
+    Aggregation.SUM: Op.SUM,
+    Aggregation.PROD: Op.PRODUCT,
+    Aggregation.MIN: Op.MINIMUM,
+    Aggregation.MAX: Op.MAXIMUM,
+}
+LEAF = {Counter: Op.COUNTER, IntegerChoice: Op.INTEGER, EnumChoice: Op.POSITION}
+
+
+@dataclass(slots=True, eq=False)
+class Terms:
+    statics: Statics
+    builder: Builder
+    instances: Mapping[Instance, int]
+    """The nodes of quantities that there are already."""
+    keys: Mapping[str, frozenset[Key]]
+    """By quantity: the objects that it is defined on."""
+    instance: Callable[[Instance], int]
+    """Makes the node of one that is not among them."""
+    _objects: Objects = field(init=False)
+    _layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._objects, self._layout = self.statics.objects, self.statics.layout
+
+    def term(self, term: Term) -> Grounded:
+        builder = self.builder
+        match term:
+            case Literal(value):
+                return lambda scope: builder.constant(value)
+            case HostTerm(expression):
+                named = self._host(expression)
+                return lambda scope: builder.constant(scope.place(named(scope), scope.order, expression.span))
+            case Reading(use, span):
+                return self._use(use, span)
+            case Sum(terms):
+                parts, signs = [self.term(each) for _, each in terms], tuple(sign for sign, _ in terms)
+                return lambda scope: builder.node(Op.SUM, tuple([part(scope) for part in parts]), signs)
+            case Product(factors):
+                parts = [self.term(each) for each in factors]
+                return lambda scope: builder.node(Op.PRODUCT, tuple([part(scope) for part in parts]))
+            case Extremum():
+                return self._extremum(term)
+            case Division(up, dividend, divisor, span):
+                return partial(self._divided, up, self.term(dividend), self.term(divisor), span)
+            case Aggregate(function, _, _, _, span):
+                return partial(self._aggregated, function, self._members(term), span)
+            case Conditional(condition, then, otherwise):
+                return self._conditional(self.formula(condition), [self.term(then), self.term(otherwise)])
+            case Case(use, cases):
+                conditions = [self._in_mask(use, mask) for mask, _ in cases]
+                branches = [self.term(branch) for _, branch in cases]
+                return lambda scope: self._selected([holds(scope) for holds in conditions], branches, scope)
+
+    def _host(self, expression: HostExpression) -> Callable[[Scope], object]:
+        names = expression.free_variables
+        values = self.statics.table(HostTable(HostCall(expression.text, names, expression), False))
+        match names:
+            case ():
+                return lambda scope: values
+            case (name,):
+                return lambda scope: values[scope.id(name)]
+        return lambda scope: values[scope.key(names)]
+
+    def _divided(self, up: bool, dividend: Grounded, divisor: Grounded, span: Span, scope: Scope) -> int:
+        by = divisor(scope)
+        if self.builder.low[by] < 1:
+            message = f"this divisor may be {self.builder.low[by]}"
+            raise located("SP442", message, span, "divide by what is at least 1: `max(1, ..)`")
+        return self.builder.node(Op.CEIL if up else Op.FLOOR, (dividend(scope), by))
+
+    def _conditional(self, condition: Grounded, branches: Sequence[Grounded]) -> Grounded:
+        def node(scope: Scope) -> int:
+            holds = condition(scope)
+            return self._selected([holds, self.builder.node(Op.NOT, (holds,))], branches, scope)
+
+        return node
+
+    def _selected(self, conditions: Sequence[int], branches: Sequence[Grounded], scope: Scope) -> int:
+        """The branches whose conditions are possible at the root; the others do not exist."""
+        pairs: list[int] = []
+        for condition, branch in zip(conditions, branches, strict=True):
+            if self.builder.high[condition]:
+                pairs += [condition, branch(scope)]
+        return pairs[1] if len(pairs) == 2 else self.builder.node(Op.SELECT, tuple(pairs))
+
+    # ---- Aggregates ----
+
+    def _members(self, aggregate: Aggregate) -> Members:
+        binder, builder, objects = aggregate.binder, self.builder, self._objects
+        maps = {each.name: each for each in aggregate.maps}
+        body, is_certain = self.term(aggregate.body), not may_lack(self._layout, objects, binder)
+
+        def members(scope: Scope) -> list[tuple[int, int]]:
+            for argument in binder.set.args:
+                scope.id(argument)
+            found: list[tuple[int, int]] = []
+            inner_maps = {**scope.maps, **maps} if maps else scope.maps
+            for member in objects.of(binder.set, scope.ids):
+                ids = {**scope.ids, binder.name: member}
+                if member in scope.taken or not objects.passes(binder.where, ids):
+                    continue
+                inner = Scope(objects, ids, inner_maps, scope.taken | {member}, scope.order, scope.span)
+                if is_certain:
+                    found.append((builder.constant(1), body(inner)))
+                    continue
+                cells = binder_cells(self._layout, objects, binder, ids)
+                guard = builder.all_of([builder.leaf(Op.IN_MASK, cell, (PRESENT,)) for cell in cells])
+                if builder.high[guard]:
+                    found.append((guard, body(inner)))
+            return found
+
+        return members
+
+    def _aggregated(
+        self,
+        function: Aggregation,
+        members: Members,
+        span: Span,
+        scope: Scope,
+    ) -> int:
+        found = members(scope)
+        if not found and function in (Aggregation.MIN, Aggregation.MAX):
+            message = f"there is nothing to take the {function.value}imum of"
+            hint = f"give a further operand: `{function.value}(1, {function.value} $x in ..)`"
+            raise located("SP443", message, span, hint)
+        return self._combined(function, found)
+
+    def _combined(self, function: Aggregation, members: Sequence[tuple[int, int]]) -> int:
+        builder, nodes = self.builder, list[int]()
+        for guard, node in members:
+            if (builder.low[guard], builder.high[guard]) == TRUE:
+                nodes.append(node)
+            else:
+                neutral = builder.constant(NEUTRAL[function])
+                absent = builder.node(Op.NOT, (guard,))
+                nodes.append(builder.node(Op.SELECT, (guard, node, absent, neutral)))
+        if not nodes:
+            return builder.constant(NEUTRAL[function])
+        signs = (1,) * len(nodes) if function is Aggregation.SUM else ()
+        return builder.node(OPERATION[function], tuple(nodes), signs)
+
+    def _extremum(self, extremum: Extremum) -> Grounded:
+        greatest, builder = extremum.greatest, self.builder
+        operation = Op.MAXIMUM if greatest else Op.MINIMUM
+        operands = [
+            partial(self._operand, each.function, self._members(each), greatest)
+            if isinstance(each, Aggregate) and each.function in (Aggregation.MIN, Aggregation.MAX)
+            else self.term(each)
+            for each in extremum.operands
+        ]
+
+        def node(scope: Scope) -> int:
+            nodes = [n for operand in operands if (n := operand(scope)) is not None]
+            if not nodes:
+                message = f"there is nothing to take the {'max' if greatest else 'min'}imum of"
+                raise located("SP443", message, extremum.span, "give a further operand")
+            return builder.node(operation, tuple(nodes))
+
+        return node
+
+    def _operand(
+        self,
+        function: Aggregation,
+        members: Members,
+        greatest: bool,
+        scope: Scope,
+    ) -> int | None:
+        """An aggregate in an extremum: it contributes nothing where no member is present."""
+        builder, found = self.builder, members(scope)
+        if not found:
+            return None
+        node = self._combined(function, found)
+        some = builder.any_of([guard for guard, _ in found])
+        if builder.low[some] or (function is Aggregation.MAX) is greatest:
+            return node
+        nothing = builder.constant(NEUTRAL[Aggregation.MAX if greatest else Aggregation.MIN])
+        return builder.node(Op.SELECT, (some, node, builder.node(Op.NOT, (some,)), nothing))
+
+    # ---- Uses ----
+
+    def _use(self, use: Use, span: Span | None = None) -> Grounded:
+        """The value of a choice, a counter or a quantity; `span`: None for that of the scope."""
+        if use.choice in self.keys:
+            return partial(self._quantity, use, self.keys[use.choice], span)
+        operation = LEAF[type(self._objects.space.choices[use.choice])]
+        cell, leaf = self._cell(use, span), self.builder.leaf
+        return lambda scope: leaf(operation, cell(scope))
+
+    def _quantity(self, use: Use, keys: frozenset[Key], span: Span | None, scope: Scope) -> int:
+        instance = use.choice, scope.key(use.args)
+        known = self.instances.get(instance)
+        if known is not None:
+            return known
+        if instance[1] not in keys:
+            raise scope.outside(use, instance[1], span)
+        return self.instance(instance)
+
+    def _cell(self, use: Use, span: Span | None = None) -> Grounded:
+        cells, args = self._layout.cells[use.choice], use.args
+
+        def cell(scope: Scope) -> int:
+            key = scope.key(args)
+            found = cells.get(key)
+            if found is None:
+                raise scope.outside(use, key, span)
+            return found
+
+        return cell
+
+    def _in_mask(self, use: Use, mask: int) -> Grounded:
+        """Of a pair that is stored both ways round, the orientation that comes first is read."""
+        cell_of, twins, leaf = self._cell(use), self._layout.twins, self.builder.leaf
+        choice = self._objects.space.choices[use.choice]
+        assert isinstance(choice, EnumChoice)
+        data, inverse = (mask,), (choice.invert(mask),)
+
+        def node(scope: Scope) -> int:
+            cell = cell_of(scope)
+            other = twins.get(cell, cell)
+            return leaf(Op.IN_MASK, other, inverse) if other < cell else leaf(Op.IN_MASK, cell, data)
+
+        return node
+
+    # ---- Conditions ----
+
+    def formula(self, formula: Formula) -> Grounded:
+        builder = self.builder
+        match formula:
+            case Constant(value):
+                return lambda scope: builder.constant(int(value))
+            case Host(expression):
+                truth = self._host(expression)
+                return lambda scope: builder.constant(int(bool(truth(scope))))
+            case Not(operand):
+                holds = self.formula(operand)
+                return lambda scope: builder.node(Op.NOT, (holds(scope),))
+            case And(operands):
+                return partial(self._joined, [self.formula(each) for each in operands], FALSE, builder.all_of)
+            case Or(operands):
+                return partial(self._joined, [self.formula(each) for each in operands], TRUE, builder.any_of)
+            case Is(use, mask):
+                return self._in_mask(use, mask)
+            case SameEnum(left, right, equal, translate):
+                pairs = [
+                    (self._in_mask(left, 1 << a), self._in_mask(right, 1 << b))
+                    for a, b in enumerate(translate)
+                ]
+                return partial(self._same, pairs, equal)
+            case Compare(left_side, op, right_side):
+                first, second = self._affine(left_side), self._affine(right_side)
+                return lambda scope: builder.compared(first(scope), op, second(scope))
+            case ComparePositions():
+                return self._compared(formula)
+
+    def _joined(
+        self,
+        operands: Sequence[Grounded],
+        settling: tuple[int, int],
+        join: Callable[[Sequence[int]], int],
+        scope: Scope,
+    ) -> int:
+        """What follows a condition that settles the whole at the root is not looked up."""
+        nodes: list[int] = []
+        for operand in operands:
+            nodes.append(operand(scope))
+            if (self.builder.low[nodes[-1]], self.builder.high[nodes[-1]]) == settling:
+                return nodes[-1]
+        return join(nodes)
+
+    def _same(self, pairs: Sequence[tuple[Grounded, Grounded]], equal: bool, scope: Scope) -> int:
+        builder = self.builder
+        same = builder.any_of([builder.all_of([left(scope), right(scope)]) for left, right in pairs])
+        return same if equal else builder.node(Op.NOT, (same,))
+
+    def _compared(self, formula: ComparePositions) -> Grounded:
+        """Of a choice and what is settled at the root: whether its value is one of some."""
+        builder, op, places = self.builder, formula.op, range(len(formula.values))
+        left, right = formula.left, formula.right
+        lower, upper = self._position(left, formula.values), self._position(right, formula.values)
+
+        @cache
+        def below(settled: int) -> Grounded:
+            assert isinstance(left, Use)
+            return self._in_mask(left, sum(1 << x for x in places if COMPARE[op](x, settled)))
+
+        @cache
+        def above(settled: int) -> Grounded:
+            assert isinstance(right, Use)
+            return self._in_mask(right, sum(1 << x for x in places if COMPARE[op](settled, x)))
+
+        def node(scope: Scope) -> int:
+            low, high = lower(scope), upper(scope)
+            if self._is_choice(left) and builder.low[high] == builder.high[high]:
+                return below(builder.low[high])(scope)
+            if self._is_choice(right) and builder.low[low] == builder.high[low]:
+                return above(builder.low[low])(scope)
+            return builder.compared(low, op, high)
+
+        return node
+
+    def _is_choice(self, side: Position) -> bool:
+        """Whether this is no quantity and no constant."""
+        return isinstance(side, Use) and side.choice in self._objects.space.choices
+
+    def _affine(self, affine: Affine) -> Grounded:
+        builder = self.builder
+        use = None if affine.use is None else self._use(affine.use)
+        factor = self._integer(affine.factor)
+        offsets = [self._integer(term) for _, term in affine.offsets]
+        signs = ((1,) if use is not None else ()) + tuple(sign for sign, _ in affine.offsets)
+
+        def node(scope: Scope) -> int:
+            terms: list[int] = []
+            if use is not None:
+                value, by = use(scope), factor(scope)
+                terms.append(value if affine.factor == 1 else builder.node(Op.PRODUCT, (by, value)))
+            return builder.node(Op.SUM, (*terms, *[offset(scope) for offset in offsets]), signs)
+
+        return node
+
+    def _integer(self, value: int | HostExpression) -> Grounded:
+        return self._position(value, ())
+
+    def _position(self, side: Position, values: tuple[str, ...]) -> Grounded:
+        constant = self.builder.constant
+        if isinstance(side, int):
+            return lambda scope: constant(side)
+        if isinstance(side, Use):
+            return self._use(side)
+        value = self._host(side)
+        return lambda scope: constant(scope.place(value(scope), values, side.span))
