@@ -39,6 +39,7 @@ _CASES = (
     f"{_PIPELINES / 'harris.yaml'}",
     f"{_PIPELINES / 'stencil_chain.yaml'}",
     f"{_PIPELINES / 'local_laplacian.yaml'}",
+    f"{_PIPELINES / 'python' / 'stencil_chain.py'}:build,stages=150",
     f"{_PIPELINES / 'python' / 'stencil_chain.py'}:build,stages=300",
 )
 

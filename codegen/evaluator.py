@@ -102,11 +102,11 @@ class CpuEvaluator:
         self.workers = Workers(self.kernel, flush_bytes(self.kernel, self.device), self.options)
 
     def open(self) -> None:
-        """Makes the test cases, starts a worker; raises what `Workers.ready` does."""
+        """Begins to make the test cases: what needs them waits, and raises what `Workers.ready` does."""
         sweep()
         find_compiler()
         try:
-            self.workers.ready()
+            self.workers.begin()
         except BaseException:
             self.close()
             raise

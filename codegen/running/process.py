@@ -50,7 +50,7 @@ class WorkerFailure(Exception):  # noqa: N818 (named after what it carries)
 class ForkServer:
     """One fork server, for any number of threads that each have workers of their own.
 
-    Raises `WorkerFailure` where it cannot be started, `NotFiniteError` for a kernel without test cases.
+    It makes its cases while the caller does something else.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -69,20 +69,29 @@ class ForkServer:
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         other.close()
-        try:
-            assert self._process.stdin is not None
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
-                pickle.dump(setup, stream)
-            self._socket.settimeout(_SERVER_START_TIMEOUT_S)
-            self.cases: int = self._answer()["cases"]
-            self._socket.settimeout(None)
-        except (WorkerFailure, NotFiniteError, KeyboardInterrupt):
-            self.close()
-            raise
+        self._cases: int | None = None
+        self._waits_until_s = time.monotonic() + _SERVER_START_TIMEOUT_S
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
+            pickle.dump(setup, stream)
+
+    @property
+    def cases(self) -> int:
+        """How many there are, once they are made.
+
+        Raises `WorkerFailure` where the server cannot be started, `NotFiniteError` for a kernel without any.
+        """
+        with self._turn:
+            if self._cases is None:
+                self._socket.settimeout(max(0.001, self._waits_until_s - time.monotonic()))
+                self._cases = self._answer()["cases"]
+                self._socket.settimeout(None)
+            return self._cases
 
     @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        """Whether it may be asked: also for cases that it has made and ended, which says why."""
+        return self._cases is None or self._process.poll() is None
 
     def fork(self, descriptors: list[int]) -> int:
         """The process id of a new worker that has these descriptors."""

@@ -50,20 +50,35 @@ class Workers:
             self._worker = _started(server)
         return server, self._worker
 
+    def begin(self) -> None:
+        """Has a server begin to make its cases, which `ready` waits for.
+
+        Raises `EnvironmentLack` without a compiler, `TooLargeError` without enough memory.
+        """
+        with self._turn:
+            self._begun()
+
     def server(self) -> ForkServer:
         """It alone; raises what `ready` does."""
         with self._turn:
-            if self._server is None or not self._server.is_alive:
+            server = self._begun()
+            try:
+                _ = server.cases
+            except WorkerFailure as error:
                 self.close()
-                if self.has_cases:
-                    check_memory(self.kernel, self.flush_bytes)
-                try:
-                    self._server = ForkServer(self._setup())
-                except WorkerFailure as error:
-                    raise _not_started(error) from None
-                except NotFiniteError as error:
-                    raise DiagnosticError([checks(self.kernel).not_finite(self.kernel, error.line)]) from None
-            return self._server
+                raise _not_started(error) from None
+            except NotFiniteError as error:
+                self.close()
+                raise DiagnosticError([checks(self.kernel).not_finite(self.kernel, error.line)]) from None
+            return server
+
+    def _begun(self) -> ForkServer:
+        if self._server is None or not self._server.is_alive:
+            self.close()
+            if self.has_cases:
+                check_memory(self.kernel, self.flush_bytes)
+            self._server = ForkServer(self._setup())
+        return self._server
 
     @contextmanager
     def fresh(self) -> Iterator[WorkerProcess]:

@@ -124,8 +124,8 @@ def test_arrays_and_parameters_are_of_all_types() -> None:
 
 def test_an_output_that_is_not_finite_is_told_where_it_stands() -> None:
     file = pipeline("f(x) = a(x) / 0.0", "{f: {x: 4}}", "{a: {dtype: f32, rank: 1}}")
-    with pytest.raises(DiagnosticError) as raised:
-        CpuEvaluator(file, DEVICE, OPTIONS).open()
+    with CpuEvaluator(file, DEVICE, OPTIONS) as evaluator, pytest.raises(DiagnosticError) as raised:
+        evaluator.workers.ready()
     (found,) = raised.value.diagnostics
     assert (found.code, found.span.line) == ("KF047", 4)
 

@@ -42,8 +42,8 @@ compute:
   - safe[i] = x[i] / y[i]
   - far[i] = x[i] / (y[i] - y[i])
 """)
-    with pytest.raises(DiagnosticError) as raised:
-        CpuEvaluator(kernel, DEVICE, OPTIONS).open()
+    with CpuEvaluator(kernel, DEVICE, OPTIONS) as evaluator, pytest.raises(DiagnosticError) as raised:
+        evaluator.workers.ready()
     (found,) = raised.value.diagnostics
     assert (found.code, found.span.line, found.span.column) == ("KF047", 12, 5)
     assert found.message == "`far` is not finite on random inputs: no implementation could be checked"
