@@ -9,7 +9,8 @@ import pytest
 
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.engine.enumerate import enumerate_solutions
-from spacedsl.engine.quantities.grounding import DEEPEST
+from spacedsl.engine.quantities.grounding import MOST_FRAMES
+from spacedsl.language.parser import DEEPEST_NESTING
 from tests.engine.agreement import Agreement
 from tests.engine.small import Machine, Things, World, things, world
 
@@ -164,7 +165,7 @@ DEPTH = 'quantity depth($x in Things) = "not $x.near" ? size($x) : depth(host($x
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_quantities_need_each_other_to_any_depth(is_reversed: bool) -> None:
-    made = things(3 * DEEPEST, sizes=(1, 4))
+    made = things(MOST_FRAMES, sizes=(1, 4))
     in_order = made[::-1] if is_reversed else made
     for thing, following in pairwise(in_order):
         thing.near = (following,)
@@ -173,7 +174,16 @@ def test_quantities_need_each_other_to_any_depth(is_reversed: bool) -> None:
     assert here.root().interval("depth", in_order[-1]) == (1, 4)
 
 
-@pytest.mark.parametrize("count", [1, 3, 3 * DEEPEST])
+def test_terms_may_nest_as_deeply_as_they_can_be_written() -> None:
+    nested = "depth(host($x))"
+    for _ in range(DEEPEST_NESTING - 10):
+        nested = f"max({nested}, 1)"
+    text = f'quantity depth($x in Things) = "not $x.near" ? size($x) : {nested} + 1\n'
+    here = world(CHOICES + text, chain(20))
+    assert here.root().interval("depth", here.things[0]) == (20, 23)
+
+
+@pytest.mark.parametrize("count", [1, 3, MOST_FRAMES])
 def test_quantities_that_need_themselves_are_refused(count: int) -> None:
     kernel = chain(count + 2)
     ring = kernel.things[2:]

@@ -22,12 +22,14 @@ from spacedsl.engine.objects import Key, Objects
 from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.nodes import Graph
 from spacedsl.engine.quantities.scope import Scope, located
-from spacedsl.engine.quantities.terms import Grounded, Instance, Terms
+from spacedsl.engine.quantities.terms import Grounded, Instance, Terms, height
 from spacedsl.engine.static import Statics
 from spacedsl.language.space import Binder, Quantity
 
-DEEPEST = 32
-"""Instances that are built within each other: some ten frames of Python each."""
+MOST_FRAMES = 300
+"""Of Python, about, that instances built within each other take: less than a third of what it has."""
+FRAMES_OF_INSTANCE, FRAMES_OF_LEVEL = 4, 3
+"""Of an instance, and of each level that its term nests to."""
 
 
 class _TooDeepError(Exception):
@@ -46,11 +48,16 @@ class _Definition:
     names: tuple[str, ...]
     maps: Mapping[str, Binder]
     body: Grounded
+    frames: int
 
     @classmethod
     def of(cls, quantity: Quantity, terms: Terms) -> _Definition:
-        names = tuple(param.name for param in quantity.params)
-        return cls(quantity, names, {each.name: each for each in quantity.maps}, terms.term(quantity.body))
+        names, maps = (
+            tuple(param.name for param in quantity.params),
+            {each.name: each for each in quantity.maps},
+        )
+        frames = FRAMES_OF_INSTANCE + FRAMES_OF_LEVEL * height(quantity.body)
+        return cls(quantity, names, maps, terms.term(quantity.body), frames)
 
     def grounded(self, objects: Objects, key: Key) -> int:
         ids = dict(zip(self.names, key, strict=True))
@@ -66,8 +73,8 @@ class Grounding:
     _definitions: dict[str, _Definition] = field(default_factory=dict)
     _path: dict[Instance, None] = field(default_factory=dict)
     """Instances that are being built, each needed by the one before it."""
-    _depth: int = 0
-    """How many of them are being built within each other now."""
+    _frames: int = 0
+    """Of those that are being built within each other now."""
     _nested: int = 0
     """How often they nested too deeply."""
     _objects: Objects = field(init=False)
@@ -114,7 +121,7 @@ class Grounding:
             build, above = needing[-1]
             while len(self._path) > above:
                 self._path.popitem()
-            self._depth = 0
+            self._frames = 0
             try:
                 node = build()
             except _TooDeepError as needed:
@@ -128,15 +135,16 @@ class Grounding:
     def _instance(self, instance: Instance) -> int:
         if instance in self._path:
             raise self._cycle(instance)
-        if self._depth == DEEPEST:
-            raise _TooDeepError(instance)
-        self._path[instance] = None
-        self._depth += 1
         name, key = instance
         if name not in self._definitions:
             self._definitions[name] = _Definition.of(self._quantities[name], self._terms)
-        value = self._definitions[name].grounded(self._objects, key)
-        self._depth -= 1
+        definition = self._definitions[name]
+        if self._frames and self._frames + definition.frames > MOST_FRAMES:
+            raise _TooDeepError(instance)
+        self._path[instance] = None
+        self._frames += definition.frames
+        value = definition.grounded(self._objects, key)
+        self._frames -= definition.frames
         self._path.popitem()
         node = self._instances[instance] = self.builder.quantity(value)
         return node

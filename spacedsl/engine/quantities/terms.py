@@ -9,8 +9,9 @@ looked up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
+from typing import get_args
 
 from spacedsl.compiler.ir import HostCall
 from spacedsl.compiler.python import HostTable
@@ -73,6 +74,8 @@ OPERATION = {
     Aggregation.MIN: Op.MINIMUM,
     Aggregation.MAX: Op.MAXIMUM,
 }
+LEVELS = (Affine, *get_args(Term), *get_args(Formula))
+"""What terms and formulas consist of."""
 LEAF = {Counter: Op.COUNTER, IntegerChoice: Op.INTEGER, EnumChoice: Op.POSITION}
 
 
@@ -399,3 +402,12 @@ class Terms:
             return self._use(side)
         value = self._host(side)
         return lambda scope: constant(scope.place(value(scope), values, side.span))
+
+
+def height(node: object) -> int:
+    """Of a term, or a formula: how many levels it nests to."""
+    if isinstance(node, tuple):
+        return max(map(height, node), default=0)
+    if isinstance(node, LEVELS):
+        return 1 + max(height(getattr(node, each.name)) for each in fields(node))
+    return 0
