@@ -71,9 +71,13 @@ class ForkServer:
         other.close()
         self._cases: int | None = None
         self._waits_until_s = time.monotonic() + _SERVER_START_TIMEOUT_S
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
-            pickle.dump(setup, stream)
+        try:
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
+                pickle.dump(setup, stream)
+        except KeyboardInterrupt:
+            self.close()
+            raise
 
     @property
     def cases(self) -> int:

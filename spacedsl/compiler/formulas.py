@@ -27,6 +27,7 @@ from spacedsl.compiler.ir import (
 )
 from spacedsl.compiler.renaming import Renaming
 from spacedsl.diagnostics import Diagnostic, DiagnosticError, Span
+from spacedsl.language.formulas import MIRRORED
 from spacedsl.language.host import HostExpression
 from spacedsl.language.reading import formula_uses, formula_variables
 from spacedsl.language.space import (
@@ -68,16 +69,6 @@ COMPLEMENT = {
     Comparison.GE: Comparison.LT,
     Comparison.GT: Comparison.LE,
     Comparison.LE: Comparison.GT,
-}
-
-
-MIRROR = {
-    Comparison.EQ: Comparison.EQ,
-    Comparison.NE: Comparison.NE,
-    Comparison.LT: Comparison.GT,
-    Comparison.GE: Comparison.LE,
-    Comparison.GT: Comparison.LT,
-    Comparison.LE: Comparison.GE,
 }
 
 
@@ -205,7 +196,7 @@ def _positions(formula: ComparePositions) -> Disjunct:
         case ComparePositions(Use() as use, op, HostExpression() as value, values):
             return Named(use, op, host_call(value, {}), values)
         case ComparePositions(HostExpression() as value, op, Use() as use, values):
-            return Named(use, MIRROR[op], host_call(value, {}), values)
+            return Named(use, MIRRORED[op], host_call(value, {}), values)
     raise TypeError(f"not a comparison of choices: {formula!r}")
 
 
@@ -216,7 +207,7 @@ def _comparison(space: Space, left: Linear, op: Comparison, right: Linear) -> Di
         # Two uses of one counter become one: else the ends of its interval would push each other on and on.
         return _comparison(space, *_collected(left, left.factor, op, right, right.factor))
     if left.use is None:
-        left, op, right = right, MIRROR[op], left
+        left, op, right = right, MIRRORED[op], left
     if (
         right.use is None
         and left.use is not None

@@ -1,7 +1,7 @@
 """Maps on a kernel: where they must have a value, and where two arguments must not be one object.
 
 In: a space and its objects. Out: nothing, or a `DiagnosticError` that names the application and the objects.
-Quantities look their own applications up, when they are read: see `grounding.py`.
+Quantities look their own applications up, when they are read: see `quantities/terms.py`.
 """
 
 from __future__ import annotations

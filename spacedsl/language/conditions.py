@@ -12,10 +12,11 @@ from typing import TypeGuard
 
 from spacedsl.diagnostics import Span
 from spacedsl.language import space, syntax
+from spacedsl.language.formulas import MIRRORED
 from spacedsl.language.headers import CounterHeader, QuantityHeader, Valued
 from spacedsl.language.host import HostExpression, host_expression
 from spacedsl.language.names import Names, Scope
-from spacedsl.language.ordered import MIRRORED, compare, order_of
+from spacedsl.language.ordered import compare, order_of
 from spacedsl.language.remarks import truth
 from spacedsl.language.report import Report
 

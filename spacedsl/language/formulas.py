@@ -73,6 +73,17 @@ class Comparison(enum.Enum):
     GE = ">="
 
 
+MIRRORED = {
+    Comparison.EQ: Comparison.EQ,
+    Comparison.NE: Comparison.NE,
+    Comparison.LT: Comparison.GT,
+    Comparison.LE: Comparison.GE,
+    Comparison.GT: Comparison.LT,
+    Comparison.GE: Comparison.LE,
+}
+"""What the same says with its sides exchanged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Is:
     """`use is V | W`: the value lies in `mask` (a negation, `is not`, has been folded into the mask)."""

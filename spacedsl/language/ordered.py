@@ -7,21 +7,13 @@ of positions. What is wrong has been reported where None is returned.
 from __future__ import annotations
 
 from spacedsl.language import space, syntax
+from spacedsl.language.formulas import MIRRORED
 from spacedsl.language.headers import QuantityHeader
 from spacedsl.language.names import Names, Scope
 from spacedsl.language.report import did_you_mean
 
 Order = tuple[str, ...]
 """The values of an ordered enum, which are its type: equal values in equal order are one type."""
-
-MIRRORED = {
-    space.Comparison.EQ: space.Comparison.EQ,
-    space.Comparison.NE: space.Comparison.NE,
-    space.Comparison.LT: space.Comparison.GT,
-    space.Comparison.LE: space.Comparison.GE,
-    space.Comparison.GT: space.Comparison.LT,
-    space.Comparison.GE: space.Comparison.LE,
-}
 
 
 def order_of(names: Names, expression: syntax.Expression) -> Order | None:

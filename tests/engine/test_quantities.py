@@ -142,6 +142,14 @@ def test_what_the_root_makes_impossible_is_not_looked_up() -> None:
     assert refusal(text, chain(2)) == ("SP432", "host(t1) has no value")
 
 
+def test_an_expression_without_variables_is_not_computed_where_it_is_not_looked_up() -> None:
+    text = CHOICES + 'quantity nothing($x in Things) = "True" ? size($x) : "1 // 0"\n'
+    here = world(text, chain(2))
+    assert here.root().interval("nothing", here.things[0]) == (1, 4)
+    code, message = refusal(text.replace("True", "False"), chain(2))
+    assert (code, message.partition(":")[0]) == ("SP062", "ZeroDivisionError")
+
+
 def test_values_saturate_and_what_is_infinite_stays_so() -> None:
     huge = 2**62
     text = CHOICES + (

@@ -18,13 +18,12 @@ from spacedsl.compiler.ir import Limit
 from spacedsl.engine.layout import INTEGER_WORDS, WORD_BITS, Layout
 from spacedsl.engine.native.library import NODE_FIELDS
 from spacedsl.engine.native.tables import Pool
+from spacedsl.engine.objects import Key
 from spacedsl.engine.quantities.building import Builder
 from spacedsl.engine.quantities.grounding import Grounding
 from spacedsl.engine.quantities.nodes import Graph, Node, Op
 from spacedsl.engine.quantities.sites import Asking
 from spacedsl.engine.static import Statics
-
-Key = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)

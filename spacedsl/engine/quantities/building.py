@@ -15,7 +15,6 @@ from spacedsl.language.space import Comparison
 
 UNCHANGED_ALONE = frozenset({Op.PRODUCT, Op.MINIMUM, Op.MAXIMUM})
 """What these make of one operand is that operand."""
-SIMPLIFIED = UNCHANGED_ALONE | {Op.SUM, Op.FLOOR, Op.CEIL, Op.NOT}
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +64,7 @@ class Builder:
         return number
 
     def _simplified(self, op: Op, operands: tuple[int, ...], data: tuple[int, ...]) -> int:
-        match op if op in SIMPLIFIED else None:
+        match op:
             case Op.SUM:
                 operands, data = self._flat(operands, data)
                 if not operands:

@@ -2,7 +2,7 @@
 
 In: the objects of an instance, and the ids that the variables of a quantity or a requirement are bound to.
 Out: ids of objects, and integers. A map application is looked up once it is read, and not before. What has no
-value is a located error; whether something may be read at all is decided in `grounding.py`.
+value is a located error; whether something may be read at all is decided in `terms.py`.
 """
 
 from __future__ import annotations

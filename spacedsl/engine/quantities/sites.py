@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from spacedsl.compiler.ir import For, If, Limit, Loop, Propagator, Statement
 from spacedsl.compiler.uses import statement_limits
+from spacedsl.engine.objects import Key
 from spacedsl.engine.static import Statics
 
 Environment = Mapping[str, int]
-Key = tuple[int, ...]
-"""Ids of objects."""
 
 
 @dataclass(frozen=True, slots=True)

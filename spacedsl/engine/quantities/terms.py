@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import get_args
 
 from spacedsl.compiler.ir import HostCall
-from spacedsl.compiler.python import HostTable
+from spacedsl.compiler.python import host_table
 from spacedsl.diagnostics import Span
 from spacedsl.engine.layout import PRESENT, Layout, binder_cells, may_lack
 from spacedsl.engine.objects import Key, Objects
@@ -23,6 +23,7 @@ from spacedsl.engine.quantities.intervals import FALSE, TRUE
 from spacedsl.engine.quantities.nodes import INFINITE, Op
 from spacedsl.engine.quantities.scope import Scope, located
 from spacedsl.engine.static import COMPARE, Statics
+from spacedsl.language.formulas import MIRRORED
 from spacedsl.language.host import HostExpression
 from spacedsl.language.space import (
     Affine,
@@ -32,6 +33,7 @@ from spacedsl.language.space import (
     Case,
     Compare,
     ComparePositions,
+    Comparison,
     Conditional,
     Constant,
     Counter,
@@ -126,12 +128,14 @@ class Terms:
 
     def _host(self, expression: HostExpression) -> Callable[[Scope], object]:
         names = expression.free_variables
-        values = self.statics.table(HostTable(HostCall(expression.text, names, expression), False))
-        match names:
-            case ():
-                return lambda scope: values
-            case (name,):
-                return lambda scope: values[scope.id(name)]
+        template = host_table(HostCall(expression.text, names, expression), is_integer=False)
+        if not names:
+            # It is computed as soon as its table is asked for, and may stand in a branch that is impossible.
+            value = cache(partial(self.statics.table, template))
+            return lambda scope: value()
+        values = self.statics.table(template)
+        if len(names) == 1:
+            return lambda scope: values[scope.id(names[0])]
         return lambda scope: values[scope.key(names)]
 
     def _divided(self, up: bool, dividend: Grounded, divisor: Grounded, span: Span, scope: Scope) -> int:
@@ -184,13 +188,7 @@ class Terms:
 
         return members
 
-    def _aggregated(
-        self,
-        function: Aggregation,
-        members: Members,
-        span: Span,
-        scope: Scope,
-    ) -> int:
+    def _aggregated(self, function: Aggregation, members: Members, span: Span, scope: Scope) -> int:
         found = members(scope)
         if not found and function in (Aggregation.MIN, Aggregation.MAX):
             message = f"there is nothing to take the {function.value}imum of"
@@ -231,13 +229,7 @@ class Terms:
 
         return node
 
-    def _operand(
-        self,
-        function: Aggregation,
-        members: Members,
-        greatest: bool,
-        scope: Scope,
-    ) -> int | None:
+    def _operand(self, function: Aggregation, members: Members, greatest: bool, scope: Scope) -> int | None:
         """An aggregate in an extremum: it contributes nothing where no member is present."""
         builder, found = self.builder, members(scope)
         if not found:
@@ -346,34 +338,32 @@ class Terms:
         return same if equal else builder.node(Op.NOT, (same,))
 
     def _compared(self, formula: ComparePositions) -> Grounded:
-        """Of a choice and what is settled at the root: whether its value is one of some."""
-        builder, op, places = self.builder, formula.op, range(len(formula.values))
-        left, right = formula.left, formula.right
-        lower, upper = self._position(left, formula.values), self._position(right, formula.values)
-
-        @cache
-        def below(settled: int) -> Grounded:
-            assert isinstance(left, Use)
-            return self._in_mask(left, sum(1 << x for x in places if COMPARE[op](x, settled)))
-
-        @cache
-        def above(settled: int) -> Grounded:
-            assert isinstance(right, Use)
-            return self._in_mask(right, sum(1 << x for x in places if COMPARE[op](settled, x)))
+        builder, op, values = self.builder, formula.op, formula.values
+        left, right = self._position(formula.left, values), self._position(formula.right, values)
+        is_left = self._settled(formula.left, op, values)
+        is_right = self._settled(formula.right, MIRRORED[op], values)
 
         def node(scope: Scope) -> int:
-            low, high = lower(scope), upper(scope)
-            if self._is_choice(left) and builder.low[high] == builder.high[high]:
-                return below(builder.low[high])(scope)
-            if self._is_choice(right) and builder.low[low] == builder.high[low]:
-                return above(builder.low[low])(scope)
+            low, high = left(scope), right(scope)
+            if is_left is not None and builder.low[high] == builder.high[high]:
+                return is_left(builder.low[high])(scope)
+            if is_right is not None and builder.low[low] == builder.high[low]:
+                return is_right(builder.low[low])(scope)
             return builder.compared(low, op, high)
 
         return node
 
-    def _is_choice(self, side: Position) -> bool:
-        """Whether this is no quantity and no constant."""
-        return isinstance(side, Use) and side.choice in self._objects.space.choices
+    def _settled(
+        self, side: Position, op: Comparison, values: tuple[str, ...]
+    ) -> Callable[[int], Grounded] | None:
+        """Of a choice and a place that is settled at the root: whether its value is one of some.
+
+        None: the side is a quantity or a constant.
+        """
+        if not isinstance(side, Use) or side.choice not in self._objects.space.choices:
+            return None
+        holds, places = COMPARE[op], range(len(values))
+        return cache(lambda place: self._in_mask(side, sum(1 << x for x in places if holds(x, place))))
 
     def _affine(self, affine: Affine) -> Grounded:
         builder = self.builder
