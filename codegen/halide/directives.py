@@ -19,7 +19,7 @@ from typing import Literal
 from spacedsl.codegen.halide.definitions import Names
 from spacedsl.codegen.halide.python import Assign, Atom, Blank, Call, Comment, Do, Node, Statement, quoted
 from spacedsl.codegen.pipeline.placement import Needed, PlacedLevel, PlacedNest, Placement, Span
-from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest, schedule
+from spacedsl.codegen.pipeline.schedule import Decisions, Level, Loop, Nest, schedule
 from spacedsl.kernels.pipeline.algorithm import Stage
 from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, SLOTS, Kernel, SlotName, Step
 from spacedsl.kernels.pipeline.lanes import innermost, widths
@@ -58,8 +58,9 @@ def directives(
     nests = schedule(kernel.steps, decisions)
     hosts = dict(_hosts(nests))
 
-    def is_shifted(step: Step, slot: SlotName) -> bool:
-        return step.update is None or SLOTS.index(slot) <= SLOTS.index(hosts.get(step, "ROOT"))
+    def is_shifted(nest: Nest, level: Level, loop: Loop, outer: Span) -> bool:
+        host = hosts.get(nest.step, "ROOT")
+        return outer.is_full and (nest.step.update is None or SLOTS.index(level.slot) <= SLOTS.index(host))
 
     placement = Placement(Sites(kernel.steps, decisions.site), decisions, is_shifted)
     fresh = UniqueNames().fresh

@@ -1,16 +1,17 @@
 """What a step computes of its box without loops of a level: rows, vectors along them, and what is left over.
 
 In: a step, the spans of its box, the arrays that there are. Out: statements. Neighbours along the innermost
-dimension are computed as vectors, where reads of them lie beside each other away from the edges of images.
-Where a box is small and all of it is there, its points are unrolled, and share what they read; sums over
-ranges are kept in registers. Where sums go along rows, lanes have partial results. Where even and odd points
-read neighbours each, they are computed apart, and woven. Which box it is has been decided.
+dimension are computed as vectors, where reads of them lie beside each other away from the edges of images;
+one that would go beyond the end begins earlier. Where a box is small and all of it is there, its points are
+unrolled, and share what they read; sums over ranges are kept in registers. Where sums go along rows, lanes
+have partial results. Where even and odd points read neighbours each, they are computed apart, and woven.
+Which box it is has been decided.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -32,8 +33,9 @@ Ahead = tuple[Linear, ...]
 """Positions that are not negative where something holds."""
 
 
-def body(step: Step, spans: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
-    return _Body(step, spans, setting).statements(ranges)
+def body(step: Step, spans: Spans, around: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
+    """`around`: points that may be computed as well, of which the spans are part."""
+    return _Body(step, spans, around, setting).statements(ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class _Body(Points):
         if unrolled is None:
             return rolled
         holds, statements = unrolled
-        return (When(holds, statements, rolled),) if holds else statements
+        return _where(holds, statements, rolled)
 
     @property
     def is_woven(self) -> bool:
@@ -124,25 +126,20 @@ class _Body(Points):
         ):
             return ()
         single = partial(self.single, dim, point, ranges)
-
-        def vectors(wanted: str, begin: Linear) -> Sweep:
-            name = self.setting.fresh(wanted)
-            within = ranges.with_loop(name, begin, end)
-            return Sweep(name, begin, end, half, self.pairs(dim, Lanes(name, half), point, within))
-
-        all_of_them = vectors(f"{self.stage.name}_{dim}_pair", begin)
-        if not all_of_them.body:
-            return ()
-        is_long = end + begin * -1
-        left = pairs + begin * -1 + Linear(1)
-        rest = left + quotient(left, half) * -half + Linear(-1)
-        last_one = single(extreme("max", first, pairs * 2 + Linear(2)), last)
-        return (
-            single(first, extreme("min", begin * 2 + Linear(-1), last)),
-            all_of_them,
-            When((is_long, rest), (vectors("last", extreme("max", begin, end)),), ()),
-            When((is_long,), (last_one,), (single(begin * 2, last),)),
+        vectors = self.held_back(
+            f"{self.stage.name}_{dim}_pair",
+            (begin, pairs),
+            half,
+            begin,
+            ranges,
+            lambda name, within: self.pairs(dim, Lanes(name, half), point, within),
         )
+        if vectors is None:
+            return ()
+        beside = single(first, extreme("min", begin * 2 + Linear(-1), last))
+        behind = single(extreme("max", first, pairs * 2 + Linear(2)), last)
+        is_long, loop = vectors
+        return (beside, *_where(is_long, (loop, behind), (single(begin * 2, last),)))
 
     def pairs(self, dim: str, lanes: Lanes, point: Point, ranges: Ranges) -> tuple[Statement, ...]:
         """Lanes of even points, and of odd ones; all of them lie beside each other.
@@ -161,31 +158,53 @@ class _Body(Points):
 
     def vectors(
         self, dim: str, lanes: int, point: Point, middle: Middle, ranges: Ranges
-    ) -> Iterator[Statement]:
-        """The middle; what is left of it is the last one again, shifted; of an update, single points."""
+    ) -> tuple[Statement, ...]:
+        """The middle; what would go beyond its end begins earlier; of an update, single points are left."""
         first, last = middle.first, middle.last
-        end = last + Linear(1 - lanes)
+        wanted, end = f"{self.stage.name}_{dim}", last + Linear(1 - lanes)
 
-        def vectors(wanted: str, begin: Linear) -> Sweep:
+        def cells(at: str, within: Ranges) -> tuple[Statement, ...]:
+            return self.cells([{**point, dim: variable(at)}], Lanes(at, lanes) if lanes > 1 else None, within)
+
+        is_even = middle.is_whole and middle.most % lanes == 0
+        if is_even or self.update is not None:
             name = self.setting.fresh(wanted)
-            within = ranges.with_loop(name, begin, end)
-            cells = self.cells(
-                [{**point, dim: variable(name)}], Lanes(name, lanes) if lanes > 1 else None, within
-            )
-            return Sweep(name, begin, end, lanes, cells)
+            loop = Sweep(name, first, end, lanes, cells(name, ranges.with_loop(name, first, end)))
+            if is_even:
+                return (loop,)
+            start = first + extreme("max", quotient(last + first * -1 + Linear(1), lanes), Linear(0)) * lanes
+            return (loop, self.single(dim, point, ranges, start, last))
+        earliest = first if middle.has_before else self.around[dim].first
+        held = self.held_back(wanted, (first, last), lanes, earliest, ranges, cells)
+        assert held is not None, "a point has a value"
+        is_long, loop = held
+        return _where(is_long, (loop,), (self.single(dim, point, ranges, first, last),))
 
-        yield vectors(f"{self.stage.name}_{dim}", first)
-        if middle.is_whole and middle.most % lanes == 0:
-            return
-        start = first + extreme("max", quotient(last + first * -1 + Linear(1), lanes), Linear(0)) * lanes
-        alone = self.single(dim, point, ranges, start, last)
-        if self.update is not None:
-            yield alone
-            return
-        is_long = end + first * -1
-        shifted = vectors("last", extreme("max", first, end))
-        otherwise = () if ranges.is_natural(is_long) else (alone,)
-        yield When((is_long, last + start * -1), (shifted,), otherwise)
+    def held_back(
+        self,
+        wanted: str,
+        ends: tuple[Linear, Linear],
+        count: int,
+        earliest: Linear,
+        ranges: Ranges,
+        cells: Callable[[str, Ranges], tuple[Statement, ...]],
+    ) -> tuple[Ahead, Sweep] | None:
+        """A loop from a first position to a last one, so many at a time: those that would go beyond the last
+        one begin earlier. It is right where what comes with it holds: nothing has to, where there always is
+        room for that from the earliest position on. None where nothing is made of it.
+        """
+        first, last = ends
+        name, place = self.setting.fresh(wanted), self.setting.fresh(wanted)
+        end = last + Linear(1 - count)
+        held, within = extreme("min", end, variable(name)), ranges.with_loop(name, first, last)
+        if ranges.is_natural(end + earliest * -1):
+            inner = cells(place, within.with_position(place, held))
+            return ((), Sweep(name, first, last, count, (Let(place, held), *inner))) if inner else None
+        # Of one iteration, so that it is seen that there is room.
+        begin = extreme("max", first, held)
+        inner = cells(place, within.with_loop(place, begin, held))
+        once = Sweep(place, begin, held, 1, inner)
+        return ((end + first * -1,), Sweep(name, first, last, count, (once,))) if inner else None
 
     def unrolled(self, dim: str, lanes: int, ranges: Ranges) -> tuple[Ahead, tuple[Statement, ...]] | None:
         """All points of a full box away from edges: what has to hold for it, and statements."""
@@ -220,3 +239,10 @@ class _Body(Points):
         firsts = {names[d]: self.spans[d].first for d in dims}
         holds = [last + first * -1 for first, last in begins.values() if first != last]
         return tuple(substituted(position, firsts) for position in holds), statements
+
+
+def _where(
+    holds: Ahead, body: tuple[Statement, ...], otherwise: tuple[Statement, ...]
+) -> tuple[Statement, ...]:
+    """`otherwise`: where there is anything that may not hold."""
+    return (When(holds, body, otherwise),) if holds else body

@@ -43,6 +43,8 @@ class StepBox:
 
     step: Step
     spans: Spans
+    around: Spans
+    """Points that it may compute as well, where that is easier: these are part of them."""
     setting: Setting
 
     @property

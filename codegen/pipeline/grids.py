@@ -25,7 +25,7 @@ from spacedsl.codegen.pipeline.lower import copy
 from spacedsl.codegen.pipeline.nests import Arrays, Nests, lowered
 from spacedsl.codegen.pipeline.partials import Partials
 from spacedsl.codegen.pipeline.placement import PlacedLevel, PlacedLoop, PlacedNest, Placement
-from spacedsl.codegen.pipeline.schedule import SHARED, Decisions, Nest
+from spacedsl.codegen.pipeline.schedule import SHARED, Decisions, Level, Nest
 from spacedsl.codegen.tree.expressions import Register, Type
 from spacedsl.codegen.tree.parts import loaded, statements, stored
 from spacedsl.codegen.tree.program import Coordinate, Grid, Let, PerThread, Phase, Program, Statement, Sweep
@@ -164,6 +164,10 @@ class _Grids(Nests):
         return self.scratch if self.shared is None else self.shared
 
     # ---- Loops -------------------------------------------------------------------------------------------
+
+    def is_repeatable(self, step: Step, level: Level | PlacedLevel) -> bool:
+        """Where a thread has fewer points than others, it must not touch those of its neighbours."""
+        return False
 
     def levels(
         self, nest: PlacedNest, levels: Sequence[PlacedLevel], arrays: Arrays, ranges: Ranges

@@ -25,7 +25,7 @@ from spacedsl.codegen.pipeline.placement import (
     Start,
     Window,
 )
-from spacedsl.codegen.pipeline.schedule import Decisions, Nest, schedule
+from spacedsl.codegen.pipeline.schedule import Decisions, Level, Loop, Nest, schedule
 from spacedsl.codegen.tree.expressions import Register
 from spacedsl.codegen.tree.program import Phase, Program, Statement, Sweep
 from spacedsl.codegen.tree.ranges import Ranges
@@ -40,6 +40,9 @@ from spacedsl.kernels.unique_names import UniqueNames
 
 Arrays = Mapping[str, Array]
 """Of stages and inputs."""
+
+AGAIN = 16
+"""Of so many points along a loop, one may be computed again."""
 
 
 @dataclass(slots=True)
@@ -89,6 +92,10 @@ class Nests(ABC):
     ) -> tuple[Statement, ...]:
         """What is left of a nest from a level on inwards."""
 
+    @abstractmethod
+    def is_repeatable(self, step: Step, level: Level | PlacedLevel) -> bool:
+        """Whether an iteration of an innermost level may compute points of the one before once more."""
+
     # ---- Memory ------------------------------------------------------------------------------------------
 
     def allocate(self, step: Step, needed: Needed, arrays: dict[str, Array]) -> None:
@@ -119,6 +126,12 @@ class Nests(ABC):
         return Array(tuple(t.name for t in tensors), origin, extents, strides, inner, folded)
 
     # ---- Loops -------------------------------------------------------------------------------------------
+
+    def is_shifted(self, nest: Nest, level: Level, loop: Loop, outer: Span) -> bool:
+        """So that there is no code for shorter ones: of innermost boxes, where few points are repeated."""
+        again = loop.trips * loop.size - outer.most
+        is_innermost = level is nest.levels[-1]
+        return is_innermost and self.is_repeatable(nest.step, level) and again * AGAIN <= outer.most
 
     def swept(
         self,
@@ -188,7 +201,8 @@ class Nests(ABC):
             nest.step is self.added,
             self.sums.get(nest.step),
         )
-        return body(nest.step, nest.body, ranges, setting)
+        is_repeatable = nest.levels and self.is_repeatable(nest.step, nest.levels[-1])
+        return body(nest.step, nest.body, nest.around if is_repeatable else nest.body, ranges, setting)
 
 
 MakeNests = Callable[[Sites, UniqueNames, Mapping[str, Sequence[str]], int, Layouts], Nests]
@@ -203,7 +217,8 @@ def lowered(kernel: Kernel, decisions: Decisions, vector_bytes: int, nests: Make
     own |= {s.name: [names.fresh(f"{n}_parts") for n in value_names(s.stage)] for s in kernel.reductions}
     layouts = {s.stage.name: layout for s in kernel.arrangeable if (layout := decisions.layout(s))}
     sites = Sites(kernel.steps, decisions.site)
-    lowering, placement = nests(sites, names, own, vector_bytes, layouts), Placement(sites, decisions)
+    lowering = nests(sites, names, own, vector_bytes, layouts)
+    placement = Placement(sites, decisions, lowering.is_shifted)
     arrays = dict(_arguments(kernel))
     copied: list[Statement] = []
     for name, wanted in algorithm.outputs.items():

@@ -2,9 +2,9 @@
 
 In: a nest of a schedule, and what is needed of each stage. Out: the same nest with, at each level, the
 first and the last point of each box along each dimension, as positions over loops around it. What is computed
-is just what is needed, once for each box: the last tile of a row is as long as what is left, and a box has at
-most as many points as the space says. Of a sliding step, a box is only what the iteration before has not
-computed; what that would have computed is so before the first one.
+is just what is needed, once for each box: the last tile of a row is as long as what is left, unless it may
+begin earlier, and a box has at most as many points as the space says. Of a sliding step, a box is only what
+the iteration before has not computed; what that would have computed is so before the first one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Literal
 
-from spacedsl.codegen.pipeline.schedule import Decisions, Level, Nest
+from spacedsl.codegen.pipeline.schedule import Decisions, Level, Loop, Nest
 from spacedsl.codegen.tree.program import Let
 from spacedsl.codegen.tree.ranges import Ranges, simplified
 from spacedsl.kernels.pipeline.affine import (
@@ -115,14 +115,28 @@ class PlacedNest:
         """What is computed without loops of a level."""
         return self.levels[-1].needed[self.step] if self.levels else self.spans
 
+    @property
+    def around(self) -> Spans:
+        """What the loops of the innermost level go through."""
+        return self.levels[-2].needed[self.step] if len(self.levels) > 1 else self.spans
+
+
+IsShifted = Callable[[Nest, Level, Loop, Span], bool]
+"""Whether the last tile of a loop begins earlier, in place of being shorter than others. The span is what the
+loop goes through; where that may be shorter than a tile, so is the tile.
+"""
+
+
+def never(nest: Nest, level: Level, loop: Loop, outer: Span) -> bool:
+    """Every point is computed once."""
+    return False
+
 
 @dataclass(frozen=True)
 class Placement:
-    """`is_shifted`: of which loops the last tile begins earlier, where it would be shorter than others."""
-
     sites: Sites
     decisions: Decisions
-    is_shifted: Callable[[Step, SlotName], bool] = lambda step, slot: False
+    is_shifted: IsShifted = never
 
     @cached_property
     def needed(self) -> Needed:
@@ -206,7 +220,7 @@ class _Placer:
     sites: Sites
     decisions: Decisions
     fresh: Callable[[str], str]
-    is_shifted: Callable[[Step, SlotName], bool]
+    is_shifted: IsShifted
 
     # ---- Loops -------------------------------------------------------------------------------------------
 
@@ -215,29 +229,37 @@ class _Placer:
         spans = around[nest.step]
         levels: list[PlacedLevel] = []
         for level in nest.levels:
-            placed, ranges = self.level(nest.step, level, around, ranges)
+            placed, ranges = self.level(nest, level, around, ranges)
             levels.append(placed)
             around = placed.needed
         return PlacedNest(nest.step, spans, tuple(levels))
 
-    def level(self, step: Step, level: Level, around: Needed, ranges: Ranges) -> tuple[PlacedLevel, Ranges]:
+    def level(self, nest: Nest, level: Level, around: Needed, ranges: Ranges) -> tuple[PlacedLevel, Ranges]:
         """The level, and what is known of the variables in an iteration of it."""
-        loops: list[PlacedLoop] = []
+        step, loops = nest.step, list[PlacedLoop]()
         inner = dict(around[step])
         outside, within = ranges, dict(inner)
+        names = _Names(ranges)
         for loop in level.loops:
-            outside, within = ranges, dict(inner)
+            outside, within = names.ranges, dict(inner)
             outer, name = inner[loop.dim], self.fresh(f"{spelled(step)}_{loop.dim}")
-            is_full = outer.is_full and (outer.most % loop.size == 0 or self.is_shifted(step, level.slot))
-            final = outer.last + Linear(1 - loop.size) if is_full else outer.last
+            is_even = outer.is_full and outer.most % loop.size == 0
+            latest = outer.last + Linear(1 - loop.size)
+            is_full = is_even or (
+                self.is_shifted(nest, level, loop, outer)
+                and names.ranges.is_natural(latest + outer.first * -1)
+            )
+            final = latest if is_even else outer.last
             loops.append(PlacedLoop(name, outer.first, final, loop.size, -(-outer.most // loop.size)))
-            ranges = ranges.with_loop(name, outer.first, final)
-            last = variable(name) + Linear(loop.size - 1)
+            names.ranges = names.ranges.with_loop(name, outer.first, final)
+            first = variable(name)
+            if is_full and not is_even:
+                first = names.named(name, extreme("min", first, latest), self.fresh)
+            last = first + Linear(loop.size - 1)
             if not is_full:
                 last = extreme("min", last, outer.last)
             # In an iteration there is a point.
-            inner[loop.dim] = Span(variable(name), last, loop.size, is_full)
-        names = _Names(ranges)
+            inner[loop.dim] = Span(first, last, loop.size, is_full)
         spot = _Spot(step, level, level.loops[-1].dim, loops[-1]) if loops else None
         done = {} if spot is None else self.done(spot, inner, names)
         needed = self.needed(step, level.slot, inner, names, done)
@@ -292,10 +314,12 @@ class _Placer:
         for each, window in windows.items():
             ahead, behind = here[each][window.dim], gone[each][window.dim]
             span = Span(ahead.first, behind.last, ahead.most, False, may_be_empty=True)
-            kept[each] = {**here[each], window.dim: _held(span, there.ranges)}
+            if not there.ranges.is_natural(span.first + span.last * -1 + Linear(-1)):
+                kept[each] = {**here[each], window.dim: _held(span, there.ranges)}
         names.take(
             there, [end for s in kept.values() for span in s.values() for end in (span.first, span.last)]
         )
+        # Of what there never is, nothing is needed.
         needed = self.needed(step, slot, None, names, kept=kept)
         guests = tuple(self.nest(g, needed, names.ranges) for g in spot.level.guests if g.step in needed)
         return Start(tuple(names.lets), needed, guests)

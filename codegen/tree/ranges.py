@@ -242,8 +242,8 @@ class _Search:
             yield [_with(terms, chosen, end) for end in (chosen.left, chosen.right)]
             return
         yield from ([_with(terms, atom, end)] for atom in extremes for end in _ends(atom))
-        divided = next((atom for atom in terms if isinstance(atom, Quotient)), None)
-        if divided is not None and not extremes:
+        # What is whole once one of them is gone is rounded: which one is first matters.
+        for divided in [] if extremes else [atom for atom in terms if isinstance(atom, Quotient)]:
             yield from self.whole(terms, divided)
 
     def whole(self, terms: _Sum, atom: Quotient) -> Iterator[_Way]:

@@ -15,12 +15,13 @@ from spacedsl.codegen.pipeline.lower import lower
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.expressions import Gather, Interleave, Lane, Pack, Select, type_of
 from spacedsl.codegen.tree.parts import expressions, statements, values
-from spacedsl.codegen.tree.program import Program, Store, Sweep
+from spacedsl.codegen.tree.program import Program, Store, Sweep, When
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.pipeline.algorithm import Box
 from spacedsl.kernels.pipeline.arguments import held, value_names
+from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.costs.pipeline import PipelineCosts
 from tests.codegen.devices import DEVICE
@@ -121,6 +122,30 @@ def test_what_stands_still_is_there_before_a_loop_with_what_it_alone_reads() -> 
     assert found(file, lowered(file, candidate)) == results(file)
 
 
+def test_what_would_go_beyond_the_end_of_a_row_begins_earlier_where_points_may_be_computed_again() -> None:
+    """There are no single points then, and nothing is asked; updates have what is left one by one."""
+
+    def loops(definition: str, extent: int, tile: int) -> tuple[list[int], bool]:
+        """The steps of loops, and whether something is asked."""
+        file = pipeline(definition, f"{{b: {{x: {extent}}}}}", IMAGE)
+        candidate = scheduled(instance(file.backbone), {}, {"b.x.LANE": tile})
+        program = lowered(file, candidate)
+        assert found(file, program) == results(file)
+        found_in = [*statements(program.body)]
+        return (
+            [s.step for s in found_in if isinstance(s, Sweep)],
+            any(isinstance(s, When) for s in found_in),
+        )
+
+    once = "b(x) = image(x, 0) * 2"
+    assert loops(once, 260, FULL) == ([4], False)
+    assert loops(once, 263, FULL) == ([4], False)
+    assert loops(once, 245, 64) == ([64], False), "one point in 16 again"
+    assert loops(once, 210, 64) == ([64, 64, 4], True), "the last box may begin in the one before"
+    assert 1 in loops(f"{once}\nb(x) += 3", 263, FULL)[0]
+
+
+# ---- Applications -----------------------------------------------------------------------------------------
 # ---- Applications -----------------------------------------------------------------------------------------
 
 

@@ -13,8 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.codegen.pipeline import placement
-from spacedsl.codegen.pipeline.placement import PlacedNest, Placement, Span, Spans, Start, Window
-from spacedsl.codegen.pipeline.schedule import CandidateDecisions, schedule
+from spacedsl.codegen.pipeline.placement import (
+    IsShifted,
+    PlacedNest,
+    Placement,
+    Span,
+    Spans,
+    Start,
+    Window,
+    never,
+)
+from spacedsl.codegen.pipeline.schedule import CandidateDecisions, Level, Loop, Nest, schedule
 from spacedsl.codegen.tree.program import Let
 from spacedsl.diagnostics import Source
 from spacedsl.engine.candidate import Candidate
@@ -26,7 +35,7 @@ from spacedsl.kernels.pipeline.kernel_file import PipelineFile, check_pipeline
 from spacedsl.kernels.pipeline.sites import Sites
 from spacedsl.kernels.unique_names import UniqueNames
 from tests.codegen.interpreter import position
-from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, named
+from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, instance, named, scheduled
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Elements, Point, compute, elements, inlined
 from tests.kernels.pipeline.scheduled import outputs_of
@@ -39,9 +48,13 @@ class Placed:
     """Carries out placed nests, one loop after the other."""
 
     def __init__(
-        self, file: PipelineFile, candidate: Candidate, inputs: Mapping[str, Callable[[Point], Any]]
+        self,
+        file: PipelineFile,
+        candidate: Candidate,
+        inputs: Mapping[str, Callable[[Point], Any]],
+        is_shifted: IsShifted = never,
     ) -> None:
-        self.file = file
+        self.file, self.is_shifted = file, is_shifted
         self.decisions = CandidateDecisions(candidate)
         self.sites = Sites(file.backbone.steps, self.decisions.site)
         self.last = {step.stage.name: step for step in self.sites.steps}
@@ -53,7 +66,7 @@ class Placed:
 
     def run(self) -> dict[str, Elements]:
         steps = self.file.backbone.steps
-        placement, fresh = Placement(self.sites, self.decisions), UniqueNames().fresh
+        placement, fresh = Placement(self.sites, self.decisions, self.is_shifted), UniqueNames().fresh
         nests = [placement.nest(nest, fresh) for nest in schedule(steps, self.decisions)]
         with np.errstate(all="ignore"):
             self.nests(nests, {})
@@ -140,11 +153,17 @@ class Placed:
         return self.stored[source][where][element]
 
 
+def wherever_it_may(nest: Nest, level: Level, loop: Loop, outer: Span) -> bool:
+    """Points of definitions may be computed again, where nothing else is computed inside of their loops."""
+    return nest.step.update is None and level is nest.levels[-1] and not level.guests
+
+
 def try_placements(file: PipelineFile, count: int, seed: int) -> None:
     inputs = inputs_of(file)
     expected = outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs))
     for candidate in drawn(file, count, seed, DescentCounts()):
-        assert Placed(file, candidate, inputs).run() == expected, candidate.decisions()
+        for is_shifted in (never, wherever_it_may):
+            assert Placed(file, candidate, inputs, is_shifted).run() == expected, candidate.decisions()
 
 
 @pytest.mark.parametrize("case", PIPELINES)
@@ -203,6 +222,34 @@ def test_schedules_of_applications_compute_what_they_say(name: str) -> None:
         for output, points in expected.items():
             got = [found[output][point] for point in points]
             assert np.allclose(got, [*points.values()], rtol=1e-4, equal_nan=True)
+
+
+def test_a_shifted_tile_is_as_long_as_others_where_there_is_room_for_it() -> None:
+    file = pipeline("b(x) = image(x, 0) * 2", "{b: {x: 21}}", IMAGE)
+
+    def placed(tile: int, is_shifted: IsShifted) -> PlacedNest:
+        candidate = scheduled(instance(file.backbone), {}, {"b.x.LANE": tile})
+        decisions = CandidateDecisions(candidate)
+        steps = file.backbone.steps
+        (nest,) = schedule(steps, decisions)
+        return Placement(Sites(steps, decisions.site), decisions, is_shifted).nest(nest, UniqueNames().fresh)
+
+    def boxes(nest: PlacedNest) -> list[tuple[int, int]]:
+        (level,) = nest.levels
+        (loop,) = level.loops
+        found = []
+        for at in range(position(loop.first, {}), position(loop.last, {}) + 1, loop.step):
+            here = {loop.variable: at}
+            for let in level.lets:
+                here[let.variable] = position(let.position, here)
+            span = nest.body["x"]
+            found.append((position(span.first, here), position(span.last, here)))
+        return found
+
+    assert boxes(placed(8, never)) == [(0, 7), (8, 15), (16, 20)]
+    assert boxes(placed(8, wherever_it_may)) == [(0, 7), (8, 15), (13, 20)]
+    assert placed(8, wherever_it_may).body["x"].is_full
+    assert not placed(8, never).body["x"].is_full
 
 
 def test_steps_are_placed_by_name() -> None:

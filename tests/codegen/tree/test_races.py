@@ -18,7 +18,7 @@ from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.expressions import Gather, Index, Load, Number, Type, type_of
 from spacedsl.codegen.tree.parts import expressions, statements, with_blocks
-from spacedsl.codegen.tree.program import ParallelLoop, Program, Statement, Store, Sweep, When
+from spacedsl.codegen.tree.program import Let, ParallelLoop, Program, Statement, Store, Sweep, When
 from spacedsl.codegen.tree.races import Access, contested
 from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.codegen.tree.verify import verify
@@ -280,11 +280,10 @@ def of_neighbour(by: int) -> Edit:
 
 
 def unshifted(s: Statement) -> Statement:
-    """What is left over of a row, as a vector that begins where the others end."""
+    """Vectors that go beyond the end of a row, or of a box, in place of beginning earlier."""
     match s:
-        case When((_, left), (Sweep(_, _, last, step) as shifted,)) if step > 1:
-            start = last + Linear(step - 1) + left * -1
-            return replace(s, body=(replace(shifted, first=start, last=start),))
+        case Sweep(name, _, _, step, (Let() as held, *others)) if step > 1 and held.position.names > {name}:
+            return replace(s, body=(replace(held, position=variable(name)), *others))
         case _:
             return s
 
@@ -338,7 +337,7 @@ MUTANTS: Mapping[str, Callable[[Program], Iterable[Program]]] = {
     "a store one back": lambda made: at_one(made, Store, moved(-1)),
     "the next element": lambda made: at_one(made, Store, of_neighbour(1)),
     "the element before": lambda made: at_one(made, Store, of_neighbour(-1)),
-    "no shift": lambda made: at_one(made, When, unshifted),
+    "no shift": lambda made: at_one(made, Sweep, unshifted),
     "shared memory": lambda made: [shared(made)],
 }
 
