@@ -74,7 +74,8 @@ class Ranges:
             return self.with_position(variable, first)
         again = self.loops.get(variable)
         depth = len(self.loops) if again is None else again.depth
-        return Ranges({**self.loops, variable: _Loop(start, end, depth)}, self.positions)
+        positions = {name: form for name, form in self.positions.items() if name != variable}
+        return Ranges({**self.loops, variable: _Loop(start, end, depth)}, positions)
 
     def with_position(self, variable: str, position: Linear) -> Ranges:
         return Ranges(self.loops, {**self.positions, variable: self.plain(position)}, self.known)

@@ -263,6 +263,24 @@ def test_what_is_known_belongs_to_a_loop_and_not_to_the_name_of_its_variable() -
         assert around.with_loop("x", Linear(0), Linear(last)).is_natural(Linear(3) + x * -1) is (last <= 3)
 
 
+def test_a_variable_of_one_position_may_become_one_of_a_loop() -> None:
+    ranges = Ranges().with_loop("t", Linear(-3), Linear(9)).with_loop("x", variable("t"), variable("t"))
+    again = ranges.with_loop("x", extreme("max", variable("t"), Linear(0)), variable("t"))
+    assert again.least(variable("x")) == 0
+    assert again.is_natural(variable("t") + variable("x") * -1)
+
+
+def test_the_order_of_quotients_does_not_matter() -> None:
+    """Every second of so many points, of which the last one is odd, begins before the one behind it."""
+    ranges = Ranges().with_loop("t", Linear(0), Linear(1))
+    end = extreme("min", variable("t") * 12 + Linear(11), Linear(15))
+    ranges = ranges.with_loop("x", variable("t") * 12, end)
+    last = extreme("min", variable("x") + Linear(3), end)
+    pair = [quotient(last + Linear(1), 2), quotient(variable("x"), 2) * -1]
+    for terms in (pair, pair[::-1]):
+        assert Ranges(ranges.loops).is_natural(sum(terms, Linear(-1)))
+
+
 def test_what_cancels_out_is_not_there() -> None:
     """However large the variables of a nest become."""
     ranges = Ranges()
