@@ -140,6 +140,15 @@ class Evaluator:
         if turn_count(update) > MOST_TURNS and gathered is not None:
             self.gather(stage, update, gathered, box)
             return
+        self.turns(stage, update, gathered, box)
+
+    def turns(self, stage: Stage, update: Update, gathered: Binary | None, box: Mapping[str, Extent]) -> None:
+        """All points of the ranges, one after the other. `gathered`: what only adds to what is there."""
+        if gathered is not None and update.condition is None and keeps_all(stage, update):
+            (array,), operation = self.arrays[stage.name], _GATHERING[gathered.operator]
+            for grid in each_turn(stage, update, box):
+                operation(array, self.value(gathered.right, grid), out=array)
+            return
         for grid in each_turn(stage, update, box):
             self.turn(stage, update, grid)
 

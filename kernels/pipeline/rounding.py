@@ -154,8 +154,9 @@ class _Evaluator(Evaluator):
             for grid in each_block(stage, update, box):
                 self.reduce(stage, update, summed, grid)
         elif not is_done:
-            for grid in each_turn(stage, update, box):
-                super().turn(stage, update, grid)
+            super().turns(stage, update, summed, box)
+        if self.is_exact(summed.right):
+            return
         samples = min(count, max(_SAMPLES, _MOST_SAMPLED // max(1, sums)))
         grids = (turn_at(n, stage, update, box) for n in _spread(count, samples))
         pairs = [self.pair(summed.right, grid) for grid in grids]
@@ -165,6 +166,12 @@ class _Evaluator(Evaluator):
         error = self.sum_error(self.arrays[stage.name][0], count, term, error)
         before = self.errors[stage.name][0]
         self.errors[stage.name] = [_stored(_sum(before, error), self.arrays[stage.name][0].shape)]
+
+    def is_exact(self, node: Expression) -> bool:
+        """Whether it is made of exact integers alone."""
+        parts = [*walk(node)]
+        errors = [error for part in parts if isinstance(part, Read) for error in self.errors[part.source]]
+        return not any(part.dtype.is_float for part in parts) and all(error is None for error in errors)
 
     def sum_error(self, result: Array, count: int, term: float, error: Error) -> Error:
         """Of `count` terms, each at most of this magnitude and this error."""
@@ -176,6 +183,13 @@ class _Evaluator(Evaluator):
         root = math.sqrt(count)
         own = PRECISION[dtype] * (8 + 2 * root) * np.maximum(np.abs(result), root * term)
         return own if error is None else own + count * error
+
+    def turns(self, stage: Stage, update: Update, gathered: Binary | None, box: Mapping[str, Extent]) -> None:
+        if gathered is not None and self.is_exact(gathered):
+            super().turns(stage, update, gathered, box)
+            return
+        for grid in each_turn(stage, update, box):
+            self.turn(stage, update, grid)
 
     def turn(self, stage: Stage, update: Update, grid: Grid) -> None:
         lengths = tuple(extent.size for _, extent in grid.axes)
