@@ -55,6 +55,12 @@ def middle_conditions(
                 yield from conditions(substituted(linear(position), at), name)
 
 
+def count_reads(definition: Stage | Update, inlined: Mapping[str, Stage]) -> int:
+    """How many elements of arrays a point reads."""
+    met = _met(definition, inlined, {})
+    return sum(isinstance(node, Read) and node.source not in inlined for node, _ in met)
+
+
 def decides(definition: Stage | Update, inlined: Mapping[str, Stage], point: Point, dim: str) -> bool:
     """Whether something is compared that depends on nothing but where a point is along a dimension."""
     return any(not has_values(apart) for apart in _compared(definition, inlined, point, dim))
