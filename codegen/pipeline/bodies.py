@@ -1,39 +1,30 @@
 """What a step computes of its box without loops of a level: rows, vectors along them, and what is left over.
 
 In: a step, the spans of its box, the arrays that there are. Out: statements. Neighbours along the innermost
-dimension are computed as vectors, where reads of them lie beside each other away from the edges of images;
-one that would go beyond the end begins earlier. Where a box is small and all of it is there, its points are
-unrolled, and share what they read; sums over ranges are kept in registers. Where sums go along rows, lanes
-have partial results. Where even and odd points read neighbours each, they are computed apart, and woven.
-Which box it is has been decided.
+dimension are computed as vectors, where reads of them lie beside each other away from edges of images; one
+that would go beyond the end begins earlier. Small boxes are for `small_boxes.py`. Where sums go along rows,
+lanes have partial results. Where even and odd points read neighbours each, they are computed apart, and
+woven. Which box it is has been decided.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 
 from spacedsl.codegen.pipeline.blocks import Block, Lanes, Point, with_lets
 from spacedsl.codegen.pipeline.boxes import Setting
-from spacedsl.codegen.pipeline.edges import count_reads, is_woven
-from spacedsl.codegen.pipeline.middles import Middle, between, conditions, edges, strictest
+from spacedsl.codegen.pipeline.edges import is_woven
+from spacedsl.codegen.pipeline.middles import Middle, edges
 from spacedsl.codegen.pipeline.placement import Spans
-from spacedsl.codegen.pipeline.points import Points
+from spacedsl.codegen.pipeline.small_boxes import Ahead, SmallBoxes
 from spacedsl.codegen.tree.program import Let, Statement, Sweep, When
 from spacedsl.codegen.tree.ranges import Ranges
-from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, substituted, variable
+from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, variable
 from spacedsl.kernels.pipeline.algorithm import Stage
-from spacedsl.kernels.pipeline.backbone import MOST_UNROLLED, Step
+from spacedsl.kernels.pipeline.backbone import Step
 from spacedsl.kernels.pipeline.lanes import summed_along
-
-Ahead = tuple[Linear, ...]
-"""Positions that are not negative where something holds."""
-
-MOST_READ = 128
-"""Elements or vectors that are read by what is written out: of stencils of many points, few are enough."""
 
 
 def body(step: Step, spans: Spans, around: Spans, ranges: Ranges, setting: Setting) -> tuple[Statement, ...]:
@@ -42,7 +33,7 @@ def body(step: Step, spans: Spans, around: Spans, ranges: Ranges, setting: Setti
 
 
 @dataclass(frozen=True, slots=True)
-class _Body(Points):
+class _Body(SmallBoxes):
     """All of a box, in rows and vectors."""
 
     @property
@@ -208,66 +199,6 @@ class _Body(Points):
         inner = cells(place, within.with_loop(place, begin, held))
         once = Sweep(place, begin, held, 1, inner)
         return ((end + first * -1,), Sweep(name, first, last, count, (once,))) if inner else None
-
-    def unrolled(self, dim: str, lanes: int, ranges: Ranges) -> tuple[Ahead, tuple[Statement, ...]] | None:
-        """All points of a full box away from edges: what has to hold for it, and statements.
-
-        Where each point reads much, a loop goes through the vectors of all rows.
-        """
-        length, rows = self.spans[dim].most, math.prod(self.spans[row].most for row in self.rows)
-        if length % lanes or not 1 < rows * length // lanes <= MOST_UNROLLED:
-            return None
-        together = self.together(rows, length // lanes) * lanes
-        dims = (*self.rows, dim)
-        names = {d: self.setting.fresh(f"{self.stage.name}_{d}") for d in dims}
-        begins: dict[str, tuple[Linear, Linear]] = {}
-        for d in dims:
-            span = self.spans[d]
-            end = span.first if span.is_full else span.last + Linear(1 - span.most)
-            begins[d] = (span.first, end)
-            ranges = ranges.with_loop(names[d], span.first, end)
-        name, inner = names[dim], names[dim] if together == length else self.setting.fresh(names[dim])
-        edges = [e for p in self.beside(names, dim) for e in conditions(self, dim, p, ranges, name)]
-        edges += [substituted(e, {name: variable(name) + Linear(length - 1)}) for e in edges]
-        edges = [edge for edge in strictest(edges) if not ranges.is_natural(edge)]
-        begins[dim] = between(*begins[dim], edges, name)
-        within = ranges.with_loop(name, *begins[dim])
-        first, last = variable(name), variable(name) + Linear(length - together)
-        if together < length:
-            within = within.with_loop(inner, first, last)
-        points = [
-            {**p, dim: variable(inner) + Linear(n)}
-            for p in self.beside(names, dim)
-            for n in range(0, together, lanes)
-        ]
-        statements = self.cells(points, Lanes(inner, lanes) if lanes > 1 else None, within)
-        if together < length:
-            statements = (Sweep(inner, first, last, together, statements),)
-        for d in reversed(dims):
-            first, last = begins[d]
-            if first == last:
-                statements = (Let(names[d], first), *statements)
-            else:
-                statements = (Sweep(names[d], first, last, self.spans[d].most, statements),)
-        firsts = {names[d]: self.spans[d].first for d in dims}
-        holds = [last + first * -1 for first, last in begins.values() if first != last]
-        return tuple(substituted(position, firsts) for position in holds), statements
-
-    def beside(self, names: Mapping[str, str], dim: str) -> list[Point]:
-        """The first point of each row of a box, by the variables of its first one of all."""
-        places = product(*(range(self.spans[d].most) for d in self.rows))
-        rows = (
-            {d: variable(names[d]) + Linear(n) for d, n in zip(self.rows, at, strict=True)} for at in places
-        )
-        return [{**row, dim: variable(names[dim])} for row in rows]
-
-    def together(self, rows: int, vectors: int) -> int:
-        """Of the vectors of a row, those that are written out with those of other rows: as many as there are,
-        or a part of them, so that little is read.
-        """
-        reads = rows * max(1, count_reads(self.step.definition, self.setting.inlined))
-        parts = (n for n in range(vectors, 0, -1) if vectors % n == 0)
-        return next((n for n in parts if n * reads <= MOST_READ), 1)
 
 
 def _where(

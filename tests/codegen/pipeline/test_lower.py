@@ -72,6 +72,10 @@ def found(file: PipelineFile, program: Program) -> dict[str, Elements]:
     }
 
 
+def sweeps(program: Program) -> list[Sweep]:
+    return [s for s in statements(program.body) if isinstance(s, Sweep)]
+
+
 def results(file: PipelineFile) -> dict[str, Elements]:
     """What the algorithm says is in its outputs."""
     return outputs_of(file.algorithm, elements(file.algorithm, file.boxes, inputs_of(file)))
@@ -131,11 +135,8 @@ def test_what_would_go_beyond_the_end_of_a_row_begins_earlier_where_points_may_b
         candidate = scheduled(instance(file.backbone), {}, {"b.x.LANE": tile})
         program = lowered(file, candidate)
         assert found(file, program) == results(file)
-        found_in = [*statements(program.body)]
-        return (
-            [s.step for s in found_in if isinstance(s, Sweep)],
-            any(isinstance(s, When) for s in found_in),
-        )
+        is_asked = any(isinstance(s, When) for s in statements(program.body))
+        return [sweep.step for sweep in sweeps(program)], is_asked
 
     once = "b(x) = image(x, 0) * 2"
     assert loops(once, 260, FULL) == ([4], False)
@@ -143,6 +144,21 @@ def test_what_would_go_beyond_the_end_of_a_row_begins_earlier_where_points_may_b
     assert loops(once, 245, 64) == ([64], False), "one point in 16 again"
     assert loops(once, 210, 64) == ([64, 64, 4], True), "the last box may begin in the one before"
     assert 1 in loops(f"{once}\nb(x) += 3", 263, FULL)[0]
+
+
+def test_of_points_that_read_much_a_part_of_each_row_is_written_out() -> None:
+    """Of 8 vectors in each of 2 rows, where vectors of both rows may read 128 others."""
+
+    def written_out(reads: int) -> int:
+        terms = " + ".join(f"image(x + {n % 5}, y + {n // 5})" for n in range(reads))
+        file = pipeline(f"b(x, y) = {terms}", "{b: {x: 64, y: 4}}", IMAGE)
+        candidate = scheduled(instance(file.backbone), {}, {"b.x.LANE": 32, "b.y.LANE": 2})
+        program = lowered(file, candidate)
+        assert found(file, program) == results(file)
+        bodies = [[s for s in sweep.body if isinstance(s, Store)] for sweep in sweeps(program)]
+        return max(map(len, bodies))
+
+    assert [written_out(reads) for reads in (1, 8, 9, 16, 25)] == [16, 16, 8, 8, 4]
 
 
 # ---- Applications -----------------------------------------------------------------------------------------
@@ -175,8 +191,7 @@ def test_rows_are_summed_up_by_lanes_and_what_is_left_one_by_one() -> None:
     def steps(count: int, vector_bytes: int) -> list[int]:
         file = pipeline(f"s(y) = 1\ns(y) += image(k, y) for k in 0:{count}", "{s: {y: 5}}", IMAGE)
         program = lowered(file, scheduled(instance(file.backbone), {}, {}), vector_bytes)
-        found = (s for s in statements(program.body) if isinstance(s, Sweep))
-        return [sweep.step for sweep in found if sweep.variable.startswith("s_k")]
+        return [sweep.step for sweep in sweeps(program) if sweep.variable.startswith("s_k")]
 
     assert steps(23, 16) == [16, 4, 1]
     assert steps(23, 32) == [16, 8, 1]
