@@ -19,7 +19,7 @@ from spacedsl.codegen.pipeline.edges import is_woven
 from spacedsl.codegen.pipeline.middles import Middle, edges
 from spacedsl.codegen.pipeline.placement import Spans
 from spacedsl.codegen.pipeline.small_boxes import Ahead, SmallBoxes
-from spacedsl.codegen.tree.program import Let, Statement, Sweep, When
+from spacedsl.codegen.tree.program import Statement, Sweep, When
 from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.kernels.pipeline.affine import Linear, extreme, quotient, variable
 from spacedsl.kernels.pipeline.algorithm import Stage
@@ -121,7 +121,7 @@ class _Body(SmallBoxes):
             return ()
         single = partial(self.single, dim, point, ranges)
         vectors = self.held_back(
-            f"{self.stage.name}_{dim}_pair",
+            dim,
             (begin, pairs),
             half,
             begin,
@@ -169,14 +169,14 @@ class _Body(SmallBoxes):
             start = first + extreme("max", quotient(last + first * -1 + Linear(1), lanes), Linear(0)) * lanes
             return (loop, self.single(dim, point, ranges, start, last))
         earliest = first if middle.has_before else self.around[dim].first
-        held = self.held_back(wanted, (first, last), lanes, earliest, ranges, cells)
+        held = self.held_back(dim, (first, last), lanes, earliest, ranges, cells)
         assert held is not None, "a point has a value"
         is_long, loop = held
         return _where(is_long, (loop,), (self.single(dim, point, ranges, first, last),))
 
     def held_back(
         self,
-        wanted: str,
+        dim: str,
         ends: tuple[Linear, Linear],
         count: int,
         earliest: Linear,
@@ -188,17 +188,21 @@ class _Body(SmallBoxes):
         room for that from the earliest position on. None where nothing is made of it.
         """
         first, last = ends
-        name, place = self.setting.fresh(wanted), self.setting.fresh(wanted)
-        end = last + Linear(1 - count)
-        held, within = extreme("min", end, variable(name)), ranges.with_loop(name, first, last)
-        if ranges.is_natural(end + earliest * -1):
-            inner = cells(place, within.with_position(place, held))
-            return ((), Sweep(name, first, last, count, (Let(place, held), *inner))) if inner else None
-        # Of one iteration, so that it is seen that there is room.
-        begin = extreme("max", first, held)
-        inner = cells(place, within.with_loop(place, begin, held))
-        once = Sweep(place, begin, held, 1, inner)
-        return ((end + first * -1,), Sweep(name, first, last, count, (once,))) if inner else None
+        wanted = f"{self.stage.name}_{dim}"
+        name, turn = self.setting.fresh(wanted), self.setting.fresh(f"{wanted}_turn")
+        end, length = last + Linear(1 - count), last + first * -1 + Linear(1)
+        # From the first one on; then, where something is left, from where it ends with the last one.
+        whole = quotient(length, count)
+        turns = extreme("min", extreme("min", Linear(1), length + whole * -count), whole)
+        begin, holds = (
+            extreme("min", end, first + variable(turn) * self.spans[dim].most),
+            tuple[Linear, ...](),
+        )
+        if not ranges.is_natural(end + earliest * -1):
+            begin, holds = extreme("max", first, begin), (end + first * -1,)
+        inner = cells(name, ranges.with_loop(turn, Linear(0), turns).with_loop(name, begin, end))
+        loop = Sweep(turn, Linear(0), turns, 1, (Sweep(name, begin, end, count, inner),))
+        return (holds, loop) if inner else None
 
 
 def _where(

@@ -18,13 +18,13 @@ from spacedsl.codegen.pipeline.schedule import CandidateDecisions
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.expressions import Gather, Index, Load, Number, Type, type_of
 from spacedsl.codegen.tree.parts import expressions, statements, with_blocks
-from spacedsl.codegen.tree.program import Let, ParallelLoop, Program, Statement, Store, Sweep, When
+from spacedsl.codegen.tree.program import ParallelLoop, Program, Statement, Store, Sweep, When
 from spacedsl.codegen.tree.races import Access, contested
 from spacedsl.codegen.tree.ranges import Ranges
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.pipeline.affine import Linear, extreme, variable
+from spacedsl.kernels.pipeline.affine import Extreme, Linear, extreme, variable
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.kernels.tensors import Scratch, Tensor
 from tests.codegen.interpreter import Interpreter, position
@@ -281,11 +281,9 @@ def of_neighbour(by: int) -> Edit:
 
 def unshifted(s: Statement) -> Statement:
     """Vectors that go beyond the end of a row, or of a box, in place of beginning earlier."""
-    match s:
-        case Sweep(name, _, _, step, (Let() as held, *others)) if step > 1 and held.position.names > {name}:
-            return replace(s, body=(replace(held, position=variable(name)), *others))
-        case _:
-            return s
+    if isinstance(s, Sweep) and s.step > 1 and any(isinstance(a, Extreme) for a, _ in s.first.terms):
+        return replace(s, last=s.last + Linear(s.step - 1))
+    return s
 
 
 def shared(made: Program) -> Program:
