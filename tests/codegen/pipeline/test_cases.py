@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from spacedsl.codegen.cuda.batches.cases import write_cases
 from spacedsl.codegen.pipeline.cases import make_cases, most_calls, not_finite
 from spacedsl.codegen.running.cases import Case, NotFiniteError
 from spacedsl.codegen.running.differences import first_difference
+from spacedsl.kernels.backbones import load_any
 from spacedsl.kernels.inputs import Array
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.arguments import held
@@ -22,7 +24,7 @@ from spacedsl.kernels.pipeline.reference import evaluate
 from spacedsl.kernels.reference import view
 from tests.kernels.pipeline.faults import faulty
 from tests.kernels.pipeline.files import pipeline
-from tests.kernels.pipeline.test_library import CASES, NAMES, load
+from tests.kernels.pipeline.test_library import CASES, LIBRARY, NAMES, load
 
 SIZES = {
     **{name: case.sizes for name, case in CASES.items()},
@@ -47,6 +49,24 @@ SEEN_AT_LARGE = ("down_", "up_", "push_", "pull_")
 def cases_of(name: str) -> tuple[PipelineFile, tuple[Case, ...]]:
     file = load(name, SIZES[name])
     return file, tuple(make_cases(file, np.random.default_rng(0)))
+
+
+SHORTER: Mapping[str, Mapping[str, int]] = {
+    "local_laplacian": {"width": 37, "height": 26, "levels": 3, "depth": 4},
+    "stencil_chain": {"width": 20, "height": 13, "stages": 8},
+}
+"""Of those with many stages that are alike: sizes of what Python makes of them."""
+
+
+@cache
+def scheduled_case(name: str) -> tuple[PipelineFile, Case]:
+    """What tests try random schedules of an application on; the soak has all stages."""
+    if name not in SHORTER:
+        file, (case, *_) = cases_of(name)
+        return file, case
+    file = load_any(Path(f"{LIBRARY / 'python' / name}.py:build"), SHORTER[name])
+    assert isinstance(file, PipelineFile)
+    return file, next(make_cases(file, np.random.default_rng(0)))
 
 
 def elements(file: PipelineFile, case: Case, name: str) -> Array:

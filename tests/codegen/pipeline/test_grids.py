@@ -29,7 +29,7 @@ from tests.codegen.pipeline.on_gpus import (
     twin_difference,
     twin_differences,
 )
-from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, cases_of
+from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, cases_of, scheduled_case
 from tests.kernels.pipeline.cases import named
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.images import Image, images
@@ -52,7 +52,7 @@ def try_grids(file: PipelineFile, case: Case, count: int, seed: int, folder: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_of_applications_compute_what_they_say(name: str, tmp_path: Path) -> None:
-    file, (case, *_) = cases_of(name)
+    file, case = scheduled_case(name)
     try_grids(file, case, SCHEDULES, 1, tmp_path)
 
 

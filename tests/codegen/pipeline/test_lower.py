@@ -27,7 +27,7 @@ from spacedsl.search.costs.pipeline import PipelineCosts
 from tests.codegen.devices import DEVICE
 from tests.codegen.interpreter import interpret
 from tests.codegen.pipeline.running import compiled_difference
-from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, cases_of
+from tests.codegen.pipeline.test_cases import MOST_COMPUTED, SCHEDULES, scheduled_case
 from tests.kernels.pipeline.cases import (
     IMAGE,
     PIPELINES,
@@ -167,7 +167,7 @@ def test_of_points_that_read_much_a_part_of_each_row_is_written_out() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_of_applications_compute_in_c_what_they_say(name: str, tmp_path: Path) -> None:
-    file, (case, *_) = cases_of(name)
+    file, case = scheduled_case(name)
     costs = PipelineCosts(instance(file.backbone), DEVICE)
     candidates = moderate(
         lambda count, apart: drawn(file, count, 1, DescentCounts(), apart),
