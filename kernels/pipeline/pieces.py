@@ -86,9 +86,8 @@ def most_bytes(algorithm: Algorithm, cut: Sequence[Piece]) -> int:
 
 
 def _threads(cut: Sequence[Piece]) -> int:
-    """Few pieces are large ones, of which memory has room for one at a time."""
-    cpus = len(os.sched_getaffinity(0))
-    return cpus if len(cut) >= 4 * cpus else 1
+    """So many that less is in memory at a time than the whole: few pieces are large ones."""
+    return max(1, min(len(os.sched_getaffinity(0)), len(cut) - 1))
 
 
 def _parts(algorithm: Algorithm, piece: Piece, inputs: Mapping[str, Array]) -> list[Part]:

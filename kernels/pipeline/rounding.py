@@ -403,10 +403,11 @@ def _moved(node: Expression, value: Any, given: Sequence[tuple[Any, Error]]) -> 
         case Binary("&&" | "||"):
             return np.maximum(errors[0], errors[1])
         case Binary("+" | "-"):
-            return _wrapped(node.dtype, value, errors[0] + errors[1])
+            return _wrapped(node.dtype, value, functools.reduce(_sum, [e for _, e in given]))
         case Binary("*"):
-            (a, _), (b, _) = given
-            return _wrapped(node.dtype, value, _product(a, errors[1]) + _product(b, errors[0]))
+            (a, left), (b, right) = given
+            grown = [None if e is None else _product(v, e) for v, e in ((b, left), (a, right))]
+            return _wrapped(node.dtype, value, functools.reduce(_sum, grown))
         case Compare():
             (a, _), (b, _) = given
             apart = errors[0] + errors[1]
@@ -453,6 +454,8 @@ def _wrapped(dtype: DType, value: Any, error: Any) -> Any:
 
 def _product(value: Any, error: Any) -> Any:
     """An error grown by a factor, where none stays none even beside what is infinite."""
+    if np.ndim(value) == 0 and np.isfinite(np.float64(value)):
+        return abs(float(value)) * error
     grown = np.abs(np.asarray(value, np.float64)) * error
     return np.where(np.asarray(error) == 0, 0, grown)
 

@@ -64,9 +64,9 @@ def scheduled_case(name: str) -> tuple[PipelineFile, Case]:
     if name not in SHORTER:
         file, (case, *_) = cases_of(name)
         return file, case
-    file = load_any(Path(f"{LIBRARY / 'python' / name}.py:build"), SHORTER[name])
-    assert isinstance(file, PipelineFile)
-    return file, next(make_cases(file, np.random.default_rng(0)))
+    shorter = load_any(Path(f"{LIBRARY / 'python' / name}.py:build"), SHORTER[name])
+    assert isinstance(shorter, PipelineFile)
+    return shorter, next(make_cases(shorter, np.random.default_rng(0)))
 
 
 def elements(file: PipelineFile, case: Case, name: str) -> Array:
