@@ -194,10 +194,7 @@ class _Body(SmallBoxes):
         # From the first one on; then, where something is left, from where it ends with the last one.
         whole = quotient(length, count)
         turns = extreme("min", extreme("min", Linear(1), length + whole * -count), whole)
-        begin, holds = (
-            extreme("min", end, first + variable(turn) * self.spans[dim].most),
-            tuple[Linear, ...](),
-        )
+        begin, holds = extreme("min", end, first + variable(turn) * self.spans[dim].most), Ahead()
         if not ranges.is_natural(end + earliest * -1):
             begin, holds = extreme("max", first, begin), (end + first * -1,)
         inner = cells(name, ranges.with_loop(turn, Linear(0), turns).with_loop(name, begin, end))

@@ -32,12 +32,17 @@ MOST_READ = 128
 class SmallBoxes(Points):
     """Boxes of which all points may be written out."""
 
+    @property
+    def row_count(self) -> int:
+        """At most."""
+        return math.prod(self.spans[row].most for row in self.rows)
+
     def unrolled(self, dim: str, lanes: int, ranges: Ranges) -> tuple[Ahead, tuple[Statement, ...]] | None:
         """All points of a full box away from edges: what has to hold for it, and statements; None of a box
         that is not small.
         """
-        length, rows = self.spans[dim].most, math.prod(self.spans[row].most for row in self.rows)
-        if length % lanes or not 1 < rows * length // lanes <= MOST_UNROLLED:
+        length = self.spans[dim].most
+        if length % lanes or not 1 < self.row_count * length // lanes <= MOST_UNROLLED:
             return None
         dims = (*self.rows, dim)
         names = {d: self.setting.fresh(f"{self.stage.name}_{d}") for d in dims}
@@ -94,7 +99,6 @@ class SmallBoxes(Points):
         """How many vectors of each row are written out: all, or a part, so that not too much is read. Unlike
         points, vectors that lie beside each other have nothing that they could share.
         """
-        rows = math.prod(self.spans[row].most for row in self.rows)
-        reads = rows * max(1, count_reads(self.step.definition, self.setting.inlined))
+        reads = self.row_count * max(1, count_reads(self.step.definition, self.setting.inlined))
         parts = (n for n in range(vectors, 0, -1) if vectors % n == 0)
         return next((n for n in parts if n * reads <= MOST_READ), 1)

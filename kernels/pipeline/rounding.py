@@ -185,11 +185,8 @@ class _Evaluator(Evaluator):
         return own if error is None else own + count * error
 
     def turns(self, stage: Stage, update: Update, gathered: Binary | None, box: Mapping[str, Extent]) -> None:
-        if gathered is not None and self.is_exact(gathered):
-            super().turns(stage, update, gathered, box)
-            return
-        for grid in each_turn(stage, update, box):
-            self.turn(stage, update, grid)
+        is_exact = gathered is not None and self.is_exact(gathered)
+        super().turns(stage, update, gathered if is_exact else None, box)
 
     def turn(self, stage: Stage, update: Update, grid: Grid) -> None:
         lengths = tuple(extent.size for _, extent in grid.axes)

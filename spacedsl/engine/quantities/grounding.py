@@ -52,10 +52,8 @@ class _Definition:
 
     @classmethod
     def of(cls, quantity: Quantity, terms: Terms) -> _Definition:
-        names, maps = (
-            tuple(param.name for param in quantity.params),
-            {each.name: each for each in quantity.maps},
-        )
+        names = tuple(param.name for param in quantity.params)
+        maps = {each.name: each for each in quantity.maps}
         frames = FRAMES_OF_INSTANCE + FRAMES_OF_LEVEL * height(quantity.body)
         return cls(quantity, names, maps, terms.term(quantity.body), frames)
 
