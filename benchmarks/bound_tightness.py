@@ -50,9 +50,9 @@ kernel: product
 backbone: linalg
 sizes: {{m: {m}, n: {n}, k: {k}}}
 tensors:
-  A: {{dtype: f32, shape: [m, k]{strides}}}
-  B: {{dtype: f32, shape: [k, n]}}
-  C: {{dtype: f32, shape: [m, n], output: true}}
+  A: {{dtype: {dtype}, shape: [m, k]{strides}}}
+  B: {{dtype: {dtype}, shape: [k, n]}}
+  C: {{dtype: {dtype}, shape: [m, n], output: true}}
 compute:
   - C[i, j] = sum[p](A[i, p] * B[p, j])
 tiling: {{i: {i}, j: {j}, p: []}}
@@ -108,9 +108,15 @@ tiling: {i: [[4]], j: [[4]], p: [[16]]}
 """
 
 
-def product(m: int, n: int, k: int, *, rows: int = 8, vectors: int = 2, strides: str = "") -> str:
+def product(
+    m: int, n: int, k: int, *, rows: int = 8, vectors: int = 2, strides: str = "", dtype: str = "f32"
+) -> str:
     tiles = [f"[[{rows}]]" if rows > 1 else "[]", f"[[{vectors}], [16]]" if vectors > 1 else "[[16]]"]
-    return PRODUCT.format(m=m, n=n, k=k, i=tiles[0], j=tiles[1], strides=strides)
+    return PRODUCT.format(m=m, n=n, k=k, i=tiles[0], j=tiles[1], strides=strides, dtype=dtype)
+
+
+def axpy(n: int) -> str:
+    return VECTOR.format(n=n, unrolled=4, body="alpha * x[i] + y[i]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +155,10 @@ CASES = (
         kinds("fma", **{**ONE, "i0": "P"}, **TILE),
     ),
     Case(
+        *("integers", "integer multipliers", product(32, 64, 64, dtype="i32")),
+        kinds("fma", **ONE, **TILE),
+    ),
+    Case(
         *("one accumulator", "latency of fma", product(16, 32, 1024, rows=1, vectors=1)),
         kinds("fma", i0="L", j0="L", j1="V", p0="L"),
     ),
@@ -182,11 +192,7 @@ CASES = (
         kinds("mul", i0="L", j0="L", j1="U", j2="V"),
     ),
     Case(
-        *(
-            "start of threads",
-            "load instructions",
-            VECTOR.format(n=4096, unrolled=4, body="alpha * x[i] + y[i]"),
-        ),
+        *("start of threads", "load instructions", axpy(4096)),
         kinds("fma", i0="P", i1="U", i2="V"),
     ),
     *(
@@ -195,6 +201,7 @@ CASES = (
             kinds(instruction, i0="L", i1="U", i2="V"),
         )
         for name, term, instruction, body in (
+            ("sums", "adders", "add", "((((x[i] + y[i]) + alpha) + x[i]) + y[i]) + alpha"),
             ("divisions", "divisions", "div", "x[i] / y[i] + alpha"),
             ("square roots", "square roots", "sqrt", "sqrt(x[i]) + alpha * y[i]"),
             ("extremes", "extremes", "max", "min(max(min(max(x[i], y[i]), -alpha), alpha), x[i] * y[i])"),
@@ -207,28 +214,28 @@ CASES = (
         kinds("fma", i0="L", i1="U", j0="L", j1="U", p0="L", p1="V"),
     ),
     Case(
+        *("L1, loads and stores", "L1 bandwidth", axpy(1 << 10)),
+        kinds("fma", i0="L", i1="U", i2="V"),
+    ),
+    Case(
         *("L2, loads", "L2 bandwidth"),
         ROWS.format(m=64, k=4096, unrolled=8, lanes="[16]", body="A[i, p] * x[p]"),
         kinds("fma", i0="L", i1="U", p0="L", p1="V"),
     ),
     Case(
-        *("L3, one thread", "L3 bandwidth", VECTOR.format(n=1 << 22, unrolled=4, body="alpha * x[i] + y[i]")),
+        *("L3, one thread", "L3 bandwidth", axpy(1 << 22)),
         kinds("fma", i0="L", i1="U", i2="V"),
     ),
     Case(
-        *(
-            "L3, all threads",
-            "L3 bandwidth",
-            VECTOR.format(n=1 << 22, unrolled=4, body="alpha * x[i] + y[i]"),
-        ),
+        *("L3, all threads", "L3 bandwidth", axpy(1 << 22)),
         kinds("fma", i0="P", i1="U", i2="V"),
     ),
     Case(
-        *(
-            "memory, all threads",
-            "L3 bandwidth",
-            VECTOR.format(n=1 << 26, unrolled=4, body="alpha * x[i] + y[i]"),
-        ),
+        *("memory, one thread", "DRAM bandwidth", axpy(1 << 26)),
+        kinds("fma", i0="L", i1="U", i2="V"),
+    ),
+    Case(
+        *("memory, all threads", "DRAM bandwidth", axpy(1 << 26)),
         kinds("fma", i0="P", i1="U", i2="V"),
     ),
     Case(

@@ -54,6 +54,10 @@ class Implementation(Protocol):
         """NONE, AHEAD or NEXT: what is asked for before the load reads it."""
         ...
 
+    def prefetch_distance(self, load: Instruction) -> int:
+        """Of what is asked for AHEAD: how many bytes before it is read."""
+        ...
+
     def buffers(self, maker: Instruction) -> int:
         """Of how many tiles of a stored value there is room for. More than one: they are copied ahead."""
         ...
@@ -122,7 +126,15 @@ _FOR_CPU = _Vocabulary(
         "copying": ("BEFORE", "UNDER"),
     },
     needed={"size": 1, "dim_kind": 1, "order": 2},
-    optional={"storage": 1, "remainder": 1, "accumulation": 1, "caching": 1, "prefetch": 1, "copying": 1},
+    optional={
+        "storage": 1,
+        "remainder": 1,
+        "accumulation": 1,
+        "caching": 1,
+        "prefetch": 1,
+        "prefetch_distance": 1,
+        "copying": 1,
+    },
 )
 
 _FOR_GRIDS = _Vocabulary(
@@ -239,6 +251,9 @@ class CandidateImplementation:
 
     def prefetch(self, load: Instruction) -> str:
         return self._decided("prefetch", load, "NONE")
+
+    def prefetch_distance(self, load: Instruction) -> int:
+        return int(self._decided("prefetch_distance", load, "256"))
 
     def buffers(self, maker: Instruction) -> int:
         reloads = maker.reloads

@@ -30,9 +30,6 @@ from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 LINE_BYTES = 64
 """Of the processors that there is code for; where lines are longer, some are asked for twice."""
 
-AHEAD_BYTES = 512
-"""How far ahead of a load the lines lie that are asked for along its innermost loop."""
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -116,7 +113,9 @@ def _request(
     run, rows = runs(box, line)
     distance = 1
     if wanted == "AHEAD":
-        distance = math.ceil(AHEAD_BYTES / (max(run, min(abs(step[target]), line)) * item))
+        distance = math.ceil(
+            implementation.prefetch_distance(load) / (max(run, min(abs(step[target]), line)) * item)
+        )
     start = access.offset + distance * step[target] + sum((n - 1) * step for n, step in box if step < 0)
     outside = [step[node] for node in loops if node not in inside]
     # Where runs begin in the middle of lines, each may reach into one more.

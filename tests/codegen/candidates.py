@@ -44,6 +44,7 @@ def random_candidate(
         "order",
         "caching",
         "prefetch",
+        "prefetch_distance",
     ):
         for variable in instance.variables_of(choice):
             while candidate is not None and candidate.is_open(variable):

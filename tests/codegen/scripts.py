@@ -8,9 +8,9 @@ below it: `i0 P 4` is level 0 of index i in the nest of every instruction below,
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
 around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `load_A ahead`
-and `load_A next` are loads whose lines are asked for before. A line `reload_B` lets the value of `load_B` go
-through memory, `reload_B under` has its tile copied under the arithmetic of the tile before. `#` begins a
-comment.
+and `load_A next` are loads whose lines are asked for before, `load_A ahead 1024` as many bytes before (256
+where nothing is said). A line `reload_B` lets the value of `load_B` go through memory, `reload_B under` has
+its tile copied under the arithmetic of the tile before. `#` begins a comment.
 
 For a GPU, T and B stand for THREAD and BLOCK; `i1 T 16 @8` are threads that are 8 apart (1 where nothing is
 said). `reload_B shared` and `reload_B global` say through which memory; `reload_B shared vector x3` has room
@@ -77,6 +77,8 @@ class Script:
     split: set[Instruction] = field(default_factory=set)
     stored: set[Instruction] = field(default_factory=set)
     prefetched: dict[Instruction, str] = field(default_factory=dict)
+    distances: dict[Instruction, int] = field(default_factory=dict)
+    """Of prefetches, in bytes."""
     copied_ahead: set[Instruction] = field(default_factory=set)
     memory: dict[Instruction, str] = field(default_factory=dict)
     paddings: dict[Instruction, str] = field(default_factory=dict)
@@ -118,6 +120,9 @@ class Script:
 
     def prefetch(self, load: Instruction) -> str:
         return self.prefetched.get(load, "NONE")
+
+    def prefetch_distance(self, load: Instruction) -> int:
+        return self.distances.get(load, 256)
 
     def is_copied_ahead(self, reload: Instruction) -> bool:
         return reload in self.copied_ahead
@@ -175,6 +180,8 @@ class Script:
                 return "STREAMED" if self.is_streamed(store) else "CACHED"
             case "prefetch", (Instruction() as load,):
                 return self.prefetch(load)
+            case "prefetch_distance", (Instruction() as load,):
+                return self.prefetch_distance(load)
             case "copying", (Instruction() as reload,):
                 return "UNDER" if self.is_copied_ahead(reload) else "BEFORE"
         raise RefusedError(f"scripts say nothing about {variable.choice}")
@@ -237,6 +244,9 @@ def _block(
                             result.paddings[instruction.maker] = word.upper()
                 case ["ahead" | "next" as word]:
                     result.prefetched[instruction] = word.upper()
+                case ["ahead", distance]:
+                    result.prefetched[instruction] = "AHEAD"
+                    result.distances[instruction] = int(distance)
                 case _:
                     assert not words, f"{line}: what is {' '.join(words)}?"
             if instruction.maker is not None:

@@ -200,12 +200,13 @@ def test_no_iteration_asks_for_more_lines_than_others(name: str, tensor: str) ->
     assert counts.pop() <= max(4, tile)
 
 
-def test_what_lies_ahead_is_read_some_iterations_later() -> None:
-    program = Shape(k=256, wanted="ahead").lowered("load_A")
+@pytest.mark.parametrize(("wanted", "iterations"), [("ahead", 4), ("ahead 512", 8), ("ahead 2048", 32)])
+def test_what_lies_ahead_is_read_some_iterations_later(wanted: str, iterations: int) -> None:
+    program = Shape(k=256, wanted=wanted).lowered("load_A")
     reads = {(event.at["p0"], event.lines[0]) for event in events(program) if event.tensor == "B"}
     ahead = [(event.at["p0"], event.lines[0]) for event in events(program) if event.is_prefetch]
-    # Of B's rows, 128 bytes each, two vectors are read in an iteration: one line after another of 512 bytes.
-    inside = [(at + 8, line) for at, line in ahead if at + 8 < 128]
+    # Of B's rows, 128 bytes each, two vectors are read in an iteration: one line after another.
+    inside = [(at + iterations, line) for at, line in ahead if at + iterations < 128]
     assert len(inside) > 1000
     assert reads.issuperset(inside)
 
@@ -305,6 +306,10 @@ class _Changed(CandidateImplementation):
     def prefetch(self, load: Instruction) -> str:
         changed, value = self.changed  # type: ignore[attr-defined]
         return str(value) if load is changed else super().prefetch(load)
+
+    def prefetch_distance(self, load: Instruction) -> int:
+        """Longer than any of the tiles: nothing that lies so far ahead is in the next one."""
+        return 512
 
 
 def test_the_next_tile_of_a_copied_operand_is_not_asked_for(space: Path) -> None:
