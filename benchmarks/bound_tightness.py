@@ -155,7 +155,7 @@ CASES = (
         kinds("fma", **{**ONE, "i0": "P"}, **TILE),
     ),
     Case(
-        *("integers", "integer multipliers", product(32, 64, 64, dtype="i32")),
+        *("integers", "integer arithmetic", product(32, 64, 64, dtype="i32")),
         kinds("fma", **ONE, **TILE),
     ),
     Case(
