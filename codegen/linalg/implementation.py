@@ -97,6 +97,9 @@ class GridImplementation(Implementation, Protocol):
 PADDINGS: Mapping[str, int] = {"NONE": 0, "WORD": 4, "VECTOR": 16}
 """What lies between rows, in bytes."""
 
+USUAL_DISTANCE = 512
+"""Of prefetches, in bytes, where a space does not decide it."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
@@ -253,7 +256,7 @@ class CandidateImplementation:
         return self._decided("prefetch", load, "NONE")
 
     def prefetch_distance(self, load: Instruction) -> int:
-        return int(self._decided("prefetch_distance", load, "256"))
+        return int(self._decided("prefetch_distance", load, str(USUAL_DISTANCE)))
 
     def buffers(self, maker: Instruction) -> int:
         reloads = maker.reloads

@@ -8,7 +8,7 @@ below it: `i0 P 4` is level 0 of index i in the nest of every instruction below,
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
 around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `load_A ahead`
-and `load_A next` are loads whose lines are asked for before, `load_A ahead 1024` as many bytes before (256
+and `load_A next` are loads whose lines are asked for before, `load_A ahead 1024` as many bytes before (512
 where nothing is said). A line `reload_B` lets the value of `load_B` go through memory, `reload_B under` has
 its tile copied under the arithmetic of the tile before. `#` begins a comment.
 
@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
-from spacedsl.codegen.linalg.implementation import PADDINGS, Statement
+from spacedsl.codegen.linalg.implementation import PADDINGS, USUAL_DISTANCE, Statement
 from spacedsl.codegen.linalg.nest import present
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
@@ -122,7 +122,7 @@ class Script:
         return self.prefetched.get(load, "NONE")
 
     def prefetch_distance(self, load: Instruction) -> int:
-        return self.distances.get(load, 256)
+        return self.distances.get(load, USUAL_DISTANCE)
 
     def is_copied_ahead(self, reload: Instruction) -> bool:
         return reload in self.copied_ahead

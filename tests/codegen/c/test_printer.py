@@ -91,7 +91,7 @@ def copied() -> tuple[KernelFile, Program]:
 def prefetched() -> tuple[KernelFile, Program]:
     kernel = matmul(32, 64, 16, "{i: [[4]], j: [[2], [16]], p: [[2]]}")
     text = MATMUL_TWICE.format(i0=8, j0=2, p0=8)
-    text = text.replace("load_A", "load_A ahead 512").replace("load_B", "load_B next")
+    text = text.replace("load_A", "load_A ahead").replace("load_B", "load_B next")
     return kernel, verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
