@@ -1,7 +1,8 @@
 """Processes that compile with NVRTC: code that breaks the compiler costs one of them, and not the run.
 
-In: text and a compute capability. Out: what `nvrtc.compile_cubin` gives or raises; of a process that ends or
-takes too long, `BuildError`. A process compiles texts one by one, and ends with the one that began it.
+In: text, a compute capability and options. Out: what `nvrtc.compile_cubin` gives or raises; of a process
+that ends or takes too long, `BuildError`. A process compiles texts one by one, and ends with the one that
+began it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -30,12 +32,12 @@ class Compiler:
             [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
-    def ask(self, code: str, compute_capability: str) -> Any:
+    def ask(self, code: str, compute_capability: str, options: Sequence[str] = ()) -> Any:
         """What became of it, a value or an exception; raises `BuildError` where the process is lost."""
         answers, questions = self._process.stdout, self._process.stdin
         assert answers is not None and questions is not None
         try:
-            pickle.dump((code, compute_capability), questions)
+            pickle.dump((code, compute_capability, options), questions)
             questions.flush()
             if not select.select([answers], [], [], LIMIT_S)[0]:
                 self.close()
@@ -63,11 +65,11 @@ _lock = threading.Lock()
 _owner = os.getpid()
 
 
-def compiled_apart(code: str, compute_capability: str) -> Any:
+def compiled_apart(code: str, compute_capability: str, options: Sequence[str]) -> Any:
     """By a process that is idle, or a new one; as `Compiler.ask`."""
     compiler = _taken() or Compiler()
     try:
-        return compiler.ask(code, compute_capability)
+        return compiler.ask(code, compute_capability, options)
     finally:
         if not compiler.is_lost:
             with _lock:
@@ -89,12 +91,12 @@ def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
 
     while True:
         try:
-            code, compute_capability = pickle.load(questions)
+            code, compute_capability, options = pickle.load(questions)
         except EOFError:
             return
         answer: Any
         try:
-            answer = compile_here(code, compute_capability)
+            answer = compile_here(code, compute_capability, options)
         except Exception as error:
             answer = error
         pickle.dump(answer, answers)

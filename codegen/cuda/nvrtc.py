@@ -10,7 +10,7 @@ import ctypes
 import functools
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,20 +41,23 @@ class Cubin:
 
 OPTIONS = ("--std=c++17", "-default-device", "--ptxas-options=-v")
 
+QUICKLY = "--Ofast-compile=max"
+"""For code that nobody will time: a third to a tenth of the time, and other registers."""
 
-def compile_cubin(code: str, compute_capability: str) -> Cubin:
-    """In a process of its own, since there is code that the compiler breaks at.
+
+def compile_cubin(code: str, compute_capability: str, *options: str) -> Cubin:
+    """In a process of its own, since there is code that the compiler breaks at. `options`: beside `OPTIONS`.
 
     Raises `BuildError` for what it refuses or breaks at, `EnvironmentLack` where there is none.
     """
-    found = compiled_apart(code, compute_capability)
+    found = compiled_apart(code, compute_capability, options)
     if isinstance(found, Exception):
         raise found
     assert isinstance(found, Cubin)
     return found
 
 
-def compile_here(code: str, compute_capability: str) -> Cubin:
+def compile_here(code: str, compute_capability: str, options: Sequence[str] = ()) -> Cubin:
     """The same in this process."""
     library = load_nvrtc()
     program = ctypes.c_void_p()
@@ -63,12 +66,9 @@ def compile_here(code: str, compute_capability: str) -> Cubin:
         "create",
     )
     try:
-        options = [
-            o.encode() for o in (*OPTIONS, f"--gpu-architecture=sm_{compute_capability.replace('.', '')}")
-        ]
-        result = library.nvrtcCompileProgram(
-            program, len(options), (ctypes.c_char_p * len(options))(*options)
-        )
+        architecture = f"--gpu-architecture=sm_{compute_capability.replace('.', '')}"
+        told = [option.encode() for option in (*OPTIONS, *options, architecture)]
+        result = library.nvrtcCompileProgram(program, len(told), (ctypes.c_char_p * len(told))(*told))
         log = _text(library, "ProgramLog", program).decode(errors="replace")
         if result:
             raise BuildError(log.strip() or f"NVRTC refused it ({result})")

@@ -5,7 +5,8 @@ compared with the reference on a case at a small size, until of each application
 is over. A record on disk holds how many that are: the next soak goes on where this one ended. Out: a table;
 of the first schedule that fails its number, its message and its loops, and exit status 1. Code runs in this
 process: where it crashes, the schedule that was named last is the one. With `--target cuda` it is code for
-a GPU, whose twin runs in a process of its own, and every fifth under sanitizers.
+a GPU, whose twin runs in a process of its own; every fifth is compiled as for users, and runs under
+sanitizers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spacedsl.codegen.c.build import BuildError
-from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.nvrtc import QUICKLY, compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.pipeline.grids import lower_grids
 from spacedsl.codegen.pipeline.lower import lower
@@ -40,8 +41,8 @@ from tests.kernels.pipeline.cases import drawn
 from tests.kernels.pipeline.test_library import NAMES
 
 VECTOR_BYTES = (16, 32, 64)
-SANITIZED = 5
-"""Of so many schedules for a GPU, one is run under sanitizers as well."""
+THOROUGH = 5
+"""Of so many schedules for a GPU, one is compiled as for users, and run under sanitizers as well."""
 MOST_STATEMENTS = 5_000
 """Of a program; what is longer takes its compiler minutes, and is left out."""
 
@@ -70,15 +71,18 @@ def gpu_fault(name: str, seed: int) -> str | None:
     decisions = CandidateDecisions(candidate)
     program = lower_grids(file.backbone, decisions)
 
+    is_thorough = seed % THOROUGH == 0
+
     def difference(folder: Path) -> str | None:
         try:
-            compile_cubin(print_cuda(program), device().compute_capability)
+            options = () if is_thorough else (QUICKLY,)
+            compile_cubin(print_cuda(program), device().compute_capability, *options)
         except BuildError as error:
             return str(error)
         if on_gpus.computed(candidate) > on_gpus.MOST_COMPUTED:
             return None
         ((_, found),) = on_gpus.twin_differences(file, case, [(candidate, program)], folder)
-        is_sanitized = seed % SANITIZED == 0 and on_gpus.computed(candidate) <= on_gpus.MOST_WATCHED
+        is_sanitized = is_thorough and on_gpus.computed(candidate) <= on_gpus.MOST_WATCHED
         if found or not is_sanitized or preloaded() is None:
             return found
         call = Call.of_pipeline("program_0", file, case)
@@ -114,6 +118,7 @@ def main() -> int:
     minutes = float(os.environ.get("SOAK_MINUTES", "5"))
     asked.add_argument("--names", default=",".join(NAMES), help="of applications, with commas (all)")
     asked.add_argument("--count", type=int, default=200, help="schedules of each that pass (200)")
+    asked.add_argument("--first", type=int, default=0, help="number of the first schedule that is drawn (0)")
     asked.add_argument("--seconds", type=float, default=60 * minutes, help="($SOAK_MINUTES, or 300)")
     asked.add_argument("--target", choices=FAULTS, default="cpu", help="of the code (cpu)")
     asked.add_argument("--record", type=Path, help="(build/soak-pipelines-TARGET.json)")
@@ -127,12 +132,13 @@ def main() -> int:
     while time.monotonic() < until:
         name = min(names, key=lambda n: record.get(n, {}).get("passed", 0))
         known = record.setdefault(name, {"tried": 0, "passed": 0})
+        number = options.first + known["tried"]
         if known["passed"] >= options.count:
             break
-        print(f"\r{name}:{known['tried']:<8}", end="", file=sys.stderr, flush=True)
-        found = FAULTS[options.target](name, known["tried"])
+        print(f"\r{name}:{number:<8}", end="", file=sys.stderr, flush=True)
+        found = FAULTS[options.target](name, number)
         if found:
-            print(f"\n{name}:{known['tried']}: {found}")
+            print(f"\n{name}:{number}: {found}")
             return 1
         known["tried"] += 1
         known["passed"] += found == ""

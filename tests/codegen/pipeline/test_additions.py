@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spacedsl.codegen.c.build import find_compiler
-from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.nvrtc import QUICKLY, compile_cubin
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.pipeline.cases import make_cases
@@ -72,7 +72,7 @@ def test_parts_of_ranges_are_added_up(case: str, tmp_path: Path) -> None:
 
 def test_code_is_taken_by_the_compiler_of_cuda() -> None:
     for case in ("a histogram", "floats"):
-        compile_cubin(print_cuda(sound(case)[2]), device().compute_capability)
+        compile_cubin(print_cuda(sound(case)[2]), device().compute_capability, QUICKLY)
 
 
 def test_what_is_shared_out_is_shown() -> None:

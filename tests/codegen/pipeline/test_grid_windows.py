@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spacedsl.codegen.c.build import find_compiler
-from spacedsl.codegen.cuda.nvrtc import compile_cubin
+from spacedsl.codegen.cuda.nvrtc import QUICKLY, compile_cubin
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.parts import statements
@@ -80,7 +80,7 @@ def test_what_is_kept_is_what_is_needed(case: str, tmp_path: Path) -> None:
 
 
 def test_code_is_taken_by_the_compiler_of_cuda() -> None:
-    compile_cubin(print_cuda(sound("two windows")[2]), device().compute_capability)
+    compile_cubin(print_cuda(sound("two windows")[2]), device().compute_capability, QUICKLY)
 
 
 @pytest.mark.skipif(find_compiler().is_clang, reason="only twins built by GCC see races")

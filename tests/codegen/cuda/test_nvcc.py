@@ -1,0 +1,36 @@
+"""What is given to users compiles as it stands with `nvcc`, host function and launches included."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spacedsl.codegen.cuda.printer import print_cuda
+from spacedsl.codegen.tree.program import Program
+from tests.codegen.cuda.test_golden import LISTS, program
+from tests.codegen.pipeline.on_gpus import drawn, grids_of
+from tests.codegen.pipeline.test_cases import cases_of
+
+pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="the toolkit of CUDA is not here")
+
+
+def compile_file(made: Program, folder: Path) -> None:
+    (folder / "best.cu").write_text(print_cuda(made), encoding="utf-8")
+    command = ["nvcc", "-arch=sm_90", "-c", "best.cu"]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("name", ["dot-blocks", "matmul-pipeline", "matmul-tensor", "softmax-registers"])
+def test_kernels_of_linear_algebra_compile(name: str, tmp_path: Path) -> None:
+    golden = LISTS[name]
+    compile_file(program(golden, golden.kernel_file(golden.test_sizes).made_for("gpu")), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["blur", "hist_eq"])
+def test_pipelines_compile(name: str, tmp_path: Path) -> None:
+    file, _ = cases_of(name)
+    compile_file(grids_of(file, next(drawn(file, 5, 2))), tmp_path)
