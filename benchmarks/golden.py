@@ -1,11 +1,11 @@
 """The golden decision lists beside C written by hand, and beside the peers.
 
-    python -m benchmarks.golden [KERNEL ..] [--peer torch ..] [--peers-python FILE] [--print LIST]
+    python -m benchmarks.golden [KERNEL ..] [--records DIR] [--peer torch ..] [--print LIST]
 
-Each list of `tests/codegen/golden_lists` becomes code through its space. All lists of a kernel, the C of
-`benchmarks/cpu/peers/hand.c` and the peers that are named take turns, as in `python -m benchmarks.cpu`.
-Shown is their time over that of each list, and in brackets the ratio of least times. `--print` shows the C of
-one list and measures nothing.
+Each list of `tests/codegen/golden_lists` becomes code through its space. All lists of a kernel, what searches
+found (`--records`, as `python -m benchmarks.cpu` leaves them), the C of `benchmarks/cpu/peers/hand.c` and the
+peers that are named take turns. Shown is their time over that of each list, and in brackets the ratio of
+least times. `--print` shows the C of one list and measures nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.arguments import positive, run
+from benchmarks.arguments import existing_folder, positive, run
 from benchmarks.contest import PRODUCT, Contender, Contest, Entry, hold
 from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, CASES, Case
 from benchmarks.cpu.peers import LIMITS, MODULES
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
+from benchmarks.cpu.peers.product import Product
 from benchmarks.cpu.side import Side
+from benchmarks.explorations import SkippedError
 from benchmarks.installed import PEERS_PYTHON
 from benchmarks.ratios import Ratio
 from benchmarks.tables import console, headed
@@ -44,6 +46,9 @@ from tests.codegen.scripts import RefusedError
 HAND = "hand"
 """The module of C written by hand."""
 
+FOUND = "found"
+"""What the records of searches are called."""
+
 
 def main() -> None:
     options = _arguments()
@@ -53,7 +58,7 @@ def main() -> None:
         return
     table = headed(
         "Golden lists: others' time over theirs",
-        ("list", "median", "hand", "limit", *MODULES),
+        ("list", "median", FOUND, HAND, "limit", *MODULES),
         words=("list",),
     )
     err = Console(stderr=True)
@@ -70,6 +75,9 @@ def _arguments() -> argparse.Namespace:
     )
     known = sorted({g.kernel for g in golden_lists()})
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"of: {', '.join(known)}; default: all")
+    parser.add_argument(
+        "--records", type=existing_folder, metavar="DIR", help="of searches: the best takes part"
+    )
     parser.add_argument("--peer", action="append", choices=MODULES, default=[], help="repeatable")
     parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, metavar="FILE")
     parser.add_argument("--rounds", type=positive, default=15)
@@ -102,9 +110,14 @@ def _measure(
             except RefusedError as error:
                 err.print(f"{golden.name}: {error}", highlight=False, markup=False)
                 continue
-            document = product.as_document(product.described(golden.kernel_file(), library))
-            side = Side(PRODUCT, case.problem, case.sizes, cpus, document)
-            entries.append(Entry(PRODUCT, golden.name, side, sys.executable))
+            code = product.described(golden.kernel_file(), library)
+            entries.append(_entry(PRODUCT, golden.name, case, code))
+        found = {} if options.records is None else product.records(case, options.records)
+        for label, path in found.items():
+            try:
+                entries.append(_entry(FOUND, label, case, product.build(case, path, Path(folder))))
+            except SkippedError as error:
+                err.print(str(error), highlight=False, markup=False)
         pythons = dict.fromkeys(options.peer, str(options.peers_python))
         entries += [
             Entry(name, "", Side(name, case.problem, case.sizes, cpus), python)
@@ -114,7 +127,12 @@ def _measure(
             contest = hold(entries, options.rounds, options.round_ms)
     for name, reason in contest.absent.items():
         err.print(f"{case.name}, {name}: {reason}", highlight=False, markup=False)
-    yield from _rows(contest)
+    yield from shown_rows(contest)
+
+
+def _entry(name: str, label: str, case: Case, code: Product) -> Entry:
+    side = Side(PRODUCT, case.problem, case.sizes, processor.usable_cpus(), product.as_document(code))
+    return Entry(name, label, side, sys.executable)
 
 
 def _case(golden: GoldenList) -> Case:
@@ -125,8 +143,8 @@ def _case(golden: GoldenList) -> Case:
     )
 
 
-def _rows(contest: Contest) -> Iterable[tuple[str, ...]]:
-    """A list for each row; of a peer with several variants, the fastest."""
+def shown_rows(contest: Contest) -> Iterable[tuple[str, ...]]:
+    """A list for each row; of several records, or variants of a peer, the fastest."""
     for ours in (c for c in contest.contenders if c.name == PRODUCT):
         best: dict[str, _Ratio] = {}
         limits: dict[str, _Ratio] = {}
@@ -136,9 +154,9 @@ def _rows(contest: Contest) -> Iterable[tuple[str, ...]]:
                 limits[contender.variant] = ratio
             else:
                 best[contender.name] = min(ratio, best.get(contender.name, ratio))
-        shown = [str(best.get(name, "")) for name in (HAND, *MODULES)]
+        shown = [str(best.get(name, "")) for name in (FOUND, HAND, *MODULES)]
         limit = str(max(limits[ARITHMETIC], min(limits[move] for move in MOVES)))
-        yield ours.label, f"{statistics.median(ours.medians_ns) / 1e3:.4g} us", shown[0], limit, *shown[1:]
+        yield ours.label, f"{statistics.median(ours.medians_ns) / 1e3:.4g} us", *shown[:2], limit, *shown[2:]
 
 
 @dataclass(frozen=True, slots=True, order=True)
