@@ -31,15 +31,16 @@ import numpy as np
 from benchmarks import LIBRARY
 from benchmarks.arguments import existing_file, positive, run
 from spacedsl.api.problem import pose
+from spacedsl.api.targets import TARGETS
 from spacedsl.cli.options import parse_sizes
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.machine.characterize import local_device
 from spacedsl.codegen.running.measurement import Options
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
+from spacedsl.kernels.backbones import MeasurableKernel, load_measurable
 from spacedsl.kernels.evaluation import Outcome, Timing
-from spacedsl.kernels.kernel_file import KernelFile, load_kernel
-from spacedsl.search.bounds.cpu import CpuBound
+from spacedsl.search.bounds.protocol import Bound
 from spacedsl.search.orderings import Ordering, select_ordering
 from spacedsl.search.state import is_violation
 
@@ -64,7 +65,7 @@ class Findings:
     falls: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
-    def add(self, bound: CpuBound, leaf: Candidate, bounds_ns: Sequence[float], timing: Timing) -> None:
+    def add(self, bound: Bound, leaf: Candidate, bounds_ns: Sequence[float], timing: Timing) -> None:
         """`bounds_ns`: from the root to the leaf, not clamped."""
         falls = [(a, b) for a, b in itertools.pairwise(bounds_ns) if b < a]
         self.falls += [f"from {a:.0f} to {b:.0f} ns" for a, b in falls]
@@ -106,7 +107,7 @@ class Recorded:
 
 
 def descend(
-    instance: Instance, ordering: Ordering, bound: CpuBound, random: np.random.Generator, *, leans: bool
+    instance: Instance, ordering: Ordering, bound: Bound, random: np.random.Generator, *, leans: bool
 ) -> tuple[Candidate, Decisions] | None:
     """A random implementation; None at a dead end."""
     candidate, decisions = instance.root(), list[tuple[int, int]]()
@@ -141,11 +142,12 @@ def path_of(instance: Instance, decisions: Decisions) -> list[Candidate]:
     return [candidate for candidate in found if candidate is not None]
 
 
-def examine(kernel: KernelFile, options: argparse.Namespace) -> Findings:
+def examine(kernel: MeasurableKernel, options: argparse.Namespace) -> Findings:
     device = local_device(progress=lambda activity: print(activity, file=sys.stderr))
     problem = pose(kernel, kernel.space, device, lambda event: None)
     instance = problem.instance
-    bound, ordering = CpuBound(instance, device), select_ordering(instance, problem.space)
+    bound = TARGETS["cpu"].bound(instance, device)
+    ordering = select_ordering(instance, problem.space)
     random = np.random.default_rng(options.seed)
     found = Findings()
     variables = [(v.choice, v.names, v.universe) for v in instance.variables]
@@ -207,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong: list[str] = []
     failures: Counter[str] = Counter()
     for path in options.kernels:
-        found = examine(load_kernel(path, parse_sizes(options.size)), options)
+        found = examine(load_measurable(path, parse_sizes(options.size)), options)
         print(_row(path.stem, found), flush=True)
         wrong += [f"{path.stem}: {text}" for text in (*found.falls, *found.violations)]
         failures += found.failures

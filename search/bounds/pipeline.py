@@ -1,18 +1,20 @@
 """The lower bound of pipelines: what every implementation computes, and the bytes that it moves.
 
-In: an instance of a pipeline, a CPU that was measured or the description of a GPU. Out: nanoseconds that no
-implementation can undercut. What is certainly read of each input is loaded once, and outputs are stored once;
-between runs, caches may keep as much of both as they hold. Arithmetic counts as far as nobody can do without
-(`kernels/pipeline/distinct.py`). Nothing is counted of what is between, nor of what is computed again:
-schedules differ in both, and compilers too. So all candidates have the same bound.
+In: an instance of a pipeline, a CPU that was measured or the description of a GPU; then candidates. Out:
+nanoseconds that nothing undercuts which a candidate can become. What is certainly read of each input is
+loaded once, and outputs are stored once; between runs, caches may keep as much of both as they hold. A stage
+that is certainly at ROOT is stored, all of it, before what reads it begins: caches may keep as much as they
+hold at that moment. Arithmetic counts as far as nobody can do without (`kernels/pipeline/distinct.py`), not
+what is computed again: a window may keep it, or a compiler find that it is the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spacedsl.diagnostics import counted
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.native.rollouts import CompiledBound
@@ -20,7 +22,7 @@ from spacedsl.kernels.device import CpuDevice, MemoryLevel
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Algorithm
-from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.pipeline.distinct import operations
 from spacedsl.kernels.pipeline.footprints import certain_points, count
 from spacedsl.kernels.pipeline.work import size
@@ -31,89 +33,157 @@ from spacedsl.search.bounds.traffic import costs, least_ns
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
-    """Between a level of memory and those inside it."""
+class _Bytes:
+    """That a stage, or what is outside of a pipeline, is loaded and stored with."""
 
-    level: MemoryLevel
-    inner_bytes: int
-    loaded_bytes: int
-    stored_bytes: int
-    threads: int
+    loaded: int
+    stored: int
+
+    def beyond(self, inner: int) -> _Bytes:
+        """Of a stage: what caches of so many bytes cannot hold until it is read."""
+        return _Bytes(max(0, self.loaded - inner), max(0, self.stored - inner))
+
+
+def _sum(several: Iterable[_Bytes]) -> _Bytes:
+    known = list(several)
+    return _Bytes(sum(each.loaded for each in known), sum(each.stored for each in known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Roots:
+    """What is certainly at ROOT: its steps, and of stages that lie in memory because of it, the bytes."""
+
+    steps: int
+    stages: tuple[_Bytes, ...]
 
     @property
-    def time_ns(self) -> float:
-        edges = costs(self.level, self.threads, self.threads)
-        return least_ns(edges, self.loaded_bytes, self.stored_bytes, self.inner_bytes)
-
-    def term(self) -> BoundTerm:
-        detail = (
-            f"{self.loaded_bytes:,} bytes are loaded from {self.level.name} and {self.stored_bytes:,} "
-            f"stored, of which the caches inside keep at most {self.inner_bytes:,}"
-        )
-        return BoundTerm(f"{self.level.name} bandwidth", self.time_ns, detail)
+    def detail(self) -> str:
+        if not self.stages:
+            return ""
+        return f"; whole before it is read: {counted(len(self.stages), 'stage')} at ROOT"
 
 
-class _Constant:
-    """The same of all candidates."""
+class _Bound:
+    """Follows from the steps that are certainly at ROOT. What is made of these is for subclasses."""
 
     no_native: str | None = None
     compiled = CompiledBound()
+    """Within rollouts, candidates have the bound of what these began with: it is lower, and as true."""
 
-    def __init__(self, terms: Sequence[BoundTerm]) -> None:
-        self._terms = tuple(terms)
-        self._bound_ns = max(term.bound_ns for term in self._terms)
+    def __init__(self, instance: Instance) -> None:
+        kernel = instance.kernel
+        assert isinstance(kernel, Kernel)
+        steps = kernel.inner if "site" in instance.space.choices else ()
+        self._sites = [instance.variable("site", step) for step in steps]
+        self._at_root = [1 << site.universe.index("ROOT") for site in self._sites]
+        self._stages = list(_stages(kernel, steps))
+        self._known: dict[tuple[bool, ...], tuple[BoundTerm, ...]] = {}
+
+    def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
+        """Always of the same resources, in the same order."""
+        raise NotImplementedError
+
+    def _terms(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
+        masks = candidate.masks_of(self._sites)
+        certain = tuple([mask == root for mask, root in zip(masks, self._at_root, strict=True)])
+        known = self._known.get(certain)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            of_roots = (stage for stage, is_so in zip(self._stages, certain, strict=True) if is_so and stage)
+            known = self._known[certain] = tuple(self.terms(_Roots(sum(certain), tuple(of_roots))))
+        return known
 
     def __call__(self, candidate: Candidate) -> float:
-        return self._bound_ns
+        return max(self.terms_ns(candidate))
 
     def of_all(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [self._bound_ns] * len(candidates)
+        return [self(candidate) for candidate in candidates]
 
     def terms_ns(self, candidate: Candidate) -> list[float]:
-        return [term.bound_ns for term in self._terms]
+        return [term.bound_ns for term in self._terms(candidate)]
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
-        return tuple(sorted(self._terms, key=lambda term: -term.bound_ns))
+        return tuple(sorted(self._terms(candidate), key=lambda term: -term.bound_ns))
 
 
-class PipelineBound(_Constant):
+_MOST_KNOWN = 1 << 14
+
+
+def _stages(kernel: Kernel, steps: Iterable[Step]) -> Iterator[_Bytes | None]:
+    """For each step, of the stage that lies in memory if it is at ROOT; none of outputs, which always do."""
+    read = certain_points(kernel.algorithm)
+    for step in steps:
+        if not step.is_last or step.is_output:
+            yield None
+            continue
+        widths = [dtype.nbytes for dtype in step.stage.dtypes]
+        loaded = count(read.get(step.stage.name, ())) * min(widths)
+        yield _Bytes(loaded, size(kernel.needed[step.stage.name]) * sum(widths))
+
+
+class PipelineBound(_Bound):
     """Implements `spacedsl.search.bounds.protocol.Bound` for candidates of `pipeline.space`."""
 
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
-        loaded, stored = certain_bytes(_algorithm(instance))
-        inner = [level.capacity_bytes or 0 for level in device.memory]
-        levels = (
-            _Level(level, sum(inner[:at]), loaded, stored, device.threads)
-            for at, level in enumerate(device.memory)
-        )
+        super().__init__(instance)
+        self._device = device
+        self._outside = certain_bytes(_algorithm(instance))
         work = _Arithmetic.of(_algorithm(instance))
-        arithmetic = BoundTerm("arithmetic", work.on_cpu_ns(device), work.detail)
-        super().__init__([*(level.term() for level in levels), arithmetic])
+        self._arithmetic = BoundTerm("arithmetic", work.on_cpu_ns(device), work.detail)
+
+    def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
+        inner = 0
+        for level in self._device.memory:
+            yield self._level(level, inner, roots)
+            inner += level.capacity_bytes or 0
+        yield self._arithmetic
+
+    def _level(self, level: MemoryLevel, inner: int, roots: _Roots) -> BoundTerm:
+        """Between a level of memory and those inside it, which hold so many bytes."""
+        threads, outside = self._device.threads, self._outside
+        moved = _sum((outside, *(stage.beyond(inner) for stage in roots.stages)))
+        kept = min(inner, outside.loaded + outside.stored)
+        time_ns = least_ns(costs(level, threads, threads), moved.loaded, moved.stored, kept)
+        detail = (
+            f"{moved.loaded:,} bytes are loaded from {level.name} and {moved.stored:,} stored, "
+            f"of which the caches inside keep at most {inner:,}{roots.detail}"
+        )
+        return BoundTerm(f"{level.name} bandwidth", time_ns, detail)
 
 
-class GpuPipelineBound(_Constant):
-    """The same for `pipeline_cuda.space`. A kernel is launched; of what it does, its bytes and its arithmetic
-    are counted.
+class GpuPipelineBound(_Bound):
+    """The same for `pipeline_cuda.space`. Kernels are launched one after the other; of what they do, bytes
+    and arithmetic are counted. What one leaves to another goes through the L2 cache.
     """
 
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
-        algorithm = _algorithm(instance)
-        loaded, stored = certain_bytes(algorithm)
-        work = _Arithmetic.of(algorithm)
-        through_l2, beyond = max(loaded, stored), max(0, loaded + stored - device.l2_bytes)
-        launch = f"a kernel starts in {device.launch_ns:g} ns"
-        super().__init__([
-            BoundTerm("launch", device.launch_ns, launch),
-            BoundTerm(
-                "L2", device.launch_ns + through_l2 / device.l2_bytes_per_ns,
-                f"{launch}; {loaded:,} bytes are loaded, and {stored:,} stored",
-            ),
-            BoundTerm(
-                "DRAM", device.launch_ns + beyond / device.dram_bytes_per_ns,
-                f"{launch}; of these, the L2 cache keeps at most {device.l2_bytes:,}",
-            ),
-            BoundTerm("arithmetic", device.launch_ns + work.on_gpu_ns(device), f"{launch}; {work.detail}"),
-        ])  # fmt: skip
+        super().__init__(instance)
+        self._device = device
+        self._outside = certain_bytes(_algorithm(instance))
+        self._work = _Arithmetic.of(_algorithm(instance))
+
+    def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
+        device, outside = self._device, self._outside
+        launches = max(1, roots.steps)
+        begun_ns = launches * device.launch_ns
+        launch = f"{counted(launches, 'kernel')}, {device.launch_ns:g} ns to start each"
+        moved = _sum((outside, *roots.stages))
+        far = _sum(stage.beyond(device.l2_bytes) for stage in roots.stages)
+        beyond = max(0, outside.loaded + outside.stored - device.l2_bytes) + far.loaded + far.stored
+        yield BoundTerm("launch", begun_ns, launch)
+        yield BoundTerm(
+            "L2",
+            begun_ns + max(moved.loaded, moved.stored) / device.l2_bytes_per_ns,
+            f"{launch}; {moved.loaded:,} bytes are loaded, and {moved.stored:,} stored{roots.detail}",
+        )
+        yield BoundTerm(
+            "DRAM",
+            begun_ns + beyond / device.dram_bytes_per_ns,
+            f"{launch}; of these, the L2 cache keeps at most {device.l2_bytes:,} from one kernel to another",
+        )
+        arithmetic_ns = self._work.on_gpu_ns(device)
+        yield BoundTerm("arithmetic", begun_ns + arithmetic_ns, f"{launch}; {self._work.detail}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +230,7 @@ def _algorithm(instance: Instance) -> Algorithm:
     return kernel.algorithm
 
 
-def certain_bytes(algorithm: Algorithm) -> tuple[int, int]:
+def certain_bytes(algorithm: Algorithm) -> _Bytes:
     """Of inputs that are read, and of outputs that are written."""
     points = certain_points(algorithm)
     loaded = sum(count(points.get(i.name, ())) * i.dtype.nbytes for i in algorithm.inputs)
@@ -169,4 +239,4 @@ def certain_bytes(algorithm: Algorithm) -> tuple[int, int]:
         for name, box in algorithm.outputs.items()
         for dtype in algorithm.stage(name).dtypes
     )
-    return loaded, stored
+    return _Bytes(loaded, stored)
