@@ -46,6 +46,8 @@ def text(result: Result) -> str:
     units = f"{device.threads} threads" if device.kind == "cpu" else f"{device.sms} SMs"
     lines = [f"{title} on {device.name}, {units}", ""]
     lines += _best(result, result.best) if result.best is not None else _nothing_valid(result)
+    if result.best is not None and result.best.is_predicted:
+        lines.append(f"measure    {command('batch', result.run, '-o', 'batch')}, for a machine with a GPU")
     if result.stop == "exhausted":
         lines.append("go on      nothing is left to explore")
     else:

@@ -22,6 +22,8 @@ def test_what_is_found_is_predicted_checked_and_kept(tmp_path: Path, machine: Pa
     assert "NVIDIA H100 SXM5 80 GB, 132 SMs" in ran.out
     assert "(predicted: no GPU has run it)" in ran.out
     assert "spacedsl.load" not in ran.out
+    (measure,) = (line for line in ran.out.splitlines() if line.startswith("measure "))
+    assert measure.endswith(f"batch {next(tmp_path.iterdir())} -o batch, for a machine with a GPU")
     (best,) = tmp_path.glob("*/best.cu")
     assert "__global__ void" in best.read_text()
     replayed = run("replay", best.with_name("best.json"), "--json")
