@@ -50,7 +50,7 @@ class Latency(Frozen):
 
 @exposed(
     "name", "threads_per_block", "registers_per_thread", "shared_bytes_per_block", "vector_bytes", "warp",
-    "copies_ahead", "adds_f64", "has_tensor_cores", "blocks_per_grid",
+    "copies_ahead", "adds_f64", "has_tensor_cores", "blocks_per_grid", "sms",
 )  # fmt: skip
 class GpuDevice(Frozen):
     kind: Literal["gpu"]

@@ -146,6 +146,8 @@ class PipelineEntry(_Entry):
     """Definitions `f(x, y) = expression` and updates of them, in order."""
     outputs: dict[str, dict[str, Extent]] = Field(min_length=1)
     """Stages that are results, and which part: for each variable how many points from 0 on, or `low:high`."""
+    tolerance: StrictInt | StrictFloat | None = Field(default=None, ge=0)
+    """Error that is accepted of what is not exact, relative to the largest element of an output."""
     cache: Literal["warm", "cold"] = "warm"
     """Whether a measured run finds its data in the caches."""
     space: StrictStr | None = None

@@ -3,8 +3,8 @@
 In: a kernel file, a random generator, and where arrays shall lie. Out: `Case`s. The first has random values,
 and implementations are timed on it; the others are the hard ones of `kernels/pipeline/inputs.py`. Parameters
 have the values of the file. Outputs are equal where they are exact; elsewhere each element has a tolerance of
-its own (`kernels/pipeline/rounding.py`). A case by which too little of the outputs could be judged is left
-out.
+its own (`kernels/pipeline/rounding.py`), or all of them have the one that the file says. A case by which too
+little of the outputs could be judged is left out.
 """
 
 from __future__ import annotations
@@ -143,19 +143,30 @@ class _Judge:
                 if isinstance(known, float):
                     known = tolerances[part.name] = np.zeros(elements[part.name].shape, np.float32)
                 known[part.place] = part.error
+        if self.kernel.tolerance is not None:
+            for output in (n for n, known in tolerances.items() if not isinstance(known, float)):
+                tolerances[output] = self.kernel.tolerance * _largest(elements[output])
         parameters = {p.name: p.value for p in self.kernel.algorithm.parameters}
         return Case(name, inputs, parameters, expected, tolerances)
 
     def sharp_shares(self, case: Case) -> list[float]:
-        """By output, how many of its elements are numbers that a wrong one would not pass for."""
+        """By output, how many of its elements are numbers that a wrong one would not pass for; a tolerance
+        that the file says is wanted as it is.
+        """
         shares = []
         for stage in map(self.kernel.algorithm.stage, self.kernel.algorithm.outputs):
             counts = []
             for name, dtype in zip(value_names(stage), stage.dtypes, strict=True):
                 values = as_numbers(dtype, case.expected[name])
-                tolerance = np.ravel(case.tolerances[name])
-                is_number = np.isfinite(values)
-                largest = np.max(np.abs(values.astype(np.float64)), initial=0, where=is_number)
-                counts.append(np.mean(is_number & (tolerance <= _SHARP * largest)))
+                is_sharp = np.isfinite(values)
+                if self.kernel.tolerance is None:
+                    is_sharp &= np.ravel(case.tolerances[name]) <= _SHARP * _largest(values)
+                counts.append(np.mean(is_sharp))
             shares.append(float(min(counts)))
         return shares
+
+
+def _largest(values: Array) -> float:
+    """Of those that are numbers."""
+    found = np.max(np.abs(values.astype(np.float64)), initial=0, where=np.isfinite(values))
+    return float(found)

@@ -10,6 +10,7 @@ all that read it. At each slot it has a *box*: what one iteration of the loops o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -52,11 +53,19 @@ MOST_PARTIAL_BYTES = 2**24
 """Of all partial results of a step together."""
 
 
+TASK_WORK = 2**15
+"""Points, with all turns of their ranges, that take about as long as a thread of a CPU takes to wake up."""
+
+BLOCK_WORK = 2**12
+"""The same that a block of a GPU is worth: some for each of its threads."""
+
+
 @exposed(
     *("name", "cap", "host", "between", "before", "is_output", "is_inlinable", "from_output", "loops"),
     *("uses", "guests", "first", "kept_bytes", "kept_arrays", "is_copy"),
     *("spread", "host_turns", "parted", "part_bytes", "is_sum", "orderable"),
     *("is_arrangeable", "layouts", "kept_boxes", "is_accumulation", "exchanged"),
+    *("free_points", "work"),
 )
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
@@ -118,6 +127,16 @@ class Step:
     def turns(self) -> int:
         """Of its ranges."""
         return turn_count(self.definition)
+
+    @property
+    def free_points(self) -> int:
+        """Of all that is needed, without its ranges: what may be computed beside each other."""
+        return math.prod(self.points(dim) for dim in self.variables)
+
+    @property
+    def work(self) -> int:
+        """Those, with all turns of their ranges."""
+        return self.free_points * self.turns
 
     @property
     def host_turns(self) -> int:
@@ -341,6 +360,7 @@ class Term:
 @exposed(
     *("name", "steps", "inner", "updates", "reductions", "boxes", "loops", "full"),
     *("most_copies", "most_partial_bytes", "slidable", "windows", "orderable", "arrangeable"),
+    *("task_work", "block_work"),
 )
 @dataclass(slots=True, eq=False)
 class Kernel:
@@ -368,6 +388,14 @@ class Kernel:
     @property
     def most_partial_bytes(self) -> int:
         return MOST_PARTIAL_BYTES
+
+    @property
+    def task_work(self) -> int:
+        return TASK_WORK
+
+    @property
+    def block_work(self) -> int:
+        return BLOCK_WORK
 
     @property
     def inner(self) -> tuple[Step, ...]:

@@ -8,7 +8,7 @@ space says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -40,10 +40,15 @@ from spacedsl.kernels.pipeline.reductions import is_accumulation, is_associative
 from spacedsl.kernels.pipeline.spread import spreads
 
 
-def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
+def build(
+    algorithm: Algorithm,
+    regions: Mapping[str, Region],
+    decided: Mapping[str, Collection[int]] = MappingProxyType({}),
+) -> Kernel:
+    """`decided`: of boxes, by their names, sizes that tiles may have beside those that are usual."""
     whole, copies = with_copies(algorithm, regions)
     needed = {**regions, **{copy: regions[name] for copy, name in copies.items()}}
-    builder = _Builder(whole, needed, copies)
+    builder = _Builder(whole, needed, copies, decided)
     builder.relate()
     builder.cover()
     builder.slide()
@@ -53,10 +58,15 @@ def build(algorithm: Algorithm, regions: Mapping[str, Region]) -> Kernel:
 
 class _Builder:
     def __init__(
-        self, algorithm: Algorithm, regions: Mapping[str, Region], copies: Mapping[str, str]
+        self,
+        algorithm: Algorithm,
+        regions: Mapping[str, Region],
+        copies: Mapping[str, str],
+        decided: Mapping[str, Collection[int]],
     ) -> None:
         self.algorithm = algorithm
         self.regions = regions
+        self.decided = decided
         self.copies = copies
         """Inputs, by the stages that copy them."""
         self.steps: list[Step] = []
@@ -100,7 +110,7 @@ class _Builder:
                     step,
                     dim,
                     slot,
-                    (FULL,) if slot == "ROOT" else _sizes(self.extent(step, dim).size),
+                    self.sizes(step, dim, slot),
                     outer[dim],
                     dim not in kept,
                     slot == "TASK" and dim == parted and dim not in kept,
@@ -115,6 +125,15 @@ class _Builder:
             step.slots = (*step.slots, made)
         self.last[stage.name] = step
         return step
+
+    def sizes(self, step: Step, dim: str, slot: str) -> tuple[int, ...]:
+        """Of tiles, below the extent: powers of two, one and a half times as much, what has been decided."""
+        if slot == "ROOT":
+            return (FULL,)
+        powers = [size for n in range(41) for size in (1 << n, 3 << n)]
+        extent = self.extent(step, dim).size
+        found = {*powers, *self.decided.get(f"{step.name}.{dim}.{slot}", ())}
+        return (*sorted(size for size in found if 0 < size < extent), FULL)
 
     def extent(self, step: Step, dim: str) -> Extent:
         """Of a dimension of a step, all that it computes."""
@@ -271,9 +290,3 @@ def _use(step: Step, reader: Step) -> Use:
 def _is_inlinable(stage: Stage) -> bool:
     """Whether the values of a point follow from others alone, in few turns."""
     return all(is_accumulation(stage, u) and turn_count(u) <= MOST_COPIES for u in stage.updates)
-
-
-def _sizes(extent: int) -> tuple[int, ...]:
-    """Powers of two, and one and a half times as much, below the extent."""
-    powers = [size for n in range(41) for size in (1 << n, 3 << n)]
-    return (*sorted(size for size in powers if size < extent), FULL)

@@ -7,7 +7,7 @@ In: the path of a kernel file, and sizes from the command line. Out: a frozen `P
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -37,7 +37,7 @@ from spacedsl.kernels.pipeline.parser import parse_stages
 from spacedsl.kernels.pipeline.resolution import Declared, Places, resolve
 from spacedsl.kernels.pipeline.typing import DefinitionError
 from spacedsl.kernels.pipeline.work import flops
-from spacedsl.kernels.schema import InputEntry, PipelineEntry, ScalarEntry
+from spacedsl.kernels.schema import DecisionEntry, InputEntry, PipelineEntry, ScalarEntry
 from spacedsl.kernels.search_options import SearchOptions, search_options
 from spacedsl.kernels.sizes import SizeOverrideError, SizeReader, overridden
 from spacedsl.kernels.tensors import Parameter as ScalarArgument
@@ -62,6 +62,8 @@ class PipelineFile:
     boxes: Mapping[str, Box]
     """What is needed of each stage and input; those that nobody needs have none."""
     backbone: Kernel
+    tolerance: float | None
+    """Relative to the largest element of an output; None: what rounding may do to each."""
     cache: Literal["warm", "cold"]
     space: Path
     decisions: tuple[Decision, ...]
@@ -150,7 +152,7 @@ class _Loader(SizeReader):
             tuple(stage for stage in stages if stage.name in needed),
             MappingProxyType(outputs),
         )
-        backbone = build(algorithm, needed)
+        backbone = build(algorithm, needed, _tiles(entry.decisions))
         objects = (backbone.steps, backbone.loops, backbone.orderable)
         named = [each.name for some in objects for each in some]
         decisions = decisions_of(self.document, entry.decisions, named, self.report.problems)
@@ -165,6 +167,7 @@ class _Loader(SizeReader):
             algorithm,
             MappingProxyType(dict(needed)),
             backbone,
+            None if entry.tolerance is None else float(entry.tolerance),
             entry.cache,
             space,
             decisions,
@@ -257,6 +260,16 @@ class _Loader(SizeReader):
         span = places.read((problem.stage, problem.update), read)
         error = out_of_bounds(problem, tuple(inputs.values()))
         self.report.error(error.code, str(error), span, error.hint)
+
+
+def _tiles(decisions: Sequence[DecisionEntry]) -> Mapping[str, Collection[int]]:
+    """Sizes that a file decides, by the boxes that it decides them for."""
+    found: dict[str, list[int]] = {}
+    for entry in decisions:
+        if entry.choice == "tile":
+            for name in entry.objects:
+                found.setdefault(name, []).extend(v for v in entry.values if isinstance(v, int))
+    return found
 
 
 def _stands_in(entry: PipelineEntry, name: str) -> bool:

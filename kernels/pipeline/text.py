@@ -66,6 +66,7 @@ def print_pipeline(
     algorithm: Algorithm,
     *,
     sizes: Mapping[str, int] = MappingProxyType({}),
+    tolerance: float | None = None,
     cache: Literal["warm", "cold"] = "warm",
     space: str | None = None,
     decisions: Sequence[Decision] = (),
@@ -88,6 +89,8 @@ def print_pipeline(
     lines.append("outputs:")
     for name, box in algorithm.outputs.items():
         lines.append(f"  {_word(name)}: {{{_box(algorithm.stage(name), box)}}}")
+    if tolerance is not None:
+        lines.append(f"tolerance: {tolerance!r}")
     if cache != "warm":
         lines.append(f"cache: {cache}")
     if space is not None:

@@ -69,6 +69,7 @@ def text_of(pipeline: Pipeline, sizes: Mapping[str, int] = MappingProxyType({}))
     text = print_pipeline(
         algorithm,
         sizes=sizes,
+        tolerance=pipeline.tolerance,
         cache=pipeline.cache,
         space=pipeline.space,
         decisions=pipeline.decisions,

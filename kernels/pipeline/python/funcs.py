@@ -7,6 +7,7 @@ when it is made, as `definitions.py` checks those of kernel files. `assembly.py`
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,9 +166,9 @@ class Output:
 class Pipeline:
     """What a function that builds a pipeline returns.
 
-    `name` is what generated code is called. The others are as in kernel files: whether a measured run finds
-    its data in the caches; other rules, by a path that starts at the folder of the Python file; decisions
-    that have been made already.
+    `name` is what generated code is called. The others are as in kernel files: which error is accepted,
+    relative to the largest element of an output; whether a measured run finds its data in the caches; other
+    rules, by a path that starts at the folder of the Python file; decisions that have been made already.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class Pipeline:
         name: str,
         outputs: Output | Sequence[Output],
         *,
+        tolerance: float | None = None,
         cache: Literal["warm", "cold"] = "warm",
         space: str | Path | None = None,
         decisions: Sequence[Decision] = (),
@@ -188,6 +190,7 @@ class Pipeline:
 
         self.name = located(lambda: definitions.named(name))
         self.outputs = located(make)
+        self.tolerance = located(lambda: _tolerance(tolerance))
         self.cache = located(lambda: _cache(cache))
         self.space = None if space is None else str(space)
         self.decisions = located(lambda: tuple(map(_decision, decisions)))
@@ -227,6 +230,14 @@ def _one_domain(owner: str, over: RDom | None, expressions: Sequence[Expr]) -> R
 
 def _both(left: Expr | None, right: Expr | None = None) -> Expr | None:
     return left & right if left is not None and right is not None else left if right is None else right
+
+
+def _tolerance(given: Any) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf:
+        return float(given)
+    raise DefinitionError("KF007", f"`tolerance`: expected a number that is not negative, not {given!r}")
 
 
 def _cache(given: Any) -> Literal["warm", "cold"]:

@@ -143,7 +143,7 @@ def test_limits_are_about_what_grids_have(name: str) -> None:
         roots = [s for s in file.backbone.inner if candidate.value("site", s) == "ROOT"]
         grids = [s for s in grids_of(file, candidate).body if isinstance(s, Grid)]
         for root, grid in zip(roots, grids, strict=True):
-            assert limits["blocks", root.name] == grid.blocks
+            assert limits["tasks", root.name] == grid.blocks
             assert limits["threads", root.name] == grid.threads
             assert shared_bytes(grid) <= limits["shared_bytes", root.name]
             assert sum(t.nbytes for t in grid.private) <= limits["own_bytes", root.name]

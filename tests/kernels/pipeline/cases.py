@@ -22,10 +22,13 @@ from spacedsl.language.loader import load_space
 from spacedsl.search.costs.estimates import Estimate
 from spacedsl.search.orderings import branches_of, select_ordering
 from spacedsl.search.run import decided
+from tests.codegen.devices import DEVICE
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import Point, held
 
 IMAGE = "{image: {dtype: i32, rank: 2}}"
+
+FOUR_THREADS = DEVICE.model_copy(update={"threads": 4})
 
 PIPELINES = {
     "blur": (
@@ -175,7 +178,7 @@ def rules() -> CompiledSpace:
 
 @lru_cache(maxsize=4)
 def instance(kernel: Kernel) -> Instance:
-    return instantiate(rules(), kernel, None, Engine.NATIVE)
+    return instantiate(rules(), kernel, FOUR_THREADS, Engine.NATIVE)
 
 
 def scheduled(

@@ -101,6 +101,8 @@ def said(path: Path) -> Diagnostic:
         ("g[x, y] = 1\n    return pl.Pipeline('k', [g.output(3, 3)] * 2)", "KF011", "g.output(", "already"),
         ("pl.Pipeline('k', f.output(3, 3), decisions=['f'])", "KF007", "pl.Pipeline(", "no decision"),
         ("pl.Pipeline('k', f.output(3, 3), cache='hot')", "KF007", "pl.Pipeline(", "not 'hot'"),
+        ("pl.Pipeline('k', f.output(3, 3), tolerance=-1)", "KF007", "pl.Pipeline(", "not -1"),
+        ("pl.Pipeline('k', f.output(3, 3), tolerance=True)", "KF007", "pl.Pipeline(", "not True"),
         ("g[x, y] = h[x, y]", "KF068", "h", "NameError: name 'h' is not defined"),
         ("1 / 0", "KF068", "1 / 0", "ZeroDivisionError: division by zero"),
         ("import nosuch", "KF068", "import nosuch", "ModuleNotFoundError: No module named 'nosuch'"),
@@ -196,11 +198,11 @@ def test_sizes_that_have_become_numbers_cannot_be_replaced(tmp_path: Path) -> No
 
 def test_what_is_decided_and_the_space_are_those_of_the_pipeline(tmp_path: Path) -> None:
     (tmp_path / "mine.space").write_text('include "pipeline.space"\n')
-    decided = """pl.Pipeline("k", g.output(width, height), space="mine.space", cache="cold",
+    decided = """pl.Pipeline("k", g.output(width, height), space="mine.space", cache="cold", tolerance=1e-5,
         decisions=[pl.Decision("site", ("f",), ("INLINE",)), pl.Decision("tile", ("g.x.REG",), (8, 16))])"""
     file = load_any(write(tmp_path, GOOD.replace(TAIL.strip().removeprefix("return "), decided)))
     assert isinstance(file, PipelineFile)
-    assert (file.cache, file.space) == ("cold", tmp_path / "mine.space")
+    assert (file.cache, file.space, file.tolerance) == ("cold", tmp_path / "mine.space", 1e-5)
     assert file.decisions == (
         pl.Decision("site", ("f",), ("INLINE",)), pl.Decision("tile", ("g.x.REG",), (8, 16))
     )  # fmt: skip

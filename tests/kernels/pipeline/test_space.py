@@ -7,19 +7,33 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.descent import DescentCounts
+from spacedsl.engine.decision import Decision
+from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Instance
-from spacedsl.kernels.pipeline.backbone import Kernel
+from spacedsl.kernels.pipeline.backbone import BLOCK_WORK, FULL, SLOTS, TASK_WORK, Kernel, Step
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
+from spacedsl.search.orderings import branches_of, select_ordering
+from spacedsl.search.run import decided
+from tests.codegen.cuda.grids import device
 from tests.codegen.pipeline import on_gpus
 from tests.engine.agreement import Tally
 from tests.engine.real_spaces import real_space
-from tests.kernels.pipeline.cases import IMAGE, PIPELINES, drawn, inputs_of, instance, named
+from tests.kernels.pipeline.cases import (
+    FOUR_THREADS,
+    IMAGE,
+    PIPELINES,
+    drawn,
+    inputs_of,
+    instance,
+    named,
+    rules,
+)
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import elements
 from tests.kernels.pipeline.scheduled import Scheduled, outputs_of
@@ -149,6 +163,49 @@ def test_schedules_of_generated_pipelines_compute_what_they_say(stages: str, ext
     try_schedules(pipeline(stages, f"{{{last}: {{x: {extent}}}}}", IMAGE), 3, seed)
 
 
+# ---- Parallelism -----------------------------------------------------------------------------------------
+
+SUMS = "f(x, y) = image(x, y) * 2\ns(x, y) = 0\ns(x, y) += f(x + r, y) for r in 0:4\ng(x, y) = s(x, y) - 1"
+
+
+@pytest.mark.parametrize("width", [100, 700])
+def test_where_there_is_work_for_all_no_thread_has_nothing_to_do(width: int) -> None:
+    """At 100 points a row, of all steps at ROOT only the sum has enough of it, with its ranges."""
+    file = pipeline(SUMS, f"{{g: {{x: {width}, y: 200}}}}", IMAGE)
+    here = instance(file.backbone)
+    root = here.root()
+    assert root is not None
+    for step in file.backbone.inner:
+        whole: Candidate | None = here.decide(root, Decision("site", (step.name,), ("ROOT",)))
+        for box in (step.box(dim, "TASK") for dim in step.dims):
+            whole = whole and here.decide(whole, Decision("tile", (box.name,), (FULL,)))
+        assert (whole is None) is (width == 700 or step.name == "s.1")
+    for candidate in drawn(file, 60, 4, DescentCounts()):
+        for step, tasks in numbers_of_roots("tasks", file.backbone, candidate):
+            assert tasks >= min(FOUR_THREADS.threads, step.work // TASK_WORK)
+
+
+def test_multiprocessors_have_blocks_and_warps_have_threads() -> None:
+    file, gpu = pipeline(SUMS, "{g: {x: 700, y: 200}}", IMAGE), device()
+    for candidate in on_gpus.drawn(file, 60, 4):
+        lanes = dict(numbers_of_roots("lanes", file.backbone, candidate))
+        for step, tasks in numbers_of_roots("tasks", file.backbone, candidate):
+            assert tasks >= min(gpu.sms, step.work // BLOCK_WORK)
+            assert lanes[step] >= gpu.warp // 2
+
+
+def numbers_of_roots(quantity: str, kernel: Kernel, candidate: Candidate) -> list[tuple[Step, float]]:
+    """Of each step at ROOT a quantity, which is decided."""
+    found = {
+        names[0]: ends
+        for each, names, ends in candidate.instance.quantities(candidate.vector)
+        if each.name == quantity
+    }
+    roots = [step for step in kernel.inner if candidate.value("site", step) == "ROOT"]
+    assert all(found[step.name][0] == found[step.name][1] for step in roots)
+    return [(step, found[step.name][0]) for step in roots]
+
+
 # ---- Decisions of a kernel file ---------------------------------------------------------------------------
 
 
@@ -167,3 +224,22 @@ def test_a_kernel_file_may_decide_whatever_a_space_leaves_open(
         value = variable.universe[0]
         entry = f"{{choice: {variable.choice}, objects: [{names}], values: [{value}]}}"
         assert pipeline(stages, outputs, inputs, f"decisions: [{entry}]\n").decisions
+
+
+def test_a_tile_may_have_any_size_that_a_file_decides() -> None:
+    """Also one that searches are not offered, and only there."""
+    entry = "{choice: tile, objects: [b.x.TASK], values: [7]}"
+    file = pipeline("b(x) = image(x, 0) + 1", "{b: {x: 20}}", IMAGE, f"decisions: [{entry}]\n")
+    (step,) = (step for step in file.backbone.inner if step.name == "b")
+    assert {slot for slot in SLOTS if 7 in step.box("x", slot).sizes} == {"TASK"}
+    here, inputs = instance(file.backbone), inputs_of(file)
+    root = here.root()
+    assert root is not None
+    expected = elements(file.algorithm, file.boxes, inputs)
+    generator, branches = np.random.default_rng(0), branches_of(select_ordering(here, rules().space, None))
+    for _ in range(5):
+        start = decided(here, root, file.decisions)
+        end = random_descent(here, start, branches, generator, DescentCounts())
+        assert end is not None and end.value("tile", step.box("x", "TASK")) == 7
+        found = Scheduled(file.backbone, end, inputs).run()
+        assert outputs_of(file.algorithm, found) == outputs_of(file.algorithm, expected)
