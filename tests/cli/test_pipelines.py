@@ -121,7 +121,8 @@ def test_its_schedules_are_searched_for_a_gpu_too(edges: Explored, tmp_path: Pat
     assert "1 implementation of 1 kernel;" in written.err
     assert (tmp_path / "batch" / "edges" / "cases.npz").exists()
     assert (
-        "L2: a kernel starts in 1000 ns; " in run("explain", edges.kernel, "--bound", "--device", "h100").out
+        "L2: 1 kernel, 1000 ns to start each; "
+        in run("explain", edges.kernel, "--bound", "--device", "h100").out
     )
 
 

@@ -16,7 +16,7 @@ from tests.kernels.pipeline.files import pipeline
 CAPABILITY = device().compute_capability
 FILE = pipeline(
     "a(x) = photo(x) * 3.0\nb(x) = a(x) + a(x + 1)\nc(x) = sqrt(b(x))\nd(x) = c(x) - c(x + 2)",
-    "{d: {x: 4096}}",
+    "{d: {x: 4000}}",
     "{photo: {dtype: f32, rank: 1}}",
 )
 ROOTS = dict.fromkeys("abcd", "ROOT")

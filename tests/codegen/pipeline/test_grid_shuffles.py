@@ -178,7 +178,7 @@ def test_of_sums_of_rows_warps_are_faster_than_threads() -> None:
         predicted = predict(grids_of(file, candidate), device(), {})
         return time_ns(GpuPipelineCosts(candidate.instance, device()), candidate), predicted.time_ns
 
-    alone = times_ns({"s.1.y.TASK": 64, "s.1.y.LANE": 1}, "SERIAL")
+    alone = times_ns({"s.1.y.TASK": 32, "s.1.y.LANE": 1}, "SERIAL")
     warps = times_ns({"s.1.y.TASK": 8, "s.1.y.LANE": 1, "s.1.r.CHUNK": 128, "s.1.r.LANE": 4}, "SHUFFLE")
     for one, many in zip(alone, warps, strict=True):
         assert many < one / 2

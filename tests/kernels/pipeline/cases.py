@@ -15,6 +15,7 @@ from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.descent import DescentCounts, random_descent
 from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.backbone import FULL, Kernel
 from spacedsl.kernels.pipeline.kernel_file import PIPELINE_SPACE, PipelineFile
@@ -28,7 +29,8 @@ from tests.kernels.pipeline.pointwise import Point, held
 
 IMAGE = "{image: {dtype: i32, rank: 2}}"
 
-FOUR_THREADS = DEVICE.model_copy(update={"threads": 4})
+ONE_THREAD, FOUR_THREADS = (DEVICE.model_copy(update={"threads": count}) for count in (1, 4))
+"""One has something to do, whatever a schedule says."""
 
 PIPELINES = {
     "blur": (
@@ -177,8 +179,8 @@ def rules() -> CompiledSpace:
 
 
 @lru_cache(maxsize=4)
-def instance(kernel: Kernel) -> Instance:
-    return instantiate(rules(), kernel, FOUR_THREADS, Engine.NATIVE)
+def instance(kernel: Kernel, device: CpuDevice = ONE_THREAD) -> Instance:
+    return instantiate(rules(), kernel, device, Engine.NATIVE)
 
 
 def scheduled(
@@ -227,13 +229,18 @@ def inputs_of(file: PipelineFile) -> dict[str, Callable[[Point], Any]]:
 
 
 def drawn(
-    file: PipelineFile, count: int, seed: int, counts: DescentCounts, apart: float = 0.0
+    file: PipelineFile,
+    count: int,
+    seed: int,
+    counts: DescentCounts,
+    apart: float = 0.0,
+    device: CpuDevice = ONE_THREAD,
 ) -> Iterator[Candidate]:
     """Random complete candidates, without those of descents that end before.
 
     `apart`: the share of steps that are at ROOT whatever is drawn.
     """
-    here = instance(file.backbone)
+    here = instance(file.backbone, device)
     root = here.root()
     assert root is not None
     branches = branches_of(select_ordering(here, rules().space, None))

@@ -172,7 +172,7 @@ SUMS = "f(x, y) = image(x, y) * 2\ns(x, y) = 0\ns(x, y) += f(x + r, y) for r in 
 def test_where_there_is_work_for_all_no_thread_has_nothing_to_do(width: int) -> None:
     """At 100 points a row, of all steps at ROOT only the sum has enough of it, with its ranges."""
     file = pipeline(SUMS, f"{{g: {{x: {width}, y: 200}}}}", IMAGE)
-    here = instance(file.backbone)
+    here = instance(file.backbone, FOUR_THREADS)
     root = here.root()
     assert root is not None
     for step in file.backbone.inner:
@@ -180,7 +180,7 @@ def test_where_there_is_work_for_all_no_thread_has_nothing_to_do(width: int) -> 
         for box in (step.box(dim, "TASK") for dim in step.dims):
             whole = whole and here.decide(whole, Decision("tile", (box.name,), (FULL,)))
         assert (whole is None) is (width == 700 or step.name == "s.1")
-    for candidate in drawn(file, 60, 4, DescentCounts()):
+    for candidate in drawn(file, 60, 4, DescentCounts(), device=FOUR_THREADS):
         for step, tasks in numbers_of_roots("tasks", file.backbone, candidate):
             assert tasks >= min(FOUR_THREADS.threads, step.work // TASK_WORK)
 

@@ -32,8 +32,7 @@ GOOD = {
 
 WORSE: Mapping[str, tuple[Mapping[str, str], Mapping[str, int]]] = {
     "threads along columns": ({}, {**GOOD, "blur_y.x.LANE": FULL, "blur_y.y.LANE": 1}),
-    "one block": ({}, {"blur_y.x.LANE": 8}),
-    "one thread of a block": ({}, {"blur_y.x.TASK": 64, "blur_y.y.TASK": 32}),
+    "few threads": ({}, {"blur_y.x.TASK": 64, "blur_y.y.TASK": 32, "blur_y.x.LANE": 4}),
     "one stage after the other": (
         {"blur_x": "ROOT"},
         {**GOOD, **{name.replace("blur_y", "blur_x"): tile for name, tile in GOOD.items()}},
