@@ -26,7 +26,6 @@ from benchmarks.cpu import product
 from benchmarks.cpu.cases import BY_NAME, CASES, Case
 from benchmarks.cpu.peers import LIMITS, MODULES
 from benchmarks.cpu.peers.limits import ARITHMETIC, MOVES
-from benchmarks.cpu.peers.product import Product
 from benchmarks.cpu.side import Side
 from benchmarks.explorations import SkippedError
 from benchmarks.installed import PEERS_PYTHON
@@ -111,11 +110,12 @@ def _measure(
                 err.print(f"{golden.name}: {error}", highlight=False, markup=False)
                 continue
             code = product.described(golden.kernel_file(), library)
-            entries.append(_entry(PRODUCT, golden.name, case, code))
+            entries.append(product.entry(PRODUCT, golden.name, case, code))
         found = {} if options.records is None else product.records(case, options.records)
         for label, path in found.items():
             try:
-                entries.append(_entry(FOUND, label, case, product.build(case, path, Path(folder))))
+                code = product.build(case, path, Path(folder))
+                entries.append(product.entry(FOUND, label, case, code))
             except SkippedError as error:
                 err.print(str(error), highlight=False, markup=False)
         pythons = dict.fromkeys(options.peer, str(options.peers_python))
@@ -128,11 +128,6 @@ def _measure(
     for name, reason in contest.absent.items():
         err.print(f"{case.name}, {name}: {reason}", highlight=False, markup=False)
     yield from shown_rows(contest)
-
-
-def _entry(name: str, label: str, case: Case, code: Product) -> Entry:
-    side = Side(PRODUCT, case.problem, case.sizes, processor.usable_cpus(), product.as_document(code))
-    return Entry(name, label, side, sys.executable)
 
 
 def _case(golden: GoldenList) -> Case:

@@ -153,10 +153,7 @@ def _entries(
 ) -> Iterable[Entry]:
     cpus = processor.usable_cpus()
     for label, path in found.items():
-        side = Side(
-            PRODUCT, case.problem, case.sizes, cpus, product.as_document(product.build(case, path, folder))
-        )
-        yield Entry(PRODUCT, label, side, sys.executable)
+        yield product.entry(PRODUCT, label, case, product.build(case, path, folder))
     python = str(peers_python(options.peers_python))
     for peer in options.peer or MODULES:
         kept = str(_schedules(options)) if peer == "tvm" else None

@@ -6,15 +6,19 @@ know to call them. How it explores is for `benchmarks/explorations.py`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import LIBRARY, explorations
+from benchmarks.contest import PRODUCT, Entry
 from benchmarks.cpu.cases import Case
 from benchmarks.cpu.peers.product import Product
+from benchmarks.cpu.side import Side
 from benchmarks.explorations import SkippedError
 from spacedsl.codegen.c.names import entry_name
+from spacedsl.codegen.machine import processor
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.kernels.sizes import SizeOverrideError
@@ -61,6 +65,12 @@ def described(kernel: KernelFile, library: Path) -> Product:
         is_output_at=outputs[0],
         scalars=len(kernel.backbone.parameters),
     )
+
+
+def entry(name: str, label: str, case: Case, code: Product) -> Entry:
+    """A contender on all CPUs that this process may use."""
+    side = Side(PRODUCT, case.problem, case.sizes, processor.usable_cpus(), as_document(code))
+    return Entry(name, label, side, sys.executable)
 
 
 def _layout(tensor: Tensor) -> tuple[str, tuple[int, ...], tuple[int, ...]]:

@@ -24,7 +24,7 @@ from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.pipeline.algorithm import Algorithm
 from spacedsl.kernels.pipeline.backbone import Kernel, Step
 from spacedsl.kernels.pipeline.distinct import operations
-from spacedsl.kernels.pipeline.footprints import certain_points, count
+from spacedsl.kernels.pipeline.footprints import Points, certain_points, count
 from spacedsl.kernels.pipeline.work import size
 from spacedsl.search.bounds.arithmetic import Unit
 from spacedsl.search.bounds.protocol import BoundTerm
@@ -73,10 +73,13 @@ class _Bound:
     def __init__(self, instance: Instance) -> None:
         kernel = instance.kernel
         assert isinstance(kernel, Kernel)
+        read = certain_points(kernel.algorithm)
+        self._outside = certain_bytes(kernel.algorithm, read)
+        self._work = _Arithmetic.of(kernel.algorithm)
         steps = kernel.inner if "site" in instance.space.choices else ()
         self._sites = [instance.variable("site", step) for step in steps]
         self._at_root = [1 << site.universe.index("ROOT") for site in self._sites]
-        self._stages = list(_stages(kernel, steps))
+        self._stages = [_kept(step, kernel, read) for step in steps]
         self._known: dict[tuple[bool, ...], tuple[BoundTerm, ...]] = {}
 
     def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
@@ -110,16 +113,13 @@ class _Bound:
 _MOST_KNOWN = 1 << 14
 
 
-def _stages(kernel: Kernel, steps: Iterable[Step]) -> Iterator[_Bytes | None]:
-    """For each step, of the stage that lies in memory if it is at ROOT; none of outputs, which always do."""
-    read = certain_points(kernel.algorithm)
-    for step in steps:
-        if not step.is_last or step.is_output:
-            yield None
-            continue
-        widths = [dtype.nbytes for dtype in step.stage.dtypes]
-        loaded = count(read.get(step.stage.name, ())) * min(widths)
-        yield _Bytes(loaded, size(kernel.needed[step.stage.name]) * sum(widths))
+def _kept(step: Step, kernel: Kernel, read: Mapping[str, Points]) -> _Bytes | None:
+    """Of the stage that lies in memory if a step is at ROOT; none of outputs, which always do."""
+    if not step.is_last or step.is_output:
+        return None
+    widths = [dtype.nbytes for dtype in step.stage.dtypes]
+    loaded = count(read.get(step.stage.name, ())) * min(widths)
+    return _Bytes(loaded, size(kernel.needed[step.stage.name]) * sum(widths))
 
 
 class PipelineBound(_Bound):
@@ -128,16 +128,13 @@ class PipelineBound(_Bound):
     def __init__(self, instance: Instance, device: CpuDevice) -> None:
         super().__init__(instance)
         self._device = device
-        self._outside = certain_bytes(_algorithm(instance))
-        work = _Arithmetic.of(_algorithm(instance))
-        self._arithmetic = BoundTerm("arithmetic", work.on_cpu_ns(device), work.detail)
 
     def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
         inner = 0
         for level in self._device.memory:
             yield self._level(level, inner, roots)
             inner += level.capacity_bytes or 0
-        yield self._arithmetic
+        yield BoundTerm("arithmetic", self._work.on_cpu_ns(self._device), self._work.detail)
 
     def _level(self, level: MemoryLevel, inner: int, roots: _Roots) -> BoundTerm:
         """Between a level of memory and those inside it, which hold so many bytes."""
@@ -160,8 +157,6 @@ class GpuPipelineBound(_Bound):
     def __init__(self, instance: Instance, device: GpuDevice) -> None:
         super().__init__(instance)
         self._device = device
-        self._outside = certain_bytes(_algorithm(instance))
-        self._work = _Arithmetic.of(_algorithm(instance))
 
     def terms(self, roots: _Roots) -> Iterator[BoundTerm]:
         device, outside = self._device, self._outside
@@ -224,16 +219,9 @@ class _Arithmetic:
         return cycles / device.sms / device.clock_ghz
 
 
-def _algorithm(instance: Instance) -> Algorithm:
-    kernel = instance.kernel
-    assert isinstance(kernel, Kernel)
-    return kernel.algorithm
-
-
-def certain_bytes(algorithm: Algorithm) -> _Bytes:
-    """Of inputs that are read, and of outputs that are written."""
-    points = certain_points(algorithm)
-    loaded = sum(count(points.get(i.name, ())) * i.dtype.nbytes for i in algorithm.inputs)
+def certain_bytes(algorithm: Algorithm, read: Mapping[str, Points]) -> _Bytes:
+    """Of inputs, of which so much is certainly read, and of outputs that are written."""
+    loaded = sum(count(read.get(i.name, ())) * i.dtype.nbytes for i in algorithm.inputs)
     stored = sum(
         size(box) * dtype.nbytes
         for name, box in algorithm.outputs.items()

@@ -46,8 +46,6 @@ def text(result: Result) -> str:
     units = f"{device.threads} threads" if device.kind == "cpu" else f"{device.sms} SMs"
     lines = [f"{title} on {device.name}, {units}", ""]
     lines += _best(result, result.best) if result.best is not None else _nothing_valid(result)
-    if result.best is not None and result.best.is_predicted:
-        lines.append(f"measure    {command('batch', result.run, '-o', 'batch')}, for a machine with a GPU")
     if result.stop == "exhausted":
         lines.append("go on      nothing is left to explore")
     else:
@@ -74,6 +72,7 @@ def _best(result: Result, best: Best) -> list[str]:
         how = "predicted: no GPU has run it"
     elif best.measured_on is not None:
         how += f", measured on {best.measured_on}"
+    measure = f"measure    {command('batch', result.run, '-o', 'batch')}, for a machine with a GPU"
     call = f"in Python  spacedsl.load({shown(best.decisions)!r})({', '.join(arguments)})"
     return [
         f"best       {duration(best.time_ns)}  ({how}), {rates(result, best.time_ns)}{tie}",
@@ -85,6 +84,7 @@ def _best(result: Result, best: Best) -> list[str]:
         f"from C     {path(best.header)}",
         *([] if result.target == "cuda" else [call]),
         f"again      {command('replay', best.decisions)}",
+        *([measure] if best.is_predicted else []),
     ]
 
 

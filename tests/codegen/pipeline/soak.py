@@ -70,7 +70,6 @@ def gpu_fault(name: str, seed: int) -> str | None:
         return None
     decisions = CandidateDecisions(candidate)
     program = lower_grids(file.backbone, decisions)
-
     is_thorough = seed % THOROUGH == 0
 
     def difference(folder: Path) -> str | None:

@@ -236,13 +236,14 @@ def drawn(
     apart: float = 0.0,
     device: CpuDevice = ONE_THREAD,
 ) -> Iterator[Candidate]:
-    """Random complete candidates, without those of descents that end before.
+    """Random complete candidates with the decisions of the file, without those of descents that end before.
 
     `apart`: the share of steps that are at ROOT whatever is drawn.
     """
     here = instance(file.backbone, device)
     root = here.root()
     assert root is not None
+    root = decided(here, root, file.decisions)
     branches = branches_of(select_ordering(here, rules().space, None))
     generator = np.random.default_rng(seed)
     for _ in range(count):

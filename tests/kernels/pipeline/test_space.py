@@ -7,19 +7,16 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
-from spacedsl.engine.descent import DescentCounts, random_descent
+from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.pipeline.backbone import BLOCK_WORK, FULL, SLOTS, TASK_WORK, Kernel, Step
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
-from spacedsl.search.orderings import branches_of, select_ordering
-from spacedsl.search.run import decided
 from tests.codegen.cuda.grids import device
 from tests.codegen.pipeline import on_gpus
 from tests.engine.agreement import Tally
@@ -32,7 +29,6 @@ from tests.kernels.pipeline.cases import (
     inputs_of,
     instance,
     named,
-    rules,
 )
 from tests.kernels.pipeline.files import pipeline
 from tests.kernels.pipeline.pointwise import elements
@@ -232,14 +228,6 @@ def test_a_tile_may_have_any_size_that_a_file_decides() -> None:
     file = pipeline("b(x) = image(x, 0) + 1", "{b: {x: 20}}", IMAGE, f"decisions: [{entry}]\n")
     (step,) = (step for step in file.backbone.inner if step.name == "b")
     assert {slot for slot in SLOTS if 7 in step.box("x", slot).sizes} == {"TASK"}
-    here, inputs = instance(file.backbone), inputs_of(file)
-    root = here.root()
-    assert root is not None
-    expected = elements(file.algorithm, file.boxes, inputs)
-    generator, branches = np.random.default_rng(0), branches_of(select_ordering(here, rules().space, None))
-    for _ in range(5):
-        start = decided(here, root, file.decisions)
-        end = random_descent(here, start, branches, generator, DescentCounts())
-        assert end is not None and end.value("tile", step.box("x", "TASK")) == 7
-        found = Scheduled(file.backbone, end, inputs).run()
-        assert outputs_of(file.algorithm, found) == outputs_of(file.algorithm, expected)
+    for end in drawn(file, 5, 0, DescentCounts()):
+        assert end.value("tile", step.box("x", "TASK")) == 7
+    assert try_schedules(file, 5).complete == 5

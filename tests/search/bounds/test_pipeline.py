@@ -12,6 +12,7 @@ from spacedsl.engine.decision import Decision
 from spacedsl.engine.descent import DescentCounts
 from spacedsl.engine.instance import Instance
 from spacedsl.kernels.device import DEVICES, MemoryLevel, Mixture, load_device
+from spacedsl.kernels.pipeline.footprints import certain_points
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.bounds.pipeline import GpuPipelineBound, PipelineBound, certain_bytes
 from spacedsl.search.bounds.traffic import costs, least_ns
@@ -38,7 +39,8 @@ def test_inputs_are_loaded_and_outputs_are_stored(
     name: str, sizes: dict[str, int], expected: tuple[int, int]
 ) -> None:
     """Of several reads of an array, one counts; none of those behind a branch."""
-    found = certain_bytes(load(name, sizes).algorithm)
+    algorithm = load(name, sizes).algorithm
+    found = certain_bytes(algorithm, certain_points(algorithm))
     assert (found.loaded, found.stored) == expected
 
 
@@ -93,7 +95,7 @@ def test_arrays_that_are_counted_are_those_of_programs(name: str) -> None:
     file = load(name, CASES[name].sizes)
     memory = level("DRAM", None)
     bound = PipelineBound(instance(file.backbone), DEVICE.model_copy(update={"memory": (memory,)}))
-    outside, are_counted = certain_bytes(file.algorithm), set()
+    outside, are_counted = certain_bytes(file.algorithm, certain_points(file.algorithm)), set()
 
     def time_ns(more: int) -> float:
         return least_ns(costs(memory, 1, 1), outside.loaded + more, outside.stored + more, 0)

@@ -9,6 +9,7 @@ import pytest
 
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.engine.candidate import Candidate
+from spacedsl.kernels.pipeline import backbone
 from spacedsl.kernels.pipeline.backbone import FULL
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
 from spacedsl.search.costs.gpu_pipeline import GpuPipelineCosts
@@ -32,7 +33,8 @@ GOOD = {
 
 WORSE: Mapping[str, tuple[Mapping[str, str], Mapping[str, int]]] = {
     "threads along columns": ({}, {**GOOD, "blur_y.x.LANE": FULL, "blur_y.y.LANE": 1}),
-    "few threads": ({}, {"blur_y.x.TASK": 64, "blur_y.y.TASK": 32, "blur_y.x.LANE": 4}),
+    "one block": ({}, {"blur_y.x.LANE": 8}),
+    "one thread of a block": ({}, {"blur_y.x.TASK": 64, "blur_y.y.TASK": 32}),
     "one stage after the other": (
         {"blur_x": "ROOT"},
         {**GOOD, **{name.replace("blur_y", "blur_x"): tile for name, tile in GOOD.items()}},
@@ -41,7 +43,9 @@ WORSE: Mapping[str, tuple[Mapping[str, str], Mapping[str, int]]] = {
 
 
 @pytest.mark.parametrize("name", WORSE)
-def test_what_is_clearly_slower_costs_more(name: str) -> None:
+def test_what_is_clearly_slower_costs_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what the space leaves out, as nothing is worth a block here."""
+    monkeypatch.setattr(backbone, "BLOCK_WORK", 1 << 62)
     file = load("blur", {"width": 6400, "height": 4800})
     sites, tiles = WORSE[name]
     good = times(schedule(file, {"blur_x": "INLINE"}, GOOD), file)
