@@ -34,6 +34,7 @@ from spacedsl.kernels.pipeline.backbone import (
     Term,
     Use,
 )
+from spacedsl.kernels.pipeline.bounds import infer
 from spacedsl.kernels.pipeline.copies import with_copies
 from spacedsl.kernels.pipeline.moves import STILL, Move, Way, along, composed, moved, way
 from spacedsl.kernels.pipeline.reductions import is_accumulation, is_associative, neutral, turn_count
@@ -47,7 +48,9 @@ def build(
 ) -> Kernel:
     """`decided`: of boxes, by their names, sizes that tiles may have beside those that are usual."""
     whole, copies = with_copies(algorithm, regions)
-    needed = {**regions, **{copy: regions[name] for copy, name in copies.items()}}
+    # Of an input, all of it is there; of its copy, there is what is read.
+    read = infer(whole.stages, whole.inputs, whole.outputs)[0] if copies else {}
+    needed = {**regions, **{copy: read[copy] for copy in copies}}
     builder = _Builder(whole, needed, copies, decided)
     builder.relate()
     builder.cover()

@@ -33,7 +33,7 @@ from spacedsl.kernels.unique_names import UniqueNames
 def with_copies(algorithm: Algorithm, boxes: Mapping[str, Box]) -> tuple[Algorithm, Mapping[str, str]]:
     """The algorithm that reads inputs through copies, and by their stages the inputs.
 
-    `boxes`: what is needed of each stage and input; of a copy, the same as of its input.
+    `boxes`: what is needed of each stage and input.
     """
     offered = [i for i in algorithm.inputs if i.name in boxes and _is_worth_it(i, algorithm)]
     names = UniqueNames(

@@ -83,3 +83,12 @@ def test_a_large_pipeline_is_checked_at_both_ends(name: str, tmp_path: Path) -> 
     for number, (cut, _) in enumerate(programs):
         (case, *_) = make_cases(cut, np.random.default_rng(0))
         assert twin_difference(cut, library, f"program_{number}", case) == ""
+
+
+def test_of_an_input_a_part_needs_only_what_it_reads() -> None:
+    """All of it is there; a copy is of what the part of the output comes to."""
+    file = load("unsharp")
+    (output,) = file.algorithm.outputs
+    cut = corner(file, {output: (Extent(4, 3), Extent(5, 2), Extent(0, 3))})
+    assert cut.boxes["image"] == tuple(Extent(0, n) for n in file.algorithm.inputs[0].extents)
+    assert cut.backbone.needed["image_copy"] == (Extent(1, 9), Extent(2, 8), Extent(0, 3))
