@@ -75,6 +75,7 @@ CASES = (
     _BATCHED("batched-matmul", b=512, m=32, n=32, k=64),
     _Sized("matvec", "matvec", (Aim(1.0),))("matvec", m=4096, k=4096),
     _Sized("gesummv", "gesummv", (Aim(1.1),))("gesummv", m=4096, k=4096),
+    _Sized("atax", "atax", (Aim(1.0),))("atax", m=4096, n=4096),
     _Sized("doitgen", "doitgen", (Aim(1.0),))("doitgen", r=128, q=128, p=128),
     _CONV("conv2d", h=56, w=56, c=64, f=64),
     _Sized("softmax", "softmax", (Aim(1.2, ("torch",)),))("softmax", **_ROWS),

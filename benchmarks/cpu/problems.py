@@ -146,6 +146,12 @@ def _gesummv(random: _Random, m: int, k: int) -> Problem:
     return Problem((a, b, x), (alpha, beta), expected, 2 * k, 4 * m * k)
 
 
+def _atax(random: _Random, m: int, n: int) -> Problem:
+    a, x = random(m, n), random(n)
+    wide_a, wide_x = _wide(a, x)
+    return Problem((a, x), (), wide_a.T @ (wide_a @ wide_x), m + n, 4 * m * n)
+
+
 def _doitgen(random: _Random, r: int, q: int, p: int) -> Problem:
     return _product(random(r, q, p), random(p, p))
 
@@ -186,6 +192,7 @@ _MAKERS: Mapping[str, Callable[..., Problem]] = {
     "batched_matmul": _batched_matmul,
     "matvec": _matvec,
     "gesummv": _gesummv,
+    "atax": _atax,
     "doitgen": _doitgen,
     "conv2d": _conv2d,
     "softmax": _softmax,

@@ -55,6 +55,7 @@ from spacedsl.codegen.tree.program import (
     Program,
     Statement,
     Store,
+    Summed,
     Sweep,
     Take,
     TakeEach,
@@ -284,7 +285,7 @@ def _chunk_head(loop: ParallelLoop) -> str:
 def _chunk_function(program: Program, loop: ParallelLoop) -> str:
     """The iterations `begin` to `end` - 1 of a parallel loop, and of all that are shared out with it."""
     tensors, parameters = _used(program, loop)
-    own = {t.name: f" + thread * {_apart(t)}" for t in loop.private}
+    own = {t.name: f" + thread * {_apart(t)}" for t in loop.own}
     fetch = [f"  {pointer(t)} = in->{c_name(t.name)}{own.get(t.name, '')};" for t in tensors]
     fetch += [f"  {p.dtype.c_name} {c_name(p.name)} = in->{c_name(p.name)};" for p in parameters]
     for partial in loop.combined:
@@ -292,6 +293,8 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         first = c_number(neutral(partial.combine, kind.dtype), kind.dtype)
         value = first if kind.lanes == 1 else f"{{{', '.join([first] * kind.lanes)}}}"
         fetch.append(f"  {c_type(kind)} {register} = {value};")
+    for each in loop.summed:
+        fetch.append(f"  {_each_element(each)} {c_name(each.part.name)}[element] = 0;")
     loops, partials = shared_loops(loop), _partial_name(loop)
     variable = c_name(loop.variable) if len(loops) == 1 else _ITERATION
     return "\n".join([
@@ -304,7 +307,7 @@ def _chunk_function(program: Program, loop: ParallelLoop) -> str:
         *_block(program, loops[-1].body, {p.register.name: p.register.type for p in loop.combined}, 2),
         "  }",
         *([f"  struct {partials} *partial = (struct {partials} *)in->partial + thread;"]
-          if loop.combined else [] if loop.private else ["  (void)thread;"]),
+          if loop.combined else [] if loop.own else ["  (void)thread;"]),
         *(f"  partial->{c_name(p.register.name)} = {c_name(p.register.name)};" for p in loop.combined),
         *(["  pool_fence();"] if _streams(loop.body) else []),
         "}",
@@ -342,12 +345,30 @@ def _run_chunks(program: Program, loop: ParallelLoop, margin: str) -> list[str]:
         names.append("partial")
     lines.append(f"{margin}  struct {_arguments_name(loop)} in = {{{', '.join(names)}}};")
     run = f"pool_run({_chunk_name(loop)}, &in, {math.prod(each.extent for each in shared_loops(loop))});"
-    lines.append(f"{margin}  {'int threads = ' if loop.combined else ''}{run}")
+    lines.append(f"{margin}  {'int threads = ' if loop.combined or loop.summed else ''}{run}")
     if loop.combined:
         lines.append(f"{margin}  for (int thread = 0; thread < threads; ++thread) {{")
         lines += [f"{margin}    {_combined(partial)}" for partial in loop.combined]
         lines.append(f"{margin}  }}")
+    for each in loop.summed:
+        lines += [f"{margin}  {line}" for line in _summed_up(each)]
     return [*lines, f"{margin}}}"]
+
+
+def _each_element(summed: Summed) -> str:
+    return f"for (int64_t element = 0; element < {summed.part.span}; ++element)"
+
+
+def _summed_up(summed: Summed) -> list[str]:
+    """The parts of all threads, one after the other."""
+    part = f"{c_name(summed.part.name)}[thread * {_apart(summed.part)} + element]"
+    return [
+        f"{_each_element(summed)} {{",
+        f"  {summed.part.dtype.c_name} sum = 0;",
+        f"  for (int thread = 0; thread < threads; ++thread) sum += {part};",
+        f"  {c_name(summed.tensor)}[element] = sum;",
+        "}",
+    ]
 
 
 def _combined(partial: Partial) -> str:
@@ -388,7 +409,7 @@ def _scratch_pointers(program: Program) -> list[str]:
     if not own_memory(program):
         return []
     lines = ["  pthread_mutex_lock(&scratch_callers);"]
-    private = {t.name for loop in _parallel_loops(program) for t in loop.private}
+    private = {t.name for loop in _parallel_loops(program) for t in loop.own}
     for number, tensor in enumerate(own_memory(program)):
         elements = f"POOL_THREADS * {_apart(tensor)}" if tensor.name in private else f"{tensor.span}"
         array = f"scratch_array({number}, {elements} * sizeof({tensor.dtype.c_name}))"

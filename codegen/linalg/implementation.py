@@ -38,6 +38,10 @@ class Implementation(Protocol):
         """Whether an outermost level tests in its loop for a last tile that is not whole."""
         ...
 
+    def is_added(self, dim: Dimension) -> bool:
+        """Whether each iteration adds what it has of a sum to memory."""
+        ...
+
     def is_streamed(self, access: Instruction) -> bool:
         """Whether what is loaded or stored goes around the caches, or leaves them before all else."""
         ...
@@ -127,9 +131,11 @@ _FOR_CPU = _Vocabulary(
         "caching": ("CACHED", "STREAMED"),
         "prefetch": ("NONE", "AHEAD", "NEXT"),
         "copying": ("BEFORE", "UNDER"),
+        "summing": ("KEPT", "ADDED"),
     },
     needed={"size": 1, "dim_kind": 1, "order": 2},
     optional={
+        "summing": 1,
         "storage": 1,
         "remainder": 1,
         "accumulation": 1,
@@ -242,6 +248,12 @@ class CandidateImplementation:
 
     def is_guarded(self, dim: Dimension) -> bool:
         return self._decided("remainder", dim, "NONE") == "GUARDED"
+
+    def is_added(self, dim: Dimension) -> bool:
+        """By blocks, or by the iterations of a loop of a CPU."""
+        if not self._dim(dim).is_added_up:
+            return False
+        return self.kind(dim) == "BLOCK" or self._decided("summing", dim, "KEPT") == "ADDED"
 
     def is_stored(self, instruction: Instruction) -> bool:
         return self._decided("storage", instruction, "REGISTERS") != "REGISTERS"

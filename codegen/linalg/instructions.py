@@ -9,10 +9,18 @@ sums over has a part of the sum, and adds it. Loops are for `lower.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from spacedsl.codegen.linalg.addresses import Lanes, Place, copies, element, tensor_steps, turn
+from spacedsl.codegen.linalg.addresses import (
+    At,
+    Lanes,
+    Place,
+    copies,
+    element,
+    tensor_steps,
+    turn,
+)
 from spacedsl.codegen.linalg.implementation import Implementation
 from spacedsl.codegen.linalg.partials import Partials, accumulator, combination
 from spacedsl.codegen.linalg.registers import Registers
@@ -44,7 +52,7 @@ from spacedsl.codegen.tree.expressions import (
     converted,
     type_of,
 )
-from spacedsl.codegen.tree.program import Assign, AtomicAdd, PartialStore, Statement, Store
+from spacedsl.codegen.tree.program import Assign, AtomicAdd, Branch, PartialStore, Statement, Store
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Operand, Value
 from spacedsl.kernels.linalg.operations import FUNCTIONS, Op, neutral
@@ -59,6 +67,8 @@ class Instructions:
     registers: Registers
     temporaries: Mapping[Instruction, Temporary]
     """By the instructions whose values go through memory."""
+    parts: Mapping[Instruction, Tensor] = field(default_factory=dict)
+    """By the stores to which each thread adds for itself: to its own part of the result."""
 
     def statements(self, instruction: Instruction, place: Place) -> tuple[Statement, ...]:
         """What one instance does; raises `LoweringError` where its operands are not to be had there."""
@@ -68,13 +78,7 @@ class Instructions:
                 raise LoweringError(f"{instruction!r} is not nested in its own dimension {dim!r}")
         part = self.part(instruction, place)
         if instruction.op is Op.STORE:
-            value = self.operand(instruction, instruction.operands[0], place)
-            tensor, index = self.element(instruction, place)
-            kind, levels = self.implementation.kind, instruction.added_levels
-            if any(dim.group in levels and kind(dim) == "BLOCK" for dim in place):
-                return _additions(tensor, index, value, part)
-            is_streamed = self.implementation.is_streamed(instruction)
-            return (_store(tensor, index, value, part, is_streamed=is_streamed),)
+            return self.stored(instruction, place, part)
         unrolled = {d: number for d, number in copies(place).items() if d in instruction.dims}
         value = self.value(instruction, place)
         if instruction in self.registers.partials:
@@ -86,6 +90,24 @@ class Instructions:
         if temporary is None:
             return (Assign(register, value),)
         return (Assign(register, value), _store(*self.kept(instruction, temporary, place), register, part))
+
+    def stored(self, store: Instruction, place: Place, part: Lanes | None) -> tuple[Statement, ...]:
+        """What is stored; inside of what its value sums over, added to what was there before."""
+        value = self.operand(store, store.operands[0], place)
+        tensor, index = self.element(store, place)
+        added = [
+            dim for dim in place if dim.group in store.added_levels and self.implementation.is_added(dim)
+        ]
+        if any(self.implementation.kind(dim) == "BLOCK" for dim in added):
+            return _additions(tensor, index, value, part)
+        if store in self.parts:
+            return (_addition(self.parts[store], index, value, part),)
+        is_streamed = self.implementation.is_streamed(store)
+        return _begun(
+            [place[dim] for dim in added],
+            (_store(tensor, index, value, part, is_streamed=is_streamed),),
+            (_addition(tensor, index, value, part),) if added else (),
+        )
 
     def started(
         self, initialiser: Instruction, value: Expression, unrolled: Mapping[Dimension, int]
@@ -243,6 +265,32 @@ def _store(
     if part is not None:
         return PartialStore(tensor.name, index, value, part.count)
     return Store(tensor.name, index, value, is_streamed)
+
+
+def _addition(tensor: Tensor, index: Index, value: Expression, part: Lanes | None) -> Statement:
+    """To what is there, which no other thread touches."""
+    kind = type_of(value)
+    before = (
+        Load(tensor.name, index, kind) if part is None else PartialLoad(tensor.name, index, kind, part.count)
+    )
+    return _store(tensor, index, Add(before, value), part)
+
+
+def _begun(
+    at: Sequence[At], first: tuple[Statement, ...], further: tuple[Statement, ...]
+) -> tuple[Statement, ...]:
+    """What is done in the first iteration of loops that stand there, and in all further ones."""
+    for where in at:
+        match where:
+            case 0:
+                pass
+            case int():
+                return further
+            case str():
+                first = (Branch(where, 1, first, further),)
+            case _:
+                raise LoweringError(f"a sum is added up where a loop stands at {where!r}")
+    return first
 
 
 def _additions(tensor: Tensor, index: Index, value: Expression, part: Lanes | None) -> tuple[Statement, ...]:

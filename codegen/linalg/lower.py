@@ -10,10 +10,10 @@ made as small as its loops allow. What an instance does is for `instructions.py`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spacedsl.codegen.linalg.addresses import Place, Position, loop_variable
-from spacedsl.codegen.linalg.copying import Copying, asked, copyings, share, turning_loops
+from spacedsl.codegen.linalg.copying import Copying, asked, copyings, share, turning_loops, whole
 from spacedsl.codegen.linalg.expansion import Expansion, enter
 from spacedsl.codegen.linalg.implementation import Implementation
 from spacedsl.codegen.linalg.instructions import Instructions
@@ -24,7 +24,8 @@ from spacedsl.codegen.linalg.remainder import divide
 from spacedsl.codegen.linalg.temporaries import Temporary, temporaries
 from spacedsl.codegen.tree.contraction import contract
 from spacedsl.codegen.tree.errors import LoweringError
-from spacedsl.codegen.tree.program import Ahead, Branch, Loop, ParallelLoop, Program, Statement
+from spacedsl.codegen.tree.parts import with_blocks
+from spacedsl.codegen.tree.program import Ahead, Branch, Loop, ParallelLoop, Program, Statement, Summed
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.kernels.tensors import Scratch, Tensor
 from spacedsl.kernels.unique_names import UniqueNames
@@ -41,7 +42,8 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     turning = {c.maker: c.loop for each in copied.values() for c in each}
     stored = temporaries(kernel, implementation, turning, names.fresh)
     registers = Registers(kernel.reductions, implementation, names.fresh)
-    instructions = Instructions(implementation, registers, stored)
+    parts = _parts(kernel, implementation, names)
+    instructions = Instructions(implementation, registers, stored, parts)
     prefetched = requests(tree, kernel, implementation)
     lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, prefetched, copied)
     body = lowering.block(tree, {})
@@ -91,7 +93,12 @@ class _Lowering(Expansion):
         if first and node.last is not None:
             first = (Branch(variables[0], node.size - 1, first, ()),)
         combined = self.registers.combined(node.dims)
-        return ParallelLoop(variables[0], node.size, body, combined, private, first)
+        summed = tuple(
+            Summed(part, store.access.tensor.name)
+            for store, part in self.instructions.parts.items()
+            if store.access is not None and self.implementation.order(store, node.dims[0]) == "INNER"
+        )
+        return ParallelLoop(variables[0], node.size, body, combined, private, first, summed)
 
     def first(self, node: Fused, place: Place) -> tuple[Statement, ...]:
         """What is copied before the first iteration of a loop."""
@@ -121,9 +128,12 @@ class _Lowering(Expansion):
         moved = {n for copying in self.copyings.get(node, ()) for n in copying.nest}
         kept = tuple(n for n in node.body if n not in moved)
         body = (*prefetches, *self.ahead(node, inside), *self.iteration(kept, others, inside))
+        if whole(node) == 1:
+            body = _begun(body, variable, is_first=True)
         if node.last is None:
             return body
-        return (Branch(variable, node.size - 1, body, self.iteration(node.last, others, inside)),)
+        last = _begun(self.iteration(node.last, others, inside), variable, is_first=False)
+        return (Branch(variable, node.size - 1, body, last),)
 
     def private(self, node: Fused) -> tuple[Tensor, ...]:
         """Temporaries of which each thread of a parallel dimension has one of its own."""
@@ -132,6 +142,31 @@ class _Lowering(Expansion):
             for maker, temporary in self.temporaries.items()
             if temporary.is_private and self.implementation.order(maker, node.dims[0]) == "INNER"
         )
+
+
+def _parts(kernel: Kernel, implementation: Implementation, names: UniqueNames) -> dict[Instruction, Tensor]:
+    """By the stores of sums that threads add up: what each thread has of the result."""
+    return {
+        store: replace(store.access.tensor, name=names.fresh(f"{store.access.tensor.name}_part"))
+        for reduction in kernel.reductions
+        if any(
+            implementation.is_added(d) and implementation.kind(d) == "PARALLEL"
+            for d in reduction.reduced_dims
+        )
+        for store in reduction.consumers
+        if store.access is not None
+    }
+
+
+def _begun(body: tuple[Statement, ...], variable: str, *, is_first: bool) -> tuple[Statement, ...]:
+    """The statements where all or none of them are of the first iteration of a loop."""
+    found: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Branch) and (statement.variable, statement.limit) == (variable, 1):
+            found += statement.body if is_first else statement.otherwise
+        else:
+            found.append(with_blocks(statement, lambda block: _begun(block, variable, is_first=is_first)))
+    return tuple(found)
 
 
 def _only(nodes: tuple[Node, ...]) -> Fused:

@@ -142,7 +142,7 @@ class Registers:
         """The accumulators into which all iterations of a parallel dimension combine their values."""
         found: list[Partial] = []
         for reduction in self.reductions:
-            if not set(dims) & set(reduction.reduced_dims):
+            if all(self.implementation.is_added(dim) for dim in set(dims) & set(reduction.reduced_dims)):
                 continue
             combine, start = combined_by(reduction), accumulator(reduction).initialiser
             kind = Type(start.dtype, self.lanes(reduction))

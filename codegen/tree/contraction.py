@@ -64,6 +64,9 @@ def _accesses(
                 yield from _accesses(statement.body, name, (*loops, statement))
             case ParallelLoop():
                 yield from _accesses((*statement.first, *statement.body), name, (*loops, statement))
+                for each in statement.summed:
+                    if each.tensor == name:
+                        yield _Access(loops, Index(0), each.part.span)
             case Ahead(_, _, inner):
                 yield from _accesses(inner, name, loops)
             case Branch(_, _, inner, otherwise):

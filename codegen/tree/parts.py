@@ -85,9 +85,10 @@ def index_bits(program: Program) -> int:
 
 def own_memory(program: Program) -> tuple[Tensor, ...]:
     """Arrays that are no arguments: of the program, of each block of a grid, of each thread."""
-    private = (t for s in program.body if isinstance(s, ParallelLoop | Grid) for t in s.private)
-    shared = (t for s in program.body if isinstance(s, Grid) for t in s.shared)
-    return (*(s.tensor for s in program.scratch), *private, *shared)
+    loops = (t for s in program.body if isinstance(s, ParallelLoop) for t in s.own)
+    grids = [s for s in program.body if isinstance(s, Grid)]
+    private, shared = (t for g in grids for t in g.private), (t for g in grids for t in g.shared)
+    return (*(s.tensor for s in program.scratch), *loops, *private, *shared)
 
 
 def shared_loops(loop: ParallelLoop) -> tuple[ParallelLoop, ...]:
@@ -203,7 +204,13 @@ def stored(body: Sequence[Statement]) -> set[str]:
 
 def overwritten(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that they put something into in place of what was there."""
-    return {s.tensor for s in statements(body) if isinstance(s, Store | PartialStore | CopyAhead)}
+    found: set[str] = set()
+    for statement in statements(body):
+        if isinstance(statement, Store | PartialStore | CopyAhead):
+            found.add(statement.tensor)
+        elif isinstance(statement, ParallelLoop):
+            found.update(each.tensor for each in statement.summed)
+    return found
 
 
 def added_to(body: Sequence[Statement]) -> set[str]:

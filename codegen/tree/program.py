@@ -7,7 +7,7 @@ by `c/printer.py`. Nothing is decided or optimised here.
     Statement  = Loop(variable, extent, body) | Sweep(variable, first, last, step, body)
                | Let(variable, position) | Take(variable, value, low, high)
                | TakeEach(variables, value, low, high) | When(least, body, otherwise)
-               | ParallelLoop(variable, extent, body, combined, private, first)
+               | ParallelLoop(variable, extent, body, combined, private, first, summed)
                | Grid(name, blocks, threads, coordinates, shared, body, private) | Barrier
                | Where(spans, body) | PerThread(coordinates, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
@@ -22,7 +22,8 @@ Expressions, indices and positions are those of `expressions.py`.
 A register is a named scalar or vector; it belongs to the block of its first assignment, and a further
 assignment where it is visible replaces its value. A parallel loop's iterations share no registers with
 each other or with their surroundings, but for those that are `combined`: threads begin with what is neutral,
-and what they end with is combined with the register outside, in an order of its own. A store that is
+and what they end with is combined with the register outside, in an order of its own. Arrays that are `summed`
+are the same in memory. A store that is
 streamed goes around the caches. A prefetch changes nothing but the time that later loads take.
 `scratch` is memory that belongs to the program and keeps its values between calls.
 
@@ -183,6 +184,17 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
+class Summed:
+    """An array of which each thread has a part of its own, of zeros at first. Behind the loop, it is the sum
+    of all parts.
+    """
+
+    part: Tensor
+    tensor: str
+    """Without gaps, as the part is; the loop itself does nothing to it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ParallelLoop:
     """A loop whose iterations are shared out among threads in contiguous chunks.
 
@@ -198,6 +210,12 @@ class ParallelLoop:
     the one before it in the same thread, has left there for it."""
     first: tuple[Statement, ...] = ()
     """What each thread does before its first iteration, where the variable has the value of that one."""
+    summed: tuple[Summed, ...] = ()
+
+    @property
+    def own(self) -> tuple[Tensor, ...]:
+        """All arrays that each thread has one of."""
+        return (*self.private, *(each.part for each in self.summed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Scope:
         loops = {**self.loops, loop.variable: range(loop.extent)}
         if isinstance(loop, ParallelLoop):
             registers = {p.register.name: p.register.type for p in loop.combined}
-            own = {**self.private, **{t.name: t for t in loop.private}}
+            own = {**self.private, **{t.name: t for t in loop.own}}
             # Threads see no variables but those of loops that are shared out.
             return Scope(loops, registers, (*self.parallel, loop.variable), own, _iterations(loops))
         ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))

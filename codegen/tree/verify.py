@@ -8,7 +8,7 @@ running it does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -16,7 +16,15 @@ from operator import is_
 
 from spacedsl.codegen.tree.errors import VerificationError, refuse
 from spacedsl.codegen.tree.expressions import Expression, Index, Number, Position, Register, Type, type_of
-from spacedsl.codegen.tree.parts import added_to, loaded, overwritten, own_memory, shared_loops, statements
+from spacedsl.codegen.tree.parts import (
+    added_to,
+    loaded,
+    overwritten,
+    own_memory,
+    shared_loops,
+    statements,
+    stored,
+)
 from spacedsl.codegen.tree.program import (
     Ahead,
     Assign,
@@ -308,7 +316,7 @@ class _Checker(ExpressionChecker):
         """It is outermost, or all that there is in one that is; its iterations do not meet."""
         if set(scope.loops) != set(scope.parallel) or not scope.is_counted:
             raise VerificationError(f"parallel loop {loop.variable} is not outermost")
-        if scope.loops and (loop.combined or loop.private):
+        if scope.loops and (loop.combined or loop.own):
             raise VerificationError(f"parallel loop {loop.variable} has memory of its own inside another")
         if len(loop.body) > 1 and any(isinstance(s, ParallelLoop) for s in loop.body):
             raise VerificationError(f"parallel loop {loop.variable} has another one beside something else")
@@ -321,9 +329,27 @@ class _Checker(ExpressionChecker):
         if scope.parallel:
             self.block(loop.body, scope.inside(loop))
             return
-        with self.beside("iterations of parallel loop", shared_loops(loop), (loop,), loop.private):
+        inside = (*loop.first, *loop.body)
+        self.summed(loop, loaded(inside) | stored(inside))
+        with self.beside("iterations of parallel loop", shared_loops(loop), inside, loop.own):
             self.block(loop.first, scope.inside(loop))
             self.block(loop.body, scope.inside(loop))
+
+    def summed(self, loop: ParallelLoop, used: Collection[str]) -> None:
+        """Parts are as large as their sum, which the iterations leave alone."""
+        for each in loop.summed:
+            tensor, part = self.tensors.get(each.tensor), each.part
+            if tensor is None or not tensor.is_output:
+                raise VerificationError(f"{each.tensor} is no output, but it is summed up")
+            if not part.dtype == tensor.dtype or not part.span == tensor.span == tensor.elements:
+                raise VerificationError(f"{part.name} is no part of {tensor.name}")
+            if tensor.name in used:
+                raise VerificationError(
+                    f"parallel loop {loop.variable} sums up {tensor.name}, and accesses it"
+                )
+            self.writes[part.name] += part.elements
+            self.writes[tensor.name] += tensor.elements
+            self.touched[tensor.name] = tensor
 
     @contextmanager
     def beside(

@@ -34,7 +34,7 @@ class Index:
         return self.name
 
 
-@exposed("name", "dims")
+@exposed("name", "dims", "is_revisited")
 @dataclass(slots=True, eq=False, repr=False)
 class Level:
     """One level of an index: its dimensions in all nests. Those of reloads are not listed."""
@@ -43,6 +43,8 @@ class Level:
     """`*.i.0` is level 0 of index i."""
     index: Index
     dims: tuple[Dimension, ...] = ()
+    is_revisited: bool = False
+    """Of an outermost level: whether two nests that access the same large tensor go through it."""
 
     def __repr__(self) -> str:
         return self.name
@@ -71,8 +73,8 @@ class Fragment:
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
          "instruction", "logical", "index", "is_reduction", "is_free_outermost", "is_added_up",
-         "is_vectorizable", "item_bytes", "maker_dim", "layout_dim", "revisited_by",
-         "aligned_lanes", "fragment_size")  # fmt: skip
+         "is_read_back", "is_shared_pass", "is_vectorizable", "item_bytes", "maker_dim", "layout_dim",
+         "revisited_by", "aligned_lanes", "fragment_size")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -112,6 +114,18 @@ class Dimension:
     def is_added_up(self) -> bool:
         """Whether memory can add up what each of its iterations has of a sum."""
         return any(self.group in start.added_levels for start in self.instruction.initialisers)
+
+    @property
+    def is_read_back(self) -> bool:
+        """Of a sum that memory can add up: whether the kernel itself reads its result."""
+        return any(user.readers for user in self.instruction.consumers)
+
+    @property
+    def is_shared_pass(self) -> bool:
+        """Whether memory can add up what its iterations have, and another nest goes through the same large
+        tensor along it: both can do so together, once.
+        """
+        return self.is_added_up and self.group.is_revisited
 
     @property
     def fragment_size(self) -> int:

@@ -1,15 +1,15 @@
 """Which nests come back to the same large tensor: where fusing loops decides what has to cross the caches.
 
-In: the instructions of a backbone, related to each other. Out: for the outermost levels of a nest, those of
-the next nest that accesses the same tensor. A space may decide first whether such loops are fused; whether
-they can be is for its constraints.
+In: the instructions of a backbone, with the sums that memory can add up. Out: for the outermost levels of a
+nest, those of the next nest that accesses the same tensor. A space may decide first whether such loops are
+fused; whether they can be is for its constraints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spacedsl.kernels.linalg.backbone import Instruction
+from spacedsl.kernels.linalg.backbone import Dimension, Instruction
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -25,19 +25,32 @@ def relate_nests(instructions: Sequence[Instruction]) -> None:
 
 
 def _relate(earlier: Instruction, later: Instruction) -> None:
-    """Not along an index that one of the nests sums over: its sums are complete when its loop has ended."""
-    summed = _summed(earlier) | _summed(later)
-    outermost = {d.group: d for d in later.dims if d.level == 0 and d.index not in summed}
+    """Not along an index whose sums are complete when its loop has ended, and not before: those that memory
+    cannot add up, that both nests have, or that the later nest makes use of.
+    """
+    first, second = _reached((earlier,)), _reached((later,))
+    sums = _summed(first), _summed(second)
+    complete = {d.group for dims in sums for d in dims if not d.is_added_up}
+    complete |= {d.group for d in sums[0]} & {d.group for d in sums[1]}
+    if any(
+        store.readers and set(_reached(store.readers, through_memory=True)) & set(second) for store in first
+    ):
+        complete |= {d.group for d in sums[0]}
+    outermost = {d.group: d for d in later.dims if d.level == 0 and d.group not in complete}
     for dim in earlier.dims:
         if dim.group in outermost:
             dim.revisited_by = (outermost[dim.group],)
+            dim.group.is_revisited = True
 
 
-def _summed(access: Instruction) -> set[str]:
-    """Indices over which a value is summed on its way through registers."""
-    found: set[str] = set()
-    reached = [access]
-    for instruction in reached:
-        found.update(d.index for d in instruction.dims if d.is_reduction)
-        reached += [user for user in instruction.consumers if user not in reached]
-    return found
+def _reached(instructions: Sequence[Instruction], *, through_memory: bool = False) -> tuple[Instruction, ...]:
+    """These, and those that get to know of their values through registers, or any of them."""
+    found = [*instructions]
+    for instruction in found:
+        users = (*instruction.consumers, *(instruction.readers if through_memory else ()))
+        found += [user for user in users if user not in found]
+    return tuple(found)
+
+
+def _summed(instructions: Sequence[Instruction]) -> set[Dimension]:
+    return {d for instruction in instructions for d in instruction.dims if d.is_reduction}

@@ -31,11 +31,11 @@ def _is_short(store: Instruction) -> bool:
 
 
 def _only_store(reduction: Instruction, instructions: Sequence[Instruction]) -> Instruction | None:
-    """What alone uses its result, and alone accesses the tensor where that is kept as it is."""
+    """What alone uses its result, and keeps it as it is in a tensor that nothing accesses before."""
     match reduction.consumers:
         case (Instruction(op=Op.STORE, access=access) as store,) if access is not None:
             others = (i for i in instructions if i.access is not None and i.access.tensor == access.tensor)
-            is_alone = list(others) == [store]
+            is_alone = set(others) == {store, *store.readers}
             return store if is_alone and store.access_dtype is reduction.dtype else None
     return None
 

@@ -29,6 +29,7 @@ SIZES = {
     "batched_matmul": {"b": 3, "m": 8, "n": 16, "k": 8},
     "matvec": {"m": 64, "k": 96},
     "gesummv": {"m": 64, "k": 96},
+    "atax": {"m": 64, "n": 96},
     "doitgen": {"r": 8, "q": 4, "p": 16},
     "conv2d": {"h": 8, "w": 6, "c": 16, "f": 16},
     "softmax": {"m": 32, "n": 64},

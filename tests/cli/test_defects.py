@@ -21,11 +21,13 @@ MATMUL = ROOT / "kernels" / "library" / "matmul.yaml"
 SOUND = ROOT / "kernels" / "spaces" / "linalg.space"
 WEAKENED = {
     # An initialiser comes before the loops of its reduction, and is not repeated in them.
-    "order($init, $dim) is BEFORE ||": "order($init, $dim) is not MERGED ||",
+    "order($init, $dim) is BEFORE\n": "order($init, $dim) is not MERGED\n",
     'where "$dim.group not in $inst.added_levels":\n  order($inst, $dim) is not INNER\n': (
         'where "$dim.group not in $inst.added_levels":\n  order($inst, $dim) is not MERGED\n'
     ),
-    "order($inst, $dim) is not INNER || dim_kind($dim) is not JOINED": "order($inst, $dim) is not MERGED",
+    'is_revisited":\n        forall $dim in LevelDims($level):\n  order($inst, $dim) is not INNER\n': (
+        'is_revisited":\n        forall $dim in LevelDims($level):\n  order($inst, $dim) is not MERGED\n'
+    ),
 }
 
 

@@ -37,6 +37,7 @@ def random_candidate(
     for choice in (
         "storage",
         "copying",
+        "summing",
         "size",
         "dim_kind",
         "remainder",

@@ -275,10 +275,12 @@ class Interpreter:
                 case When(positions, inner, otherwise):
                     holds = all(position(p, loops) >= 0 for p in positions)
                     self.block(inner if holds else otherwise, loops, registers)
-                case ParallelLoop(variable, extent, inner, combined, private, first):
+                case ParallelLoop(variable, extent, inner, combined, private, first, summed):
+                    self.memory |= {each.tensor: [0] * each.part.span for each in summed}
                     # Any order will do: the last iteration first shows a dependence between iterations.
                     for chunk in reversed(_chunks(extent, 2 if first else extent)):
                         self.memory |= {t.name: [math.nan] * t.span for t in private}
+                        self.memory |= {each.part.name: [0] * each.part.span for each in summed}
                         own = {
                             p.register.name: [_NEUTRAL[p.combine]] * p.register.type.lanes for p in combined
                         }
@@ -290,6 +292,9 @@ class Interpreter:
                             name = partial.register.name
                             pairs = zip(registers[name], own[name], strict=True)
                             registers[name] = [_COMBINE[partial.combine](list(pair)) for pair in pairs]
+                        for part in summed:
+                            pairs = zip(self.memory[part.tensor], self.memory[part.part.name], strict=True)
+                            self.memory[part.tensor] = [x + y for x, y in pairs]
 
     def loaded(self, tensor: str, at: int, count: int) -> Value:
         lanes = self.memory[tensor][at : at + count]

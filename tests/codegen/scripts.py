@@ -109,6 +109,11 @@ class Script:
     def is_guarded(self, dim: Dimension) -> bool:
         return dim in self.guarded
 
+    def is_added(self, dim: Dimension) -> bool:
+        """Where its sums start in each iteration."""
+        starts = dim.instruction.initialisers if dim.is_added_up else ()
+        return any(self.order(start, dim) == "INNER" for start in starts)
+
     def is_streamed(self, store: Instruction) -> bool:
         return store in self.streamed
 
@@ -174,6 +179,8 @@ class Script:
                     return "NONE"
                 is_guarded = dim in self.guarded or self.kind(dim) in ("PARALLEL", "BLOCK")
                 return "GUARDED" if is_guarded else "PEELED"
+            case "summing", (Dimension() as dim,):
+                return "ADDED" if self.is_added(dim) else "KEPT"
             case "accumulation", (Instruction() as reduction,):
                 return "SPLIT" if self.is_split(reduction) else "CHAINED"
             case "caching", (Instruction() as store,):

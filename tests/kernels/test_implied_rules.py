@@ -19,7 +19,7 @@ from tests.rules import rules_of
 
 _SMALL = DEVICE.model_copy(update={"vector_registers": 4, "vector_bytes": 8})
 """Few registers and lanes, so that indices with few values have too many to be unrolled."""
-_FIRST, _LAST = "// Inside an unrolled outermost level", "// ---- Data flow"
+_FIRST, _LAST = "// Inside an unrolled outermost level", "// ---- Sums"
 
 
 def implementations(space: Path, name: str, sizes: dict[str, int]) -> int | None:

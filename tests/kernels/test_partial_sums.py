@@ -10,8 +10,8 @@ from tests.kernels.samples import LIBRARY
 ADDED_UP = {
     "dot": ["i"], "sum_all": ["i", "j"], "matmul_small": ["p"], "dot_f64": ["p"],
     "column_sum": ["i"], "bicg": ["i", "j"], "conv2d_nhwc": ["p", "r", "q"],
-    # The first of two sums is read again.
-    "atax": ["i"], "matmul_deep": ["q"],
+    # The first of two sums is read again, or has too many results.
+    "atax": ["j", "i"], "matmul_deep": ["q"],
     # With so many results there are blocks enough.
     "matmul": [], "matmul_i32": [],
     # No sum; a sum that is rounded when it is stored; sums that are not stored as they are.
@@ -31,3 +31,8 @@ def test_parts_are_of_the_outermost_levels_of_sums_that_are_stored_as_they_are(n
         (start,) = dim.instruction.initialisers
         assert dim.group in store.added_levels
         assert dim.group in start.added_levels
+
+
+def test_it_is_said_which_sums_the_kernel_itself_reads() -> None:
+    kernel = load_kernel(LIBRARY / "atax.yaml", {}, "gpu").backbone
+    assert {d.index: d.is_read_back for d in kernel.dimensions if d.is_added_up} == {"j": True, "i": False}

@@ -62,6 +62,11 @@ def _gesummv(problem: Problem, y: Array) -> _Runs:
     return {"": lambda: np.add(F(alpha) * (a @ x), F(beta) * (b @ x), out=y)}
 
 
+def _atax(problem: Problem, y: Array) -> _Runs:
+    a, x = problem.inputs
+    return {"": lambda: np.matmul(a.T, a @ x, out=y)}
+
+
 def _doitgen(problem: Problem, s: Array) -> _Runs:
     a, c4 = problem.inputs
     flat, target = a.reshape(-1, a.shape[-1]), s.reshape(-1, a.shape[-1])
@@ -100,6 +105,7 @@ _MAKERS: Mapping[str, Callable[[Problem, Array], _Runs]] = {
     "batched_matmul": _matmul,
     "matvec": _matmul,
     "gesummv": _gesummv,
+    "atax": _atax,
     "doitgen": _doitgen,
     "softmax": _softmax,
     "layer_norm": _layer_norm,

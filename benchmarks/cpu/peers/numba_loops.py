@@ -90,6 +90,17 @@ def _gesummv(a, b, x, y, alpha, beta):
 
 
 @_compiled
+def _atax(a, x, y):
+    result = np.zeros(a.shape[1], np.float32)
+    for i in prange(a.shape[0]):
+        total = ZERO
+        for j in range(a.shape[1]):
+            total += a[i, j] * x[j]
+        result += a[i] * total
+    y[:] = result
+
+
+@_compiled
 def _softmax(x, y):
     for i in prange(x.shape[0]):
         most = x[i, 0]
@@ -125,6 +136,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "batched_matmul": _batched_matmul,
     "matvec": _matvec,
     "gesummv": _gesummv,
+    "atax": _atax,
     "doitgen": _matmul,
     "softmax": _softmax,
     "layer_norm": _layer_norm,

@@ -84,6 +84,19 @@ void peer(In A, In B, In x, Out y, float alpha, float beta)
 }
 #endif
 
+#ifdef ATAX
+void peer(In A, In x, float *y)
+{
+    EACH(j, N) y[j] = 0;
+    _Pragma("omp parallel for reduction(+ : y[ : N])") EACH(i, M)
+    {
+        float t = 0;
+        EACH(j, N) t += A[i * N + j] * x[j];
+        EACH(j, N) y[j] += A[i * N + j] * t;
+    }
+}
+#endif
+
 #ifdef DOITGEN
 void peer(In A, In C4, Out S)
 {

@@ -51,6 +51,10 @@ def _gesummv(y: Tensor, a: Tensor, b: Tensor, x: Tensor, alpha: float, beta: flo
     return {"": run}
 
 
+def _atax(y: Tensor, a: Tensor, x: Tensor) -> _Runs:
+    return {"": lambda: torch.mv(a.T, torch.mv(a, x), out=y)}
+
+
 def _softmax(y: Tensor, x: Tensor) -> _Runs:
     return {"": lambda: torch.softmax(x, 1, out=y)}
 
@@ -79,6 +83,7 @@ _WRITING: Mapping[str, Callable[..., _Runs]] = {
     "batched_matmul": _matmul,
     "matvec": _matmul,
     "gesummv": _gesummv,
+    "atax": _atax,
     "doitgen": _matmul,
     "softmax": _softmax,
 }

@@ -239,17 +239,30 @@ def test_a_use_before_the_value_is_made_is_refused() -> None:
         verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
+TWICE = """
+kernel: twice
+backbone: linalg
+sizes: {m: 2, k: 4}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  y: {dtype: f32, shape: [m], output: true}
+compute:
+  - y[i] = 2 * sum[p](A[i, p])
+tiling: {i: [], p: []}
+"""
+"""What memory cannot add up."""
+
+
 def test_an_initialiser_inside_the_reduction_gives_a_wrong_result() -> None:
-    kernel = matmul(2, 3, 4)
+    kernel = parse(TWICE)
     text = """
         i0 L 2
-          j0 L 3
-            p0 L 4
-              init
-              load_A
-              load_B
-              fma
-              store_C
+          p0 L 4
+            init
+            load_A
+            add
+            mul
+            store_y
     """
     program = verify(lower(kernel.backbone, script(kernel.backbone, text)))
     assert interpreted_difference(kernel, program, integer_case(kernel)) != ""
