@@ -30,6 +30,7 @@ from spacedsl.kernels.linalg.tiling import (
     in_panels,
     inferred_factors,
     inferred_grid_factors,
+    long_products,
     of_problems,
     of_rows,
     tiling,
@@ -265,7 +266,7 @@ class _Loader:
         free = computation.free_indices
         tensors = {**declared.tensors, **{t.name: t for t in computation.intermediates}}
         panels, rows = in_panels(computation, tensors), of_rows(computation, tensors)
-        problems = of_problems(computation, tensors)
+        problems, long = of_problems(computation, tensors), long_products(computation)
         found: dict[str, Tiling] = {}
         for index, extent in computation.extents.items():
             if extent < 1:  # reported where the size is given
@@ -281,7 +282,9 @@ class _Loader:
                         is_of_problems=index in problems,
                     )
                 else:
-                    inferred = inferred_factors(extent, index not in free, index in panels, index in rows)
+                    inferred = inferred_factors(
+                        extent, index not in free, index in panels, index in rows, index in long
+                    )
                 offered: Tiling | None = tiling(extent, inferred)
             else:
                 offered = self.given_tiling(index, extent, factors)

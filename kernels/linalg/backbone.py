@@ -34,7 +34,7 @@ class Index:
         return self.name
 
 
-@exposed("name", "dims", "is_revisited")
+@exposed("name", "dims", "is_parted")
 @dataclass(slots=True, eq=False, repr=False)
 class Level:
     """One level of an index: its dimensions in all nests. Those of reloads are not listed."""
@@ -43,8 +43,8 @@ class Level:
     """`*.i.0` is level 0 of index i."""
     index: Index
     dims: tuple[Dimension, ...] = ()
-    is_revisited: bool = False
-    """Of an outermost level: whether two nests that access the same large tensor go through it."""
+    is_parted: bool = False
+    """Of an outermost level: whether something is gained where memory adds up sums over it."""
 
     def __repr__(self) -> str:
         return self.name
@@ -73,8 +73,8 @@ class Fragment:
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
          "instruction", "logical", "index", "is_reduction", "is_free_outermost", "is_added_up",
-         "is_read_back", "is_shared_pass", "is_vectorizable", "item_bytes", "maker_dim", "layout_dim",
-         "revisited_by", "aligned_lanes", "fragment_size")  # fmt: skip
+         "is_read_back", "has_few_results", "is_parted", "is_vectorizable", "item_bytes", "maker_dim",
+         "layout_dim", "revisited_by", "aligned_lanes", "fragment_size")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -121,11 +121,15 @@ class Dimension:
         return any(user.readers for user in self.instruction.consumers)
 
     @property
-    def is_shared_pass(self) -> bool:
-        """Whether memory can add up what its iterations have, and another nest goes through the same large
-        tensor along it: both can do so together, once.
-        """
-        return self.is_added_up and self.group.is_revisited
+    def has_few_results(self) -> bool:
+        """Of a sum that memory can add up: whether threads, or blocks, can have a part of each."""
+        return all(user.instances <= MOST_RESULTS for user in self.instruction.consumers)
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether memory can add up what its iterations have, without gaps, and something is gained."""
+        stored = (user.access.tensor for user in self.instruction.consumers if user.access is not None)
+        return self.is_added_up and self.group.is_parted and all(t.span == t.elements for t in stored)
 
     @property
     def fragment_size(self) -> int:
@@ -229,6 +233,9 @@ class Access:
 LARGE_BYTES = 1 << 20
 """More than a core keeps in caches of its own."""
 
+MOST_RESULTS = 1 << 18
+"""Of sums that threads share: of more results, tiles of 64 x 64 are more than a GPU has multiprocessors."""
+
 VECTOR_BYTES, VECTOR_LANES = 16, 4
 """Most that a thread of a GPU loads or stores with one instruction, if it begins at a multiple of that."""
 
@@ -276,6 +283,11 @@ class Instruction:
     def foreign_dims(self) -> tuple[Dimension, ...]:
         """Dimensions of indices that it does not depend on; those of reloads are not listed."""
         return tuple(d for index in self.foreign_indices for d in index.dims)
+
+    @property
+    def instances(self) -> int:
+        """How often it runs in its own nest."""
+        return math.prod(logical.extent for logical in self.logical_dims)
 
     @property
     def is_storable(self) -> bool:

@@ -49,7 +49,7 @@ from spacedsl.kernels.linalg.locality import relate_nests
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.linalg.partial_sums import relate_sums
 from spacedsl.kernels.linalg.temporaries import add_reloads
-from spacedsl.kernels.linalg.tiling import Tiling
+from spacedsl.kernels.linalg.tiling import Tiling, long_products
 from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 from spacedsl.kernels.unique_names import UniqueNames
 
@@ -97,7 +97,7 @@ def build(
     levels = tuple(level for levels in builder.levels.values() for level in levels)
     indices = tuple(dict.fromkeys(level.index for level in levels))
     _relate(instructions, dimensions, indices, builder.mapped)
-    relate_sums(instructions)
+    relate_sums(instructions, long_products(computation))
     relate_nests(instructions)
     add_reloads(instructions, builder.names.fresh)
     add_fragments(instructions, multiplied)

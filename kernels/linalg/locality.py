@@ -40,7 +40,7 @@ def _relate(earlier: Instruction, later: Instruction) -> None:
     for dim in earlier.dims:
         if dim.group in outermost:
             dim.revisited_by = (outermost[dim.group],)
-            dim.group.is_revisited = True
+            dim.group.is_parted = True
 
 
 def _reached(instructions: Sequence[Instruction], *, through_memory: bool = False) -> tuple[Instruction, ...]:

@@ -6,28 +6,27 @@ store of its result, the levels whose iterations may have a part each. Whether t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from spacedsl.kernels.linalg.backbone import Instruction, Number
+from spacedsl.kernels.linalg.backbone import MOST_RESULTS, Instruction, Number
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 
-MOST_RESULTS = 1 << 18
-"""Of more results, tiles of 64 x 64 are more than a GPU has multiprocessors: blocks enough."""
 
-
-def relate_sums(instructions: Sequence[Instruction]) -> None:
-    """Gives initialisers and stores of sums the outermost levels of what is summed over."""
+def relate_sums(instructions: Sequence[Instruction], long: Collection[str] = ()) -> None:
+    """Gives initialisers and stores of sums the outermost levels of what is summed over, where there are few
+    results. `long`: indices of sums that gain by it, however many results there are.
+    """
     for reduction in instructions:
         store = _only_store(reduction, instructions)
-        if store is not None and _starts_from_nothing(reduction) and _is_short(store):
-            levels = tuple(dim.group for dim in reduction.reduced_dims if dim.level == 0)
+        if store is None or not _starts_from_nothing(reduction):
+            continue
+        outermost = [dim for dim in reduction.reduced_dims if dim.level == 0]
+        for dim in outermost:
+            dim.group.is_parted = dim.index in long
+        if store.instances <= MOST_RESULTS or any(dim.group.is_parted for dim in outermost):
+            levels = tuple(dim.group for dim in outermost)
             for instruction in (*reduction.initialisers, store):
                 instruction.added_levels = levels
-
-
-def _is_short(store: Instruction) -> bool:
-    return math.prod(logical.extent for logical in store.logical_dims) <= MOST_RESULTS
 
 
 def _only_store(reduction: Instruction, instructions: Sequence[Instruction]) -> Instruction | None:

@@ -27,6 +27,13 @@ LEAST_EXTENT_TILED_TWICE = 64
 LEAST_EXTENT_IN_PANELS = 768
 """Of an index that may have a further level: of fewer columns, a thread copies all that it uses at once."""
 
+LONG_SUM = 4096
+"""Terms of a sum of products: of more, what is copied of an operand for two vectors of results fills half of
+a core's own cache."""
+
+BLOCKS = (1, 32, 64, 128, 256)
+"""Of a further level of an index with more terms: with the one inside, those that are summed up at a time."""
+
 WELL_DIVIDED = 2 * LARGEST_INNER
 """Multiples of this have exact tilings with wide vectors, and with more than one of them side by side."""
 
@@ -77,13 +84,17 @@ def exact_sizes(extent: int, factors: Sequence[Sequence[int]]) -> Levels | None:
 
 
 def inferred_factors(
-    extent: int, is_only_reduced: bool, is_in_panels: bool = False, is_of_rows: bool = False
+    extent: int,
+    is_only_reduced: bool,
+    is_in_panels: bool = False,
+    is_of_rows: bool = False,
+    is_in_blocks: bool = False,
 ) -> Levels:
     """A split in two for an index that is only summed over, in three for others; fewer for small extents.
 
     Divisors, or powers of two where these divide the extent badly: whole vectors and a rest are better than
-    single elements. A short index has both. One whose values are copied in panels may have a level more, and
-    one of rows beside them has further sizes, where both are long.
+    single elements. A short index has both. One whose values are copied in panels may have a level more, as
+    have long sums of products, and one of rows beside panels has further sizes, where both are long.
     """
     if extent < LEAST_EXTENT_TILED:
         return ()
@@ -94,6 +105,8 @@ def inferred_factors(
         powers = _powers_of_two(extent, LARGEST_INNER)
         inner = tuple(sorted({*inner, *powers})) if is_short else powers
         middle = _powers_of_two(-(-extent // LARGEST_INNER), LARGEST_MIDDLE)
+    if is_only_reduced and is_in_blocks:
+        return (tuple(f for f in BLOCKS if not is_well_divided or extent % f == 0), inner)
     if is_only_reduced or is_short:
         return (inner,)
     if extent < LEAST_EXTENT_IN_PANELS:
@@ -164,6 +177,21 @@ def of_rows(computation: Computation, tensors: Mapping[str, Tensor]) -> frozense
     free, panels = computation.free_indices, in_panels(computation, tensors)
     rows = (others for index, others in _panels(computation, tensors) if index in free)
     return frozenset(index for others in rows for index in others if index in free and index not in panels)
+
+
+def long_products(computation: Computation) -> frozenset[str]:
+    """The indices of long sums in which each operand is read again for other results, as in products of
+    matrices: copies of operands are for parts of a sum then.
+    """
+    found: set[str] = set()
+    for line in computation.assignments:
+        for node in walk(line.value):
+            if isinstance(node, Reduction):
+                reads = [set(read.indices) for read in walk(node.body) if isinstance(read, Read)]
+                free = set[str]().union(*reads) - set(node.indices)
+                if len(reads) > 1 and all(free - own for own in reads):
+                    found.update(index for index in node.indices if computation.extents[index] > LONG_SUM)
+    return frozenset(found)
 
 
 def of_problems(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:

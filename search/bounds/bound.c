@@ -27,7 +27,7 @@ typedef struct { int32_t instr, pad; double iterations, sums; } Op;
 typedef struct {
   int32_t instr, tables;
   List free, reduced, counters, loads; /* for each three lists: foreign dims; pairs of its own and ours; bits of copies */
-  List split;
+  List split, added;
   int32_t table_count, are_disjoint;
   double sums, terms, latency_ns, kept, load_rate;
 } Reduction;
@@ -333,6 +333,8 @@ static double loads_per_term(const View *v, const Reduction *r, int vector, doub
 /* The least over all dimensions that can be the vector, and over none: latencies, and loads. */
 static void reduce(const View *v, const Reduction *r, double *chain_ns, double *loads_ns) {
   const Model *m = v->m;
+  *chain_ns = *loads_ns = 0;
+  if (may_be(v, r->added)) return;
   const List dims = m->instrs[r->instr].dims;
   const double speedup_of_sums = speedup(v, r->free), share = speedup(v, r->reduced);
   double latencies = INFINITY, loads = INFINITY;

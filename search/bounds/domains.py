@@ -7,7 +7,7 @@ and counters of unrolled copies are read: what the order of statements adds is n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -335,17 +335,36 @@ def detours(instance: Instance, made: Instruction, user: Instruction) -> Bits:
     return tuple(changed)
 
 
-def values_of(instance: Instance, instruction: Instruction, names: Sequence[str]) -> Bits:
-    """Values with one of these names, of choices about an instruction."""
-    key = (instance.objects.ids[id(instruction)],)
+def values_of(instance: Instance, about: Instruction | Dimension, names: Sequence[str]) -> Bits:
+    """Values with one of these names, of choices about a statement."""
     return tuple(
-        (instance.offset(choice.name, instruction), choice.mask(value))
-        for choice in instance.space.choices.values()
-        if isinstance(choice, EnumChoice) and len(choice.params) == 1
-        if key in instance.objects.keys(choice.params)
-        for value in choice.values
-        if value in names
+        (instance.offset(choice.name, about), choice.mask(value))
+        for choice, value in _named(instance, about, names)
     )
+
+
+def without(
+    instance: Instance, root: Candidate, about: Instruction | Dimension, names: Sequence[str]
+) -> Candidate | None:
+    """The root without such values; None where there is nothing else."""
+    candidate: Candidate | None = root
+    for choice, value in _named(instance, about, names):
+        variable = instance.variable(choice.name, about)
+        if candidate is not None:
+            left = candidate.mask(variable) & ~choice.mask(value)
+            candidate = instance.restrict(candidate, variable, left) if left else None
+    return candidate
+
+
+def _named(
+    instance: Instance, about: Instruction | Dimension, names: Sequence[str]
+) -> Iterator[tuple[EnumChoice, str]]:
+    """Choices about a statement, each with a value that has one of these names."""
+    key = (instance.objects.ids[id(about)],)
+    enums = (choice for choice in instance.space.choices.values() if isinstance(choice, EnumChoice))
+    for choice in enums:
+        if len(choice.params) == 1 and key in instance.objects.keys(choice.params):
+            yield from ((choice, value) for value in choice.values if value in names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,7 @@ _SIZE = _record("is_even", "folds", reals=("iterations", "threads", "speedup", *
 _INSTR = _record("dims[]", "pad[]", reals=(*(f"one_{use}" for use in USES), *(f"most_{use}" for use in USES)))
 _OP = _record("instr", "pad", reals=("iterations", "sums"))
 _REDUCTION = _record(
-    *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "split[]"),
+    *("instr", "tables", "free[]", "reduced[]", "counters[]", "loads[]", "split[]", "added[]"),
     *("table_count", "are_disjoint"),
     reals=("sums", "terms", "latency_ns", "kept", "load_rate"),
 )

@@ -246,6 +246,7 @@ class _Tables:
             self._ints(self.domains.counters[instruction]),
             self._ints(loads),
             self._bits(reduction.split),
+            self._bits(reduction.added),
             len(tables),
             reduction.are_disjoint,
             reduction.sums,

@@ -38,6 +38,9 @@ Detours = Callable[[Instruction, Instruction], Bits]
 Splits = Callable[[Instruction], Bits]
 """By which the copies of a reduction along reduced dimensions may have accumulators of their own."""
 
+Additions = Callable[[Instruction], Bits]
+"""By which memory may add up the parts of a reduction: then there are no sweeps."""
+
 OTHER_REGISTERS = 32
 """Besides vector registers: general and mask registers could keep a value, too."""
 
@@ -79,10 +82,17 @@ class Reduction:
     """For each load, by which its elements may go through a copy, whose vectors are those of the load."""
     split: Bits
     """By which copies along reduced dimensions may have accumulators of their own."""
+    added: Bits
+    """By which memory may add up its parts."""
 
     @classmethod
     def of(
-        cls, operation: Operation, footprints: Sequence[Footprint], detours: Detours, splits: Splits
+        cls,
+        operation: Operation,
+        footprints: Sequence[Footprint],
+        detours: Detours,
+        splits: Splits,
+        additions: Additions,
     ) -> Reduction:
         instruction = operation.instruction
         terms = math.prod(
@@ -101,6 +111,7 @@ class Reduction:
             ),
             tuple(detours(load, instruction) for load in loads),
             splits(instruction),
+            additions(instruction),
         )
 
     @property
@@ -110,6 +121,8 @@ class Reduction:
 
     def chain_ns(self, view: View) -> float:
         """Accumulations of one sum follow each other; only so many sums are under way at a time."""
+        if view.may_be(self.added):
+            return 0.0
         window = view.rates.device.window or WINDOW
         steps = (
             shape.sums * sum_steps(shape.terms, shape.accumulators, window) / shape.split / shape.speedup
@@ -128,7 +141,7 @@ class Reduction:
 
     def load_ns(self, view: View) -> float:
         """Every sweep loads its operands: registers keep few of them until the next."""
-        if not self.loads:
+        if not self.loads or view.may_be(self.added):
             return 0.0
         kept = kept_values(view.rates.device)
         loads = min(
@@ -175,10 +188,11 @@ def reductions(
     footprints: Sequence[Footprint],
     detours: Detours,
     splits: Splits,
+    additions: Additions,
 ) -> tuple[Reduction, ...]:
     """Those whose terms no compiler regroups, largest first. Of alternatives, none is certain by itself."""
     found = [
-        Reduction.of(members[0], footprints, detours, splits)
+        Reduction.of(members[0], footprints, detours, splits, additions)
         for members in alternatives
         if len(members) == 1 and _is_ordered(members[0].instruction)
     ]

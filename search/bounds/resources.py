@@ -24,7 +24,14 @@ from spacedsl.search.bounds.certain import (
     footprints,
     stored_by,
 )
-from spacedsl.search.bounds.domains import View, detours, is_always, linalg_kernel, values_of
+from spacedsl.search.bounds.domains import (
+    View,
+    detours,
+    is_always,
+    linalg_kernel,
+    values_of,
+    without,
+)
 from spacedsl.search.bounds.loop_orders import NestView
 from spacedsl.search.bounds.memory import Level, LoopOrder, is_after, streaming
 from spacedsl.search.bounds.nests import Nest, copied_inside, nests
@@ -43,6 +50,10 @@ _UNITS: dict[Unit, str] = {
 
 SPLITTING = ("SPLIT",)
 """Values of a choice about a reduction by which its unrolled terms are accumulated apart."""
+
+
+ADDING = ("ADDED",)
+"""Values of a choice about a reduced dimension by which each of its iterations adds to memory."""
 
 
 class Resource(Protocol):
@@ -75,6 +86,9 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
             touched,
             lambda made, user: detours(instance, made, user),
             lambda reduction: values_of(instance, reduction, SPLITTING),
+            lambda reduction: tuple(
+                bits for dim in reduction.reduced_dims for bits in values_of(instance, dim, ADDING)
+            ),
         )
         if _is_swept(instance, r)
     )
@@ -97,8 +111,12 @@ def resources(instance: Instance, device: CpuDevice) -> tuple[Resource, ...]:
 
 
 def _is_swept(instance: Instance, reduction: Reduction) -> bool:
-    """Whether free dimensions inside a reduced one are copies or lanes, so that sums stay in registers."""
+    """Whether free dimensions inside a reduced one are copies or lanes, so that sums stay in registers,
+    where memory does not add them up.
+    """
     root, instruction = instance.root(), reduction.instruction
+    for dim in instruction.reduced_dims:
+        root = None if root is None else without(instance, root, dim, ADDING)
     return root is not None and all(
         set(instruction.reduced_dims) <= copied_inside(instance, root, free, instruction.reduced_dims)
         for free in instruction.free_dims

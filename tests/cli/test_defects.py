@@ -25,8 +25,8 @@ WEAKENED = {
     'where "$dim.group not in $inst.added_levels":\n  order($inst, $dim) is not INNER\n': (
         'where "$dim.group not in $inst.added_levels":\n  order($inst, $dim) is not MERGED\n'
     ),
-    'is_revisited":\n        forall $dim in LevelDims($level):\n  order($inst, $dim) is not INNER\n': (
-        'is_revisited":\n        forall $dim in LevelDims($level):\n  order($inst, $dim) is not MERGED\n'
+    'is_parted":\n        forall $dim in LevelDims($level):\n  order($inst, $dim) is not INNER\n': (
+        'is_parted":\n        forall $dim in LevelDims($level):\n  order($inst, $dim) is not MERGED\n'
     ),
 }
 

@@ -130,19 +130,25 @@ def test_a_factor_that_fits_no_combination_is_not_on_offer() -> None:
 
 @pytest.mark.parametrize("extent", [*range(1, 200), 1000, 1021, 1024, 4096, 2**26, 97 * 61])
 @pytest.mark.parametrize(
-    ("is_only_reduced", "is_in_panels", "is_of_rows"),
-    [(False, False, False), (True, False, False), (False, True, False), (False, False, True)],
+    ("is_only_reduced", "is_in_panels", "is_of_rows", "is_in_blocks"),
+    [
+        (False, False, False, False),
+        (True, False, False, False),
+        (True, False, False, True),
+        (False, True, False, False),
+        (False, False, True, False),
+    ],
 )
 def test_inferred_tilings_hold_every_combination(
-    extent: int, is_only_reduced: bool, is_in_panels: bool, is_of_rows: bool
+    extent: int, is_only_reduced: bool, is_in_panels: bool, is_of_rows: bool, is_in_blocks: bool
 ) -> None:
-    factors = inferred_factors(extent, is_only_reduced, is_in_panels, is_of_rows)
+    factors = inferred_factors(extent, is_only_reduced, is_in_panels, is_of_rows, is_in_blocks)
     offered = tiling(extent, factors)
     tiles = [(math.prod(c), c) for c in itertools.product(*factors)]
     brute = [(-(-extent // tile), *c) for tile, c in tiles if offered.is_ragged or extent % tile == 0]
     assert [set(level) for level in offered.levels] == [set(level) for level in zip(*brute, strict=True)]
     assert offered.is_ragged == any(extent % f for level in factors for f in level)
-    assert len(factors) <= (1 if is_only_reduced else 3 if is_in_panels else 2)
+    assert len(factors) <= (1 + is_in_blocks if is_only_reduced else 3 if is_in_panels else 2)
 
 
 @pytest.mark.parametrize("extent", [5, 7, 23, 56, 100, 976, 1000, 1023, 4099])

@@ -36,7 +36,7 @@ def test_what_stays_in_the_caches_of_a_core_is_left_alone() -> None:
 
 def shared_passes(name: str) -> list[str]:
     kernel = load_kernel(LIBRARY / f"{name}.yaml", {}).backbone
-    return [dim.name for dim in kernel.dimensions if dim.is_shared_pass]
+    return [dim.name for dim in kernel.dimensions if dim.is_parted]
 
 
 def test_what_memory_adds_up_is_summed_while_another_nest_goes_through_the_same_matrix() -> None:
@@ -64,7 +64,7 @@ tensors:
 compute:
   - C[i, j] = sum[p](A[i, p] * A[j, p])
 """)
-    assert not [dim for dim in kernel.backbone.dimensions if dim.is_shared_pass or dim.revisited_by]
+    assert not [dim for dim in kernel.backbone.dimensions if dim.is_parted or dim.revisited_by]
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "softmax"])

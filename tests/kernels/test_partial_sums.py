@@ -36,3 +36,20 @@ def test_parts_are_of_the_outermost_levels_of_sums_that_are_stored_as_they_are(n
 def test_it_is_said_which_sums_the_kernel_itself_reads() -> None:
     kernel = load_kernel(LIBRARY / "atax.yaml", {}, "gpu").backbone
     assert {d.index: d.is_read_back for d in kernel.dimensions if d.is_added_up} == {"j": True, "i": False}
+
+
+@pytest.mark.parametrize(("terms", "is_long"), [(4096, False), (8192, True)])
+def test_long_sums_of_products_gain_by_parts_however_many_results_there_are(
+    terms: int, is_long: bool
+) -> None:
+    sizes = {"m": 1024, "n": 1024, "k": terms}
+    kernel = load_kernel(LIBRARY / "matmul.yaml", sizes).backbone
+    assert [dim.name for dim in kernel.dimensions if dim.is_parted] == (["fma.p0"] if is_long else [])
+    assert not any(dim.has_few_results for dim in kernel.dimensions if dim.is_parted)
+    levels = next(g for g in kernel.logical_dims if g.name == "fma.p").dims
+    assert len(levels) == 2 + is_long
+
+
+def test_sums_that_read_an_operand_once_gain_nothing() -> None:
+    kernel = load_kernel(LIBRARY / "matvec.yaml", {"m": 4096, "k": 16384}).backbone
+    assert not [dim for dim in kernel.dimensions if dim.is_parted]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from spacedsl.codegen.tree import expressions
 from spacedsl.codegen.tree import program as tree
-from spacedsl.codegen.tree.parts import operands, shared_loops
+from spacedsl.codegen.tree.parts import operands, shared_loops, with_blocks
 from spacedsl.kernels.device import CpuDevice
 from spacedsl.kernels.linalg.operations import Op
 
@@ -35,12 +35,26 @@ _PRODUCTS = {Op.EXP: 10}
 
 def executed_time_ns(program: tree.Program, device: CpuDevice) -> dict[str, float]:
     """By resource of the bound. Arrays of the program's own are what a compiler may keep in registers."""
-    private = (t for s in program.body if isinstance(s, tree.ParallelLoop) for t in s.private)
+    private = (t for s in program.body if isinstance(s, tree.ParallelLoop) for t in s.own)
     own = frozenset(t.name for t in (*(s.tensor for s in program.scratch), *private))
     time_ns = dict.fromkeys(_RESOURCES.values(), 0.0)
-    for (kind, nbytes), count in executed(program.body, device.threads, own).items():
+    for (kind, nbytes), count in executed(begun(program.body), device.threads, own).items():
         time_ns[_RESOURCES[kind]] += count / rate(device, kind, nbytes)
     return time_ns
+
+
+def begun(body: tuple[tree.Statement, ...]) -> tuple[tree.Statement, ...]:
+    """Where a sum is added up in memory, as if each iteration stored its part: no load of what was there."""
+    found: list[tree.Statement] = []
+    for statement in body:
+        match statement:
+            case tree.Branch(_, 1, (tree.Store() | tree.PartialStore() as first,), (further,)) if (
+                isinstance(further, tree.Store | tree.PartialStore) and further.tensor == first.tensor
+            ):
+                found.append(first)
+            case _:
+                found.append(with_blocks(statement, begun))
+    return tuple(found)
 
 
 def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str]) -> Executed:

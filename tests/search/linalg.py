@@ -37,6 +37,23 @@ tiling: {i: [[64], [16]]}
 
 MATMUL = product(64, 64, 2048, "{i: [[1, 2, 4]], j: [[1, 2, 4], [1, 16]], p: []}")
 
+LONG = product(32, 32, 8192, "{i: [[2, 4]], j: [[16]], p: [[256], [4]]}")
+"""Whose sums memory may add up."""
+
+ONE_PASS = """
+kernel: atax
+backbone: linalg
+sizes: {m: 1024, n: 512}
+tensors:
+  A: {dtype: f32, shape: [m, n]}
+  x: {dtype: f32, shape: [n]}
+  y: {dtype: f32, shape: [n], output: true}
+compute:
+  - t[i] = sum[j](A[i, j] * x[j])
+  - y[j] = sum[i](A[i, j] * t[i])
+tiling: {i: [[4]], j: [[2, 4], [16]]}
+"""
+
 DOT = """
 kernel: dot
 backbone: linalg

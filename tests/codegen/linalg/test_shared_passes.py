@@ -142,7 +142,7 @@ def test_random_implementations_with_one_pass_are_right(
 ) -> None:
     kernel = load_kernel(LIBRARY / f"{name}.yaml", sizes)
     instance, case = space_of(kernel), integer_case(kernel)
-    dims = [d for d in kernel.backbone.dimensions if d.is_shared_pass]
+    dims = [d for d in kernel.backbone.dimensions if d.is_parted]
     for seed in range(2):
         random = np.random.default_rng(seed)
         candidate = random_candidate(instance, random, {"summing": "ADDED", "order": "MERGED"})

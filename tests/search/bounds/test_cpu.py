@@ -27,7 +27,9 @@ from tests.search.linalg import (
     DEVICE,
     DOT,
     FEW,
+    LONG,
     MATMUL,
+    ONE_PASS,
     SCALED,
     decide,
     descent,
@@ -210,6 +212,16 @@ def test_terms_that_are_split_wait_only_for_those_in_their_register() -> None:
     assert bound(ways["SPLIT"]) == pytest.approx(max(bound.reference_ns(ways["SPLIT"])))
 
 
+def test_a_sum_that_memory_may_add_up_waits_for_nothing_certain() -> None:
+    instance = instance_of(LONG)
+    bound, start = CpuBound(instance, DEVICE), root(instance)
+    ways = {name: decide(instance, start, "summing", "fma.p0", name) for name in ("KEPT", "ADDED")}
+    assert terms(bound, start)["latency of fma"] == terms(bound, ways["ADDED"])["latency of fma"] == 0
+    assert terms(bound, ways["KEPT"])["latency of fma"] > 0
+    for candidate in (start, *ways.values()):
+        assert bound(candidate) == pytest.approx(max(bound.reference_ns(candidate)))
+
+
 def test_unrolled_copies_share_loads_and_hide_latency() -> None:
     instance = instance_of(MATMUL)
     bound = CpuBound(instance, DEVICE)
@@ -330,7 +342,9 @@ def test_the_lanes_that_make_terms_fast_are_those_that_are_added_up() -> None:
 # ---- Along descents ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, SCALED, *HALVES, MATMUL.replace("p: []", "p: [[2, 4], [4]]")])
+@pytest.mark.parametrize(
+    "text", [AXPY, MATMUL, SCALED, LONG, ONE_PASS, *HALVES, MATMUL.replace("p: []", "p: [[2, 4], [4]]")]
+)
 def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> None:
     instance = instance_of(text)
     bound = CpuBound(instance, DEVICE)
@@ -352,7 +366,9 @@ def test_the_bound_never_falls_on_the_way_to_an_implementation(text: str) -> Non
 # ---- Against programs ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [AXPY, MATMUL, SCALED, FEW, *HALVES, MATMUL.replace("k: 2048", "k: 8")])
+@pytest.mark.parametrize(
+    "text", [AXPY, MATMUL, SCALED, FEW, LONG, ONE_PASS, *HALVES, MATMUL.replace("k: 2048", "k: 8")]
+)
 def test_no_resource_is_asked_for_more_than_the_lowered_program_executes(text: str) -> None:
     instance: Instance = instance_of(text)
     kernel = instance.kernel
