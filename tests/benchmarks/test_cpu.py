@@ -53,12 +53,17 @@ def test_numpy_in_32_bits_meets_the_reference(name: str) -> None:
     ("name", "sizes"),
     [
         ("axpy", {"n": 4096}),
-        ("matmul", {"m": 14, "n": 256, "k": 40}),
+        ("matmul", {"m": 14, "n": 256, "k": 80}),
+        # Sums that are worth no copy; extents that no tile divides.
+        ("matmul", {"m": 8, "n": 128, "k": 32}),
+        ("matmul", {"m": 13, "n": 83, "k": 71}),
+        ("matmul_bias_relu", {"m": 14, "n": 256, "k": 80}),
         # Several blocks of rows, of which the last ends in the middle of a tile.
         ("matmul_strided", {"m": 310, "n": 128, "k": 128}),
         ("batched_matmul", {"b": 3, "m": 8, "n": 32, "k": 8}),
         ("matvec", {"m": 64, "k": 128}),
         ("gesummv", {"m": 64, "k": 96}),
+        ("atax", {"m": 64, "n": 96}),
         ("doitgen", {"r": 8, "q": 4, "p": 64}),
         ("conv2d", {"h": 8, "w": 14, "c": 16, "f": 32}),
         ("softmax", {"m": 32, "n": 64}),

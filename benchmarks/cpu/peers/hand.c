@@ -69,21 +69,35 @@ static inline void ask(const float *line) { _mm_prefetch((const char *)line, _MM
 #define AHEAD(p)
 #endif
 
-/* A tile of R rows by S vectors of a product over K; `a` has rows of LA elements, `b` of LB, `c` of LC. */
-#define TILE(R, S, K, a, LA, b, LB, c, LC)                                    \
+/* What becomes of a sum in the vector `s` of a tile. */
+#ifdef MATMUL_BIAS_RELU
+#define END(sum, s) ((V)_mm512_max_ps((__m512)((sum) + AT(columns + 16 * (s))), _mm512_setzero_ps()))
+#else
+#define END(sum, s) (sum)
+#endif
+
+/* Terms of a tile of R rows by S vectors of a product, from step p on; `a` has rows of LA elements, `b` of LB. */
+#define STEPS(R, S, p, count, a, LA, b, LB)                                   \
+    UNROLLED(u, count) {                                                      \
+        V row[S];                                                             \
+        UNROLLED(s, S) row[s] = AT((b) + ((p) + u) * (LB) + 16 * s);          \
+        UNROLLED(r, R) UNROLLED(s, S)                                         \
+            acc[r][s] += (a)[r * (LA) + (p) + u] * row[s];                    \
+    }
+
+/* All K of them, and the results in rows of `c`, which have LC elements: PUT(c, s, sum) stores a vector. */
+#define TILE_BY(PUT, R, S, K, a, LA, b, LB, c, LC)                            \
     do {                                                                      \
         V acc[R][S] = {0};                                                    \
-        for (int64_t p = 0; p < (K); p += 4) {                                \
+        for (int64_t p = 0; p + 4 <= (K); p += 4) {                           \
             AHEAD(p);                                                         \
-            UNROLLED(u, 4) {                                                  \
-                V row[S];                                                     \
-                UNROLLED(s, S) row[s] = AT((b) + (p + u) * (LB) + 16 * s);    \
-                UNROLLED(r, R) UNROLLED(s, S)                                 \
-                    acc[r][s] += (a)[r * (LA) + p + u] * row[s];              \
-            }                                                                 \
+            STEPS(R, S, p, 4, a, LA, b, LB)                                   \
         }                                                                     \
-        UNROLLED(r, R) UNROLLED(s, S) TO((c) + r * (LC) + 16 * s) = acc[r][s];\
+        STEPS(R, S, (K) / 4 * 4, (K) % 4, a, LA, b, LB)                       \
+        UNROLLED(r, R) UNROLLED(s, S) PUT((c) + r * (LC), s, END(acc[r][s], s));\
     } while (0)
+#define WHOLE(c, s, sum) TO((c) + 16 * (s)) = sum
+#define TILE(R, S, K, a, LA, b, LB, c, LC) TILE_BY(WHOLE, R, S, K, a, LA, b, LB, c, LC)
 
 #ifdef AXPY
 void peer(In x, In y, Out z, float alpha)
@@ -104,20 +118,71 @@ void peer(In X, In Y, Out Z)
 }
 #endif
 
-#if defined(MATMUL) && M % 2 == 0 && N % 128 == 0 && K % 4 == 0
+#if defined(MATMUL) && K <= 64 && M % 4 == 0 && N % 64 == 0
+/* So short sums are not worth a copy of B. */
+void peer(In A, In B, Out C)
+{
+    PARALLEL for (int64_t i = 0; i < M; i += 4)
+        for (int64_t j = 0; j < N; j += 64)
+            TILE(4, 4, K, A + i * K, K, B + j, N, C + i * N + j, N);
+}
+#elif (defined(MATMUL) || defined(MATMUL_BIAS_RELU)) && M % 2 == 0 && N % 128 == 0
 /* Two panels of B at a time, each as wide as a tile: 6 rows of 4 vectors, which load least for each product. */
 static _Thread_local float panels[2][K * 64] __attribute__((aligned(64)));
 
+#ifdef MATMUL_BIAS_RELU
+#define COLUMNS(j) const float *columns = bias + (j)
+void peer(In A, In B, In bias, Out C)
+#else
+#define COLUMNS(j)
 void peer(In A, In B, Out C)
+#endif
 {
     PARALLEL for (int64_t j = 0; j < N; j += 128)
     {
         EACH(p, K) EACH(s, 8) TO(panels[s / 4] + p * 64 + s % 4 * 16) = AT(B + p * N + j + 16 * s);
         int64_t i = 0;
         for (; i + 6 <= M; i += 6)
-            EACH(q, 2) TILE(6, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+            EACH(q, 2)
+            {
+                COLUMNS(j + 64 * q);
+                TILE(6, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+            }
         for (; i < M; i += 2)
-            EACH(q, 2) TILE(2, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+            EACH(q, 2)
+            {
+                COLUMNS(j + 64 * q);
+                TILE(2, 4, K, A + i * K, K, panels[q], 64, C + i * N + j + 64 * q, N);
+            }
+    }
+}
+#elif defined(MATMUL)
+/* Panels of which the last one is filled up with zeros, whose results are not stored. */
+static _Thread_local float panel[K * 64] __attribute__((aligned(64)));
+
+static inline __mmask16 mask_of(int64_t columns)
+{
+    return columns >= 16 ? 0xffff : columns > 0 ? (1 << columns) - 1 : 0;
+}
+
+#define PART(c, s, sum) _mm512_mask_storeu_ps((c) + 16 * (s), mask_of(left - 16 * (s)), (__m512)(sum))
+#define ROWS_OF(R, PUT) TILE_BY(PUT, R, 4, K, A + i * K, K, panel, 64, C + i * N + j, N)
+
+void peer(In A, In B, Out C)
+{
+    PARALLEL for (int64_t j = 0; j < N; j += 64)
+    {
+        const int64_t left = N - j;
+        EACH(p, K) UNROLLED(s, 4)
+            _mm512_store_ps(panel + p * 64 + 16 * s, _mm512_maskz_loadu_ps(mask_of(left - 16 * s), B + p * N + j + 16 * s));
+        int64_t i = 0;
+        if (left >= 64) {
+            for (; i + 6 <= M; i += 6) ROWS_OF(6, WHOLE);
+            for (; i < M; i++) ROWS_OF(1, WHOLE);
+        } else {
+            for (; i + 6 <= M; i += 6) ROWS_OF(6, PART);
+            for (; i < M; i++) ROWS_OF(1, PART);
+        }
     }
 }
 #endif
@@ -178,6 +243,40 @@ void peer(In A, In B, In x, Out y, float alpha, float beta)
                 b[u] += AT(B + i * K + p + 16 * u) * AT(x + p + 16 * u);
             }
         y[i] = alpha * sum16(a[0] + a[1]) + beta * sum16(b[0] + b[1]);
+    }
+}
+#endif
+
+#ifdef ATAX
+enum { MOST_THREADS = 64 };
+static float parts[MOST_THREADS][N] __attribute__((aligned(64)));
+
+/* Four rows at a time, which are read once: each thread has a sum of its own. */
+void peer(In A, In x, Out y)
+{
+#pragma omp parallel num_threads(omp_get_max_threads() < MOST_THREADS ? omp_get_max_threads() : MOST_THREADS)
+    {
+        float *part = parts[omp_get_thread_num()];
+        EACH(j, N) part[j] = 0;
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < M; i += 4) {
+            V acc[4] = {0};
+            float t[4];
+            for (int64_t j = 0; j < N; j += 16)
+                UNROLLED(r, 4) acc[r] += AT(A + (i + r) * N + j) * AT(x + j);
+            UNROLLED(r, 4) t[r] = sum16(acc[r]);
+            for (int64_t j = 0; j < N; j += 16) {
+                V sum = AT(part + j);
+                UNROLLED(r, 4) sum += AT(A + (i + r) * N + j) * t[r];
+                TO(part + j) = sum;
+            }
+        }
+#pragma omp for schedule(static)
+        for (int64_t j = 0; j < N; j += 16) {
+            V sum = {0};
+            EACH(t, omp_get_num_threads()) sum += AT(parts[t] + j);
+            TO(y + j) = sum;
+        }
     }
 }
 #endif
