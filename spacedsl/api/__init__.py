@@ -11,11 +11,12 @@ measuring, `explaining.py` says why something is so.
 from pathlib import Path
 
 from spacedsl import kernels
-from spacedsl.api.batching import Batch, batch
+from spacedsl.api.batching import Batch, NothingToMeasureError, batch
 from spacedsl.api.characterizing import GpuCharacterization, characterize_gpu
 from spacedsl.api.explaining import Answer, explain
 from spacedsl.api.exploration import explore, resume
 from spacedsl.api.importing import Imported, import_results
+from spacedsl.api.measuring import gpu_for, measure
 from spacedsl.api.problem import (
     Activity,
     ChangedError,
@@ -51,13 +52,13 @@ from spacedsl.search.tree import ReplayError
 
 __all__ = [
     "Activity", "Answer", "Batch", "Best", "ChangedError", "Characterization", "DamagedError", "Defect",
-    "EmptySpaceError", "EnvironmentLack", "GpuCharacterization", "Imported", "Planned",
-    "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
+    "EmptySpaceError", "EnvironmentLack", "GpuCharacterization", "Imported",
+    "NothingToMeasureError", "Planned", "Preparing", "Replay", "ReplayError", "Result", "SizeOverrideError",
     "Solution", "Stop", "Stopping", "StoreError", "TooLargeError", "UnknownNameError", "Unmeasured",
     "UnverifiedError", "Waiting", "Warned", "batch", "characterize", "characterize_gpu",
-    "device_files", "emit", "emit_halide", "emit_launcher", "explain", "explore", "import_results", "load",
-    "load_any_device", "load_device", "load_kernel", "load_space", "local_device", "pose_unmeasured",
-    "replay", "resume", "solve", "write_description",
+    "device_files", "emit", "emit_halide", "emit_launcher", "explain", "explore", "gpu_for",
+    "import_results", "load", "load_any_device", "load_device", "load_kernel", "load_space", "local_device",
+    "measure", "pose_unmeasured", "replay", "resume", "solve", "write_description",
 ]  # fmt: skip
 
 

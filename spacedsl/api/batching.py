@@ -35,6 +35,10 @@ from spacedsl.search.tree import replay as follow
 DEFAULT_TOP = 100
 
 
+class NothingToMeasureError(UnknownNameError):
+    """Of the runs, nothing is left that is right and has not been measured."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What a folder holds."""
@@ -88,7 +92,9 @@ def batch(
         entry.implementations += found
         entry.runs += [run] if run is not None and run not in entry.runs else []
     if device is None or not any(each.implementations for each in gathered.values()):
-        raise UnknownNameError("a batch of no implementations: all have been measured, or none was right")
+        raise NothingToMeasureError(
+            "a batch of no implementations: all have been measured, or none was right"
+        )
     if not is_target(device.compute_capability):
         raise EnvironmentLack(f"{version()} no longer knows the architecture of {device.name}")
     for each in gathered.values() if has_cases else ():

@@ -88,6 +88,7 @@ for group, name, command in (
     (app, "emit", replay.emit),
     (app, "batch", batches.batch),
     (app, "import", batches.import_results),
+    (app, "measure", batches.measure),
     (app, "doctor", doctor.doctor),
     (devices, "list", device.list_devices),
     (devices, "show", device.show),

@@ -1,4 +1,6 @@
-"""`batch` and `import`: implementations to a machine with a GPU, and what it measured back."""
+"""`batch` and `import`: implementations to a machine with a GPU, and what it measured back. `measure`: both
+at once, where this machine has the GPU.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import typer
 
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import ExitCode
-from spacedsl.cli.options import Json, Quiet, Verbose
+from spacedsl.cli.options import Json, Quiet, Verbose, parse_duration
 from spacedsl.cli.replay import no_other, say
 from spacedsl.cli.summary import duration
 from spacedsl.commands import command, path
@@ -92,20 +94,46 @@ def import_results(
     console = Console.of(verbose=verbose, quiet=quiet)
     imported = api.import_results(results, on_event=lambda event: say(console, event))
     if json:
-        console.document({"schema": 1, "runs": [_document(each) for each in imported]})
+        console.document({"schema": 1, "runs": [measured_document(each) for each in imported]})
     else:
         console.data("\n\n".join("\n".join(_text(each)) for each in imported))
     return ExitCode.OK if all(each.best is not None for each in imported) else ExitCode.NO_CANDIDATE
 
 
+def measure(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run for a GPU.")],
+    top: Annotated[
+        int, typer.Option("--top", min=1, metavar="N", help="So many that are predicted to be fastest.")
+    ] = 100,
+    time: Annotated[
+        str | None, typer.Option("--time", "-t", metavar="DURATION", help="Begin none after this long.")
+    ] = None,
+    json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Check and time the best of a run on the GPU of this machine.
+
+    What has been measured already is left out. The fastest becomes the best of the run.
+    """
+    from spacedsl import api
+    from spacedsl.search.store import holds_run
+
+    console = Console.of(verbose=verbose, quiet=quiet)
+    if not holds_run(run):
+        no_other(run)
+    seconds = None if time is None else parse_duration(time)
+    imported = api.measure(run, top=top, seconds=seconds, on_event=lambda event: say(console, event))
+    if json:
+        console.document({"schema": 1, "runs": [measured_document(imported)]})
+    else:
+        console.data("\n".join(_text(imported)))
+    return ExitCode.OK if imported.best is not None else ExitCode.NO_CANDIDATE
+
+
 def _text(imported: Imported) -> Iterator[str]:
-    device = imported.device
-    news = "" if imported.changed else ", all known before"
-    yield (
-        f"{imported.run.name}: {imported.measured} of {imported.asked} measured on {device.name} "
-        f"({device.sms} SMs, driver {device.driver}){news}"
-    )
     best = imported.best
+    yield measured_where(imported)
     if best is not None:
         low, high = best.time_ci_ns
         tie = " (others cannot be told from it)" if best.is_tied else ""
@@ -113,6 +141,23 @@ def _text(imported: Imported) -> Iterator[str]:
         yield f"bound      {duration(best.bound_ns)} for it alone"
     else:
         yield "best       none was right"
+    yield from measured_lines(imported)
+    if best is not None:
+        yield f"code       {path(best.code)}"
+        yield f"decisions  {path(best.decisions)}"
+
+
+def measured_where(imported: Imported) -> str:
+    device = imported.device
+    news = "" if imported.changed else ", all known before"
+    return (
+        f"{imported.run.name}: {imported.measured} of {imported.asked} measured on {device.name} "
+        f"({device.sms} SMs, driver {device.driver}){news}"
+    )
+
+
+def measured_lines(imported: Imported) -> Iterator[str]:
+    """How the best and all others did beside what was predicted, and what failed."""
     if imported.rank is not None and imported.predicted_ns is not None:
         of = f"number {imported.rank} of {imported.measured} by prediction"
         yield f"predicted  {duration(imported.predicted_ns)}, {of}{_order(imported)}"
@@ -126,16 +171,13 @@ def _text(imported: Imported) -> Iterator[str]:
             f"violations {len(imported.violations)} times below the bound: it is wrong, or the description "
             f"of the GPU; the worst: {duration(worst.time_ns)} for a bound of {duration(worst.bound_ns)}"
         )
-    if best is not None:
-        yield f"code       {path(best.code)}"
-        yield f"decisions  {path(best.decisions)}"
 
 
 def _order(imported: Imported) -> str:
     return "" if imported.correlation is None else f"; rank correlation {imported.correlation:.2f}"
 
 
-def _document(imported: Imported) -> dict[str, object]:
+def measured_document(imported: Imported) -> dict[str, object]:
     best = imported.best
     return {
         "run": str(imported.run),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacedsl.cli import summary
+from spacedsl.cli.batch import measured_document, measured_lines, measured_where
 from spacedsl.cli.console import Console
 from spacedsl.cli.faults import CommandError, ExitCode
 from spacedsl.cli.options import (
@@ -31,7 +32,7 @@ from spacedsl.commands import command
 from spacedsl.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
-    from spacedsl.api import Result
+    from spacedsl.api import Imported, Result
     from spacedsl.kernels.backbones import MeasurableKernel
 
 Time = Annotated[
@@ -42,6 +43,14 @@ Time = Annotated[
         metavar="3m",
         help="Stop after this long (90s, 3m, 1h30m), without what it waits for other runs on this machine. "
         "Default: 3m.",
+    ),
+]
+Measure = Annotated[
+    bool | None,
+    typer.Option(
+        "--measure/--no-measure",
+        help="Have the GPU of this machine measure the best that is predicted. Default: where there is one "
+        "that the code is for.",
     ),
 ]
 Evaluations = Annotated[
@@ -90,6 +99,7 @@ def explore(
             help="The GPU that code is for: `h100`, or the file of one. Its times are predicted by a model.",
         ),
     ] = None,
+    measure: Measure = None,
     runs: Annotated[
         Path | None, typer.Option("--runs", metavar="FOLDER", help="Where runs are kept. Default: ./runs.")
     ] = None,
@@ -132,7 +142,7 @@ def explore(
             runs=settings.runs or Path("runs"),
             on_event=on_event,
         )
-    return _finish(console, result, json=json)
+    return _finish(console, result, measure, json=json)
 
 
 def _settings(given: Settings, kernel: MeasurableKernel, config: Path | None) -> Settings:
@@ -181,6 +191,7 @@ def resume(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, as `explore` printed it.")],
     time: Time = None,
     evaluations: Evaluations = None,
+    measure: Measure = None,
     json: Json = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -199,7 +210,7 @@ def resume(
         result = api.resume(run, time_s=time_s, evaluations=evaluations, on_event=on_event)
     if time_s is None and evaluations is None and result.stop is api.Stop.BUDGET:
         console.say("the budget of this run is spent; --time or --evaluations give it more")
-    return _finish(console, result, json=json)
+    return _finish(console, result, measure, json=json)
 
 
 def _no_record(run: Path) -> None:
@@ -215,16 +226,48 @@ def _no_record(run: Path) -> None:
     raise CommandError(f"{run} is a file, not the folder of a run", hint=hint)
 
 
-def _finish(console: Console, result: Result, *, json: bool) -> ExitCode:
+def _finish(console: Console, result: Result, measure: bool | None, *, json: bool) -> ExitCode:
     from spacedsl.api import Stop
 
+    imported = _measured(console, result, measure)
+    if imported is not None:
+        result = replace(result, best=imported.best)
     if json:
-        console.document(summary.document(result))
+        measured = {} if imported is None else {"measured": measured_document(imported)}
+        console.document({**summary.document(result), **measured})
     else:
         console.data(summary.text(result))
+        if imported is not None:
+            console.data("\n".join(["", measured_where(imported), *measured_lines(imported)]))
     if result.stop is Stop.INTERRUPTED:
         console.say(f"interrupted; everything is saved, go on with: {command('resume', result.run)}")
         return ExitCode.INTERRUPTED
     if result.best is None:
         return ExitCode.NO_CANDIDATE
     return ExitCode.OK
+
+
+def _measured(console: Console, result: Result, is_wanted: bool | None) -> Imported | None:
+    """What the GPU of this machine says of a run for one; None where it is not asked."""
+    from spacedsl import api
+    from spacedsl.cli.replay import say
+
+    is_over = result.stop is not api.Stop.INTERRUPTED and result.best is not None
+    if result.target != "cuda" or is_wanted is False or not is_over:
+        return None
+    try:
+        name = api.gpu_for(result.device)
+    except api.EnvironmentLack:
+        if is_wanted:
+            raise
+        return None
+    console.say(f"measuring on {name}")
+    try:
+        return api.measure(result.run, on_event=lambda event: say(console, event))
+    except api.NothingToMeasureError as error:
+        console.say(str(error))
+    except api.EnvironmentLack as error:
+        if is_wanted:
+            raise
+        console.warn(f"nothing was measured, `{command('measure', result.run)}` tries it again: {error}")
+    return None

@@ -97,6 +97,7 @@ def _codes() -> dict[type[BaseException], ExitCode]:
 
     return {
         api.UnknownNameError: ExitCode.USAGE,
+        api.NothingToMeasureError: ExitCode.USAGE,
         api.SizeOverrideError: ExitCode.USAGE,
         api.StoreError: ExitCode.USAGE,
         api.DamagedError: ExitCode.CONTENT,

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from spacedsl.api import batching, measuring
+from spacedsl.codegen.cuda.batches.driver import Gpu
+from spacedsl.codegen.cuda.batches.writing import Written, write_batch
 from tests.cli.conftest import ROOT, Run
 from tests.cli.running import run
 from tests.codegen.cuda.fake_gpu import environment, substitute
@@ -196,3 +199,59 @@ def test_slower_ones_come_along_where_they_are_asked_for(measured: Path, tmp_pat
     by_prediction = batched("all", "--top", 5)
     assert batched("some", "--top", 1, "--others", 2) == [by_prediction[n] for n in (0, 2, 4)]
     assert batched("more", "--top", 2, "--others", 9) == by_prediction
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine has a fake one, and cubins become twins before it runs them."""
+    (tmp_path / "driver").mkdir()
+    path = environment(tmp_path / "driver")["LD_LIBRARY_PATH"]
+    monkeypatch.setattr(measuring, "PYTHON", ("env", f"LD_LIBRARY_PATH={path}", sys.executable))
+    library = str(tmp_path / "driver" / "libcuda.so.1")
+    monkeypatch.setattr(measuring, "Gpu", lambda: Gpu(library))
+
+    def written(folder: Path, *args: Any, **kwargs: Any) -> Written:
+        found = write_batch(folder, *args, **kwargs)
+        substitute(folder)
+        return found
+
+    monkeypatch.setattr(batching, "write_batch", written)
+
+
+FOR_H100 = ("--size", "n=512", "--target", "cuda", "--device", "h100", "-n", 2)
+
+
+def test_where_a_gpu_is_a_run_ends_with_what_it_measures(machine: Path, gpu: None, tmp_path: Path) -> None:
+    ran = run("explore", AXPY, *FOR_H100, "--runs", tmp_path / "runs", "--no-measure")
+    assert ran.code == 0, ran.err
+    assert "predicted: no GPU has run it" in ran.out
+    measured = run("measure", the_run(tmp_path), "--top", 1, "--json")
+    assert measured.code == 0, measured.err
+    (found,) = json.loads(measured.out)["runs"]
+    assert (found["measured"], found["best"]["measured_on"]) == (1, "A fake GPU")
+    again = run("resume", the_run(tmp_path), "-n", 1)
+    assert again.code == 0, again.err
+    assert "measuring on A fake GPU" in again.err
+    assert "measured 2 of 2 implementations" in again.err
+    assert "measured on A fake GPU" in again.out
+    assert "2 of 2 measured on A fake GPU" in again.out
+    assert json.loads((the_run(tmp_path) / "best.json").read_text())["measured_on"] == "A fake GPU"
+    nothing = run("measure", the_run(tmp_path))
+    assert nothing.code == 2
+    assert "all have been measured" in nothing.err
+
+
+def test_without_a_gpu_of_that_kind_it_is_said_why_where_one_is_wanted(
+    machine: Path, gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = ("--size", "n=512", "--target", "cuda", "--device", "a100", "-n", 1, "--runs", tmp_path / "runs")
+    ran = run("explore", AXPY, *flags)
+    assert ran.code == 0, ran.err
+    assert "predicted: no GPU has run it" in ran.out
+    wanted = run("resume", the_run(tmp_path), "-n", 1, "--measure")
+    assert wanted.code == 5
+    assert "A fake GPU is of compute capability" in wanted.err
+    monkeypatch.setattr(measuring, "Gpu", lambda: Gpu("libnone.so"))
+    alone = run("measure", the_run(tmp_path))
+    assert alone.code == 5
+    assert "there is no GPU to measure here" in alone.err

@@ -58,10 +58,10 @@ class Launch:
     """The values that are pointed to."""
 
 
-class Device:
+class Gpu:
     """The first GPU that the driver shows to this process; `CUDA_VISIBLE_DEVICES` says which that is.
 
-    Addresses are plain integers.
+    Nothing can run on it yet. Raises `DeviceError` where there is none.
     """
 
     def __init__(self, library: str = "libcuda.so.1") -> None:
@@ -70,12 +70,8 @@ class Device:
         except OSError as error:
             raise DeviceError(f"there is no driver: {error}") from None
         self._call("cuInit", 0)
-        self._device, context = ctypes.c_int(), ctypes.c_void_p()
+        self._device = ctypes.c_int()
         self._call("cuDeviceGet", ctypes.byref(self._device), 0)
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
-        self._call("cuCtxSetCurrent", context)
-        self.context = context
-        """For code that brings calls of the driver of its own."""
         name, version = ctypes.create_string_buffer(128), ctypes.c_int()
         self._call("cuDeviceGetName", name, 128, self._device)
         self._call("cuDriverGetVersion", ctypes.byref(version))
@@ -100,6 +96,18 @@ class Device:
         value = ctypes.c_int()
         self._call("cuDeviceGetAttribute", ctypes.byref(value), number, self._device)
         return value.value
+
+
+class Device(Gpu):
+    """The same with memory, and code that runs on it. Addresses are plain integers."""
+
+    def __init__(self, library: str = "libcuda.so.1") -> None:
+        super().__init__(library)
+        context = ctypes.c_void_p()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
+        self._call("cuCtxSetCurrent", context)
+        self.context = context
+        """For code that brings calls of the driver of its own."""
 
     def bus(self) -> bytes:
         """Where the device is plugged in, as NVML knows it."""

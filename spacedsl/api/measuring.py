@@ -1,0 +1,94 @@
+"""Runs for a GPU, measured on the one of this machine: a batch that is run here and taken back at once.
+
+In: the folder of a run. Out: what the best of it take, beside what was predicted. The batch stays in the
+folder of the run. On another machine, `batching.py` and `importing.py` do the same by hand.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from spacedsl.api.batching import DEFAULT_TOP, batch
+from spacedsl.api.importing import Imported, import_results
+from spacedsl.api.problem import Listener, Preparing
+from spacedsl.api.targets import TARGETS
+from spacedsl.codegen.cuda.batches.driver import DeviceError, Gpu
+from spacedsl.codegen.cuda.batches.writing import RUNNER
+from spacedsl.codegen.lack import EnvironmentLack
+from spacedsl.diagnostics import counted
+from spacedsl.kernels.device import Device
+from spacedsl.kernels.gpu_device import GpuDevice
+from spacedsl.search.store import Store
+
+PYTHON = (sys.executable,)
+"""What runs a batch."""
+
+BATCHES = "batches"
+"""In the folder of a run: those that were measured here, by number."""
+
+
+def gpu_for(device: Device) -> str:
+    """The name of the GPU of this machine, on which code for `device` runs. Raises `EnvironmentLack`."""
+    if not isinstance(device, GpuDevice):
+        raise EnvironmentLack(f"{device.name} is no GPU")
+    try:
+        gpu = Gpu()
+    except DeviceError as error:
+        raise EnvironmentLack(f"there is no GPU to measure here: {error}") from None
+    if gpu.compute_capability != device.compute_capability:
+        raise EnvironmentLack(
+            f"{gpu.name} is of compute capability {gpu.compute_capability}, and {device.name}, which the "
+            f"code is for, of {device.compute_capability}"
+        )
+    return gpu.name
+
+
+def measure(
+    run: Path | str,
+    *,
+    top: int = DEFAULT_TOP,
+    seconds: float | None = None,
+    on_event: Listener = lambda event: None,
+) -> Imported:
+    """Checks and times those of a run on the GPU of this machine that are predicted to be the fastest, `top`
+    of those that have not been measured before; after `seconds`, no further one is begun. The fastest becomes
+    the best of the run.
+
+    Raises `EnvironmentLack` where there is no GPU that its code runs on, else what `batch` and
+    `import_results` do.
+    """
+    run = Path(run).resolve()
+    with Store.open(run, read_only=True) as store:
+        about = store.about()
+    device = TARGETS[about.target].recorded_device(about.device)
+    if isinstance(device, GpuDevice):
+        gpu_for(device)
+    folder = _new_folder(run / BATCHES)
+    written = batch([run], folder, top=top, has_cases=False, on_event=on_event)
+    _run(folder, written.implementations, seconds, on_event)
+    (imported,) = import_results(folder, on_event)
+    return imported
+
+
+def _new_folder(batches: Path) -> Path:
+    numbers = [int(path.name) for path in batches.glob("*") if path.name.isdecimal()]
+    return batches / str(1 + max(numbers, default=0))
+
+
+def _run(folder: Path, count: int, seconds: float | None, on_event: Listener) -> None:
+    """In a process of its own, whose workers a kernel may take down."""
+    options = [] if seconds is None else ["--seconds", str(seconds)]
+    command = [*PYTHON, RUNNER[0], *options]
+    with (folder / "errors.txt").open("w+") as errors:
+        with subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process:
+            assert process.stdout is not None
+            for number, _ in enumerate(process.stdout, 1):
+                on_event(Preparing(f"measured {number} of {counted(count, 'implementation')}"))
+        errors.seek(0)
+        said = errors.read().strip()
+    if process.returncode:
+        raise EnvironmentLack(said or f"{folder / RUNNER[0]} ended with status {process.returncode}")
