@@ -16,7 +16,7 @@ from spacedsl.codegen.c.build import BuildError, find_compiler
 from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.checks import Part, checks
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.cuda.twin import build_twin
+from spacedsl.codegen.cuda.twin import WATCHED, build_twin
 from spacedsl.codegen.generation import Generation, generation
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.codegen.running.measurement import Measurement, Options
@@ -50,6 +50,9 @@ from spacedsl.kernels.pipeline.affine import Linear
 
 EASILY_EXECUTED = 1 << 25
 """Statements, by all threads: a tenth of a second. A corner of more is cut across tiles, too."""
+
+EASILY_WATCHED = 1 << 21
+"""The same where each access is watched, which takes some times as long."""
 
 MOST_EXECUTED = 1 << 30
 """More would take seconds for each test case."""
@@ -110,23 +113,26 @@ class Checker:
     def close(self) -> None:
         self._workers.close()
 
-    def check(self, candidate: Candidate) -> Outcome | None:
+    def check(self, candidate: Candidate, *, is_watched: bool = False) -> Outcome | None:
         """What is wrong with a complete candidate; None where it does what NumPy does, on all test cases.
 
+        `is_watched`: and where no two threads meet whose order nothing says, also where all values are right.
         Threads may check several at the same time.
         """
         for number, series in enumerate(self._generation.corners(self.kernel, candidate)):
             with scratch_folder() as folder:
-                twin = self._build(series, folder / f"twin{number}.so")
+                twin = self._build(series, folder / f"twin{number}.so", is_watched=is_watched)
                 wrong = twin if isinstance(twin, Outcome) else self._wrong(twin)
                 if wrong is not None:
                     return wrong
         return None
 
-    def _build(self, series: Iterator[tuple[Part, Program]], library: Path) -> Twin | Outcome:
+    def _build(
+        self, series: Iterator[tuple[Part, Program]], library: Path, *, is_watched: bool
+    ) -> Twin | Outcome:
         """The twin of a candidate on the smallest corner that says enough; or why there is none."""
         try:
-            part, program, count = _easy(series)
+            part, program, count = _easy(series, EASILY_WATCHED if is_watched else EASILY_EXECUTED)
             verify(program)
         except (LoweringError, VerificationError) as error:
             return Outcome(None, Failure.LOWERING, f"on a corner: {error}")
@@ -134,7 +140,8 @@ class Checker:
             message = f"a CPU cannot check it in time: no corner of it has less than {count:.1e} statements"
             return Outcome(None, Failure.RUN_TIMEOUT, message)
         try:
-            build_twin(print_cuda(program), library, order=SHUFFLED)
+            flags = watching() if is_watched else ()
+            build_twin(print_cuda(program), library, order=SHUFFLED, extra_flags=flags)
         except BuildError as error:
             return Outcome(
                 None, Failure.BUILD_TIMEOUT if error.timed_out else Failure.BUILD_ERROR, str(error)
@@ -160,11 +167,16 @@ def _enter(worker: WorkerProcess, part: Part) -> dict[str, Any]:
     return worker.request("corner", _CORNER_TIMEOUT_S, part=part)
 
 
-def _easy(series: Iterator[tuple[Part, Program]]) -> tuple[Part, Program, int]:
+def watching() -> tuple[str, ...]:
+    """Flags of a twin that sees races; of compilers other than GCC, of one that does not."""
+    return () if find_compiler().is_clang else WATCHED
+
+
+def _easy(series: Iterator[tuple[Part, Program]], easily: int) -> tuple[Part, Program, int]:
     """The first that is easily executed, or the last one; and how many statements that takes."""
     for found in series:
         count = executed(found[1].body)
-        if count <= EASILY_EXECUTED:
+        if count <= easily:
             break
     return *found, count
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from spacedsl.codegen.c.build import BuildError
 from spacedsl.codegen.c.names import c_name
@@ -72,6 +73,8 @@ class PredictingEvaluator:
     """What has been lowered, by its digest."""
     _known: dict[str, Outcome] = field(default_factory=dict, init=False)
     """Of what has been compiled and checked, by its digest."""
+    _watched: set[str] = field(default_factory=set, init=False)
+    """Of these, what has been looked at for races."""
     _best_ns: float = field(default=math.inf, init=False)
     """Of these."""
 
@@ -155,9 +158,23 @@ class PredictingEvaluator:
         return None
 
     def compare(self, contenders: Sequence[Lowered], processes: int = 1) -> Sequence[Outcome]:
-        """Predictions do not change; what an earlier part of the run has checked is checked again."""
+        """Predictions do not change; what an earlier part of the run has checked is checked again.
+
+        Each access of what may be handed out is watched.
+        """
         self._examine(contenders)
+        new = [c for c in contenders if c.digest not in self._watched and self._is_right(c)]
+        with ThreadPoolExecutor(len(processor.usable_cpus())) as threads:
+            candidates = (self._programs[each.digest].candidate for each in new)
+            found = threads.map(partial(self._checker.check, is_watched=True), candidates)
+            for contender, wrong in zip(new, found, strict=True):
+                self._watched.add(contender.digest)
+                if wrong is not None:
+                    self._known[contender.digest] = wrong
         return [self.run(contender, None) for contender in contenders]
+
+    def _is_right(self, lowered: Lowered) -> bool:
+        return self._known[lowered.digest].failure is None
 
     def _is_promising(self, lowered: Lowered) -> bool:
         return self._programs[lowered.digest].estimate_ns <= PROMISING * self._best_ns

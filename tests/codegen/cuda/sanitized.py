@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from spacedsl.codegen.c.build import find_compiler
-from spacedsl.codegen.cuda.twin import WATCHED
+from spacedsl.codegen.cuda.checking import watching
 from spacedsl.codegen.running.cases import Case
 from spacedsl.codegen.running.differences import first_difference
 from spacedsl.kernels.dtypes import DType
@@ -43,8 +43,8 @@ TIMEOUT_S = 300.0
 
 
 def watched() -> tuple[str, ...]:
-    """Flags of a twin that sees races; where the compiler is not GCC, those of one that does not."""
-    return ("-O0", *TWIN_STACK, *(() if find_compiler().is_clang else WATCHED))
+    """Flags of a twin that sees races, built in little time."""
+    return ("-O0", *TWIN_STACK, *watching())
 
 
 def preloaded() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import NoReturn
 
 import pytest
 
-from spacedsl.codegen.cuda import evaluator, kernels_apart
+from spacedsl.codegen.c.build import find_compiler
+from spacedsl.codegen.cuda import checking, evaluator, kernels_apart
 from spacedsl.codegen.cuda.evaluator import PROMISING, SPILLS, PredictingEvaluator
 from spacedsl.codegen.cuda.nvrtc import Cubin, Resources, compile_cubin
+from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.generation import generation
 from spacedsl.codegen.tree.errors import LoweringError
+from spacedsl.codegen.tree.program import Program
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.evaluation import Failure, Lowered, Outcome
 from spacedsl.kernels.kernel_file import load_kernel
@@ -140,3 +144,25 @@ def test_an_estimate_is_what_lowering_says_and_infinite_where_it_says_nothing(
     made = replace(generation(KERNEL), lower_grids=refuse)
     monkeypatch.setattr(evaluator, "generation", lambda kernel: made)
     assert evaluating.estimate_ns(candidate) == math.inf
+
+
+def test_races_of_what_may_be_handed_out_are_seen_although_all_values_are_right(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = drawn(evaluating)[0]
+    assert evaluating.compare([best])[0].failure is None
+
+    def racing(program: Program) -> str:
+        """All threads store the same to one place."""
+        head, *others = re.split(r"(?<=\) \{\n)", print_cuda(program), maxsplit=1)
+        return f"float met = 2;\n{head}  met = 1;\n{''.join(others)}"
+
+    monkeypatch.setattr(checking, "print_cuda", racing)
+    candidate = evaluating._programs[best.digest].candidate
+    assert evaluating._checker.check(candidate) is None
+    if find_compiler().is_clang:
+        pytest.skip("races are seen by twins that GCC builds")
+    evaluating._watched.clear()
+    (outcome,) = evaluating.compare([best])
+    assert outcome.failure is Failure.CRASH
+    assert "race: thread" in outcome.message
