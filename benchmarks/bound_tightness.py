@@ -94,6 +94,20 @@ compute:
   - C[i, j] = a[i] * b[j]
 tiling: {{i: [], j: [[4], [16]]}}
 """
+TWICE = """
+kernel: twice
+backbone: linalg
+sizes: {m: 8192, k: 4096}
+tensors:
+  A: {dtype: f32, shape: [m, k]}
+  x: {dtype: f32, shape: [k]}
+  y: {dtype: f32, shape: [m], output: true}
+  z: {dtype: f32, shape: [m], output: true}
+compute:
+  - y[i] = sum[p](A[i, p] * x[p])
+  - z[i] = sum[p](A[i, p] * A[i, p])
+tiling: {i: [[8]], p: [[16]]}
+"""
 TRANSPOSED = """
 kernel: transposed
 backbone: linalg
@@ -130,11 +144,13 @@ class Case:
     orders: tuple[tuple[str, str], ...] = ()
     direct: tuple[str, ...] = ()
     """Loads whose values are not copied."""
+    further: tuple[Decision, ...] = ()
 
     def decisions(self) -> tuple[Decision, ...]:
         kinds = [Decision("dim_kind", (dim,), (kind,)) for dim, kind in self.kinds.items()]
         direct = [Decision("storage", (load,), ("REGISTERS",)) for load in self.direct]
-        return (*direct, *kinds, *(Decision("order", pair, ("OUTER",)) for pair in self.orders))
+        orders = [Decision("order", pair, ("OUTER",)) for pair in self.orders]
+        return (*direct, *kinds, *orders, *self.further)
 
 
 def kinds(instruction: str, **of: str) -> dict[str, str]:
@@ -142,6 +158,7 @@ def kinds(instruction: str, **of: str) -> dict[str, str]:
     return {f"{instruction}.{dim}": full[kind] for dim, kind in of.items()}
 
 
+PASS = {"i0": "PARALLEL", "i1": "UNROLL", "p0": "LOOP", "p1": "VECTOR"}
 TILE = {"i1": "U", "j1": "U", "j2": "V"}
 ONE = {"i0": "L", "j0": "L", "p0": "L"}
 CASES = (
@@ -177,6 +194,12 @@ CASES = (
             ROWS.format(m=16, k=2048, unrolled=4, lanes="", body="A[i, p] + x[p]"),
         ),
         kinds("add_2", i0="L", i1="L", p0="L"),
+    ),
+    Case(
+        *("one sum in four parts", "latency of fma"),
+        ROWS.format(m=16, k=2048, unrolled=4, lanes="[4]", body="A[i, p] * x[p]"),
+        kinds("fma", i0="L", i1="L", p0="L", p1="U"),
+        further=(Decision("accumulation", ("fma",), ("SPLIT",)),),
     ),
     Case(
         *("four accumulators", "latency of fma", product(16, 32, 1024, rows=4, vectors=1)),
@@ -237,6 +260,11 @@ CASES = (
     Case(
         *("memory, all threads", "DRAM bandwidth", axpy(1 << 26)),
         kinds("fma", i0="P", i1="U", i2="V"),
+    ),
+    Case(
+        *("two passes, all threads", "DRAM bandwidth", TWICE),
+        {f"fma{n}.{dim}": kind for n in ("", "_2") for dim, kind in PASS.items()},
+        further=(Decision("order", ("load_A.i0", "load_A_2.i0"), ("BEFORE",)),),
     ),
     Case(
         *("rows first, all columns inside", "loop order of fma", product(64, 1024, 1024, rows=2)),
