@@ -184,21 +184,21 @@ def test_a_last_tile_that_is_smaller_may_keep_threads_as_busy_as_whole_ones() ->
 
 
 def test_accumulations_without_other_sums_at_hand_wait_for_each_other() -> None:
-    text = MATMUL.replace("k: 2048", "k: 8192")
+    text = MATMUL.replace("k: 2048", "k: 4096")
     instance = instance_of(text)
     bound = CpuBound(instance, DEVICE)
     candidate = root(instance)
     for dim in ("i0", "i1", "j0", "j1", "j2"):
         candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", "LOOP")
     # One sum at a time; the last WINDOW terms of each may overlap with the next sum.
-    assert terms(bound, candidate)["latency of fma"] == pytest.approx(64 * 64 * (8192 - WINDOW) * 1.0)
+    assert terms(bound, candidate)["latency of fma"] == pytest.approx(64 * 64 * (4096 - WINDOW) * 1.0)
     # Every term takes a load of A and one of B; a few values may stay in registers.
     kept = 32 + reductions.OTHER_REGISTERS
-    assert terms(bound, candidate)["load instructions"] == pytest.approx(64 * 64 * (2 * 8192 - kept) / 4)
+    assert terms(bound, candidate)["load instructions"] == pytest.approx(64 * 64 * (2 * 4096 - kept) / 4)
 
 
 def test_terms_that_are_split_wait_only_for_those_in_their_register() -> None:
-    text = MATMUL.replace("k: 2048", "k: 8192").replace("p: []", "p: [[4]]")
+    text = MATMUL.replace("k: 2048", "k: 4096").replace("p: []", "p: [[4]]")
     instance = instance_of(text)
     bound = CpuBound(instance, DEVICE)
     candidate = decide(instance, root(instance), "dim_kind", "fma.p1", "UNROLL")
@@ -206,7 +206,7 @@ def test_terms_that_are_split_wait_only_for_those_in_their_register() -> None:
         candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", "LOOP")
     ways = {way: decide(instance, candidate, "accumulation", "fma", way) for way in ("CHAINED", "SPLIT")}
     times = {way: terms(bound, decided)["latency of fma"] for way, decided in ways.items()}
-    one_by_one = 64 * 64 * (8192 - WINDOW) * 1.0
+    one_by_one = 64 * 64 * (4096 - WINDOW) * 1.0
     assert times["CHAINED"] == pytest.approx(one_by_one)
     assert terms(bound, candidate)["latency of fma"] == times["SPLIT"] == pytest.approx(one_by_one / 4)
     assert bound(ways["SPLIT"]) == pytest.approx(max(bound.reference_ns(ways["SPLIT"])))
@@ -257,21 +257,21 @@ def test_a_single_multiplication_has_a_bound_without_any_dimension() -> None:
 
 
 def test_a_dimension_is_a_vector_or_copies_and_never_both() -> None:
-    text = MATMUL.replace("k: 2048", "k: 8192").replace("[[1, 2, 4], [1, 16]]", "[[16]]")
+    text = MATMUL.replace("k: 2048", "k: 4096").replace("[[1, 2, 4], [1, 16]]", "[[16]]")
     instance = instance_of(text)
     bound = CpuBound(instance, DEVICE)
     candidate = root(instance)
     for dim in ("i0", "i1", "j0"):
         candidate = decide(instance, candidate, "dim_kind", f"fma.{dim}", "LOOP")
     # Sixteen lanes of one sum each, or sixteen copies, for all 64 x 64 sums.
-    steps = reductions.sum_steps(8192, 1, WINDOW)
+    steps = reductions.sum_steps(4096, 1, WINDOW)
     assert terms(bound, candidate)["latency of fma"] == pytest.approx(64 * 64 / 16 * steps)
 
 
 def test_a_sum_of_products_waits_for_a_fused_multiply_add_where_that_is_what_is_built() -> None:
     chains = tuple(ChainLatency(dtype="f32", op=op, latency_ns=ns) for op, ns in (("add", 0.5), ("fma", 2.0)))
     device = DEVICE.model_copy(update={"latencies": chains, "window": 100})
-    text = MATMUL.replace("k: 2048", "k: 8192")
+    text = MATMUL.replace("k: 2048", "k: 4096")
     found = {}
     for name, body in (("products", "A[i, p] * B[p, j]"), ("same", "A[i, p] * A[i, p] + B[p, j]")):
         instance = instance_of(text.replace("A[i, p] * B[p, j]", body), device)
@@ -283,8 +283,8 @@ def test_a_sum_of_products_waits_for_a_fused_multiply_add_where_that_is_what_is_
             ns for term, ns in terms(CpuBound(instance, device), candidate).items() if "latency" in term
         )
     # A processor that sees 100 terms of the next sum; a plain sum of what was fused before it waits less.
-    assert found["products"] == pytest.approx(64 * 64 * (8192 - 100) * 2.0)
-    assert found["same"] == pytest.approx(64 * 64 * (8192 - 100) * 0.5)
+    assert found["products"] == pytest.approx(64 * 64 * (4096 - 100) * 2.0)
+    assert found["same"] == pytest.approx(64 * 64 * (4096 - 100) * 0.5)
 
 
 def test_threads_begin_their_share_when_they_are_awake() -> None:
