@@ -8,7 +8,6 @@ greatest integer). What the outputs should be is the business of `reference.py`.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -185,7 +184,7 @@ def _largest_integer(kernel: Kernel) -> int:
 
 def is_large(kernel: Kernel) -> bool:
     """Whether a call costs enough to be sparing with."""
-    points = max(math.prod(g.extent for g in i.logical_dims) for i in kernel.instructions)
+    points = max(i.instances for i in kernel.instructions)
     return points > LARGE_POINTS or any(t.span > LARGE_ELEMENTS for t in kernel.tensors)
 
 

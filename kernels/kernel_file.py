@@ -7,7 +7,6 @@ measured here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,10 +103,7 @@ class KernelFile:
     @property
     def flops(self) -> int:
         """Floating-point operations of one call, a fused multiply-add counted as two."""
-        return sum(
-            _FLOPS.get(i.op, 0) * math.prod(d.extent for d in i.logical_dims)
-            for i in self.backbone.instructions
-        )
+        return sum(_FLOPS.get(i.op, 0) * i.instances for i in self.backbone.instructions)
 
     def made_for(self, kind: Kind) -> KernelFile:
         """The same file, with the levels of its indices as they are on a kind of machine."""

@@ -128,11 +128,14 @@ class _Lowering(Expansion):
         moved = {n for copying in self.copyings.get(node, ()) for n in copying.nest}
         kept = tuple(n for n in node.body if n not in moved)
         body = (*prefetches, *self.ahead(node, inside), *self.iteration(kept, others, inside))
-        if whole(node) == 1:
-            body = _begun(body, variable, is_first=True)
+        is_added = any(map(self.implementation.is_added, node.dims))
+        if is_added and whole(node) == 1:
+            body = _known(body, variable, is_first=True)
         if node.last is None:
             return body
-        last = _begun(self.iteration(node.last, others, inside), variable, is_first=False)
+        last = self.iteration(node.last, others, inside)
+        if is_added:
+            last = _known(last, variable, is_first=False)
         return (Branch(variable, node.size - 1, body, last),)
 
     def private(self, node: Fused) -> tuple[Tensor, ...]:
@@ -158,14 +161,16 @@ def _parts(kernel: Kernel, implementation: Implementation, names: UniqueNames) -
     }
 
 
-def _begun(body: tuple[Statement, ...], variable: str, *, is_first: bool) -> tuple[Statement, ...]:
-    """The statements where all or none of them are of the first iteration of a loop."""
+def _known(body: tuple[Statement, ...], variable: str, *, is_first: bool) -> tuple[Statement, ...]:
+    """The statements where it is known whether they are of the first iteration of a loop, on which some of
+    them depend.
+    """
     found: list[Statement] = []
     for statement in body:
         if isinstance(statement, Branch) and (statement.variable, statement.limit) == (variable, 1):
             found += statement.body if is_first else statement.otherwise
         else:
-            found.append(with_blocks(statement, lambda block: _begun(block, variable, is_first=is_first)))
+            found.append(with_blocks(statement, lambda block: _known(block, variable, is_first=is_first)))
     return tuple(found)
 
 

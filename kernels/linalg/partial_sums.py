@@ -12,7 +12,7 @@ from spacedsl.kernels.linalg.backbone import MOST_RESULTS, Instruction, Number
 from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 
 
-def relate_sums(instructions: Sequence[Instruction], long: Collection[str] = ()) -> None:
+def relate_sums(instructions: Sequence[Instruction], long: Collection[str]) -> None:
     """Gives initialisers and stores of sums the outermost levels of what is summed over, where there are few
     results. `long`: indices of sums that gain by it, however many results there are.
     """

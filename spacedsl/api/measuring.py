@@ -18,9 +18,13 @@ from spacedsl.codegen.cuda.batches.driver import DeviceError, Gpu
 from spacedsl.codegen.cuda.batches.writing import RUNNER
 from spacedsl.codegen.lack import EnvironmentLack
 from spacedsl.diagnostics import counted
-from spacedsl.kernels.device import Device
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.search.store import Store
+
+
+class NoGpuError(EnvironmentLack):
+    """This machine has no GPU that the code is for."""
+
 
 PYTHON = (sys.executable,)
 """What runs a batch."""
@@ -29,16 +33,14 @@ BATCHES = "batches"
 """In the folder of a run: those that were measured here, by number."""
 
 
-def gpu_for(device: Device) -> str:
-    """The name of the GPU of this machine, on which code for `device` runs. Raises `EnvironmentLack`."""
-    if not isinstance(device, GpuDevice):
-        raise EnvironmentLack(f"{device.name} is no GPU")
+def _gpu_for(device: GpuDevice) -> str:
+    """The name of the GPU of this machine, on which code for `device` runs. Raises `NoGpuError`."""
     try:
         gpu = Gpu()
     except DeviceError as error:
-        raise EnvironmentLack(f"there is no GPU to measure here: {error}") from None
+        raise NoGpuError(f"there is no GPU to measure here: {error}") from None
     if gpu.compute_capability != device.compute_capability:
-        raise EnvironmentLack(
+        raise NoGpuError(
             f"{gpu.name} is of compute capability {gpu.compute_capability}, and {device.name}, which the "
             f"code is for, of {device.compute_capability}"
         )
@@ -56,15 +58,15 @@ def measure(
     of those that have not been measured before; after `seconds`, no further one is begun. The fastest becomes
     the best of the run.
 
-    Raises `EnvironmentLack` where there is no GPU that its code runs on, else what `batch` and
-    `import_results` do.
+    Raises `NoGpuError` where there is no GPU that its code runs on, `EnvironmentLack` where that cannot be
+    used, else what `batch` and `import_results` do.
     """
     run = Path(run).resolve()
     with Store.open(run, read_only=True) as store:
         about = store.about()
     device = TARGETS[about.target].recorded_device(about.device)
     if isinstance(device, GpuDevice):
-        gpu_for(device)
+        on_event(Preparing(f"measuring on {_gpu_for(device)}"))
     folder = _new_folder(run / BATCHES)
     written = batch([run], folder, top=top, has_cases=False, on_event=on_event)
     _run(folder, written.implementations, seconds, on_event)

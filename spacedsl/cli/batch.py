@@ -4,7 +4,7 @@ at once, where this machine has the GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,11 +93,7 @@ def import_results(
 
     console = Console.of(verbose=verbose, quiet=quiet)
     imported = api.import_results(results, on_event=lambda event: say(console, event))
-    if json:
-        console.document({"schema": 1, "runs": [measured_document(each) for each in imported]})
-    else:
-        console.data("\n\n".join("\n".join(_text(each)) for each in imported))
-    return ExitCode.OK if all(each.best is not None for each in imported) else ExitCode.NO_CANDIDATE
+    return _finish(console, imported, json=json)
 
 
 def measure(
@@ -124,11 +120,15 @@ def measure(
         no_other(run)
     seconds = None if time is None else parse_duration(time)
     imported = api.measure(run, top=top, seconds=seconds, on_event=lambda event: say(console, event))
+    return _finish(console, [imported], json=json)
+
+
+def _finish(console: Console, imported: Sequence[Imported], *, json: bool) -> ExitCode:
     if json:
-        console.document({"schema": 1, "runs": [measured_document(imported)]})
+        console.document({"schema": 1, "runs": [measured_document(each) for each in imported]})
     else:
-        console.data("\n".join(_text(imported)))
-    return ExitCode.OK if imported.best is not None else ExitCode.NO_CANDIDATE
+        console.data("\n\n".join("\n".join(_text(each)) for each in imported))
+    return ExitCode.OK if all(each.best is not None for each in imported) else ExitCode.NO_CANDIDATE
 
 
 def _text(imported: Imported) -> Iterator[str]:

@@ -128,6 +128,7 @@ def explore(
     )
     loaded = api.load_kernel(kernel, parse_sizes(size or ()))
     settings = _settings(given, loaded, config)
+    _check_measure(measure, settings.target)
     with watch(console) as on_event, _blame(loaded, given, explain_hint(kernel, size, space)):
         result = api.explore(
             loaded,
@@ -252,22 +253,24 @@ def _measured(console: Console, result: Result, is_wanted: bool | None) -> Impor
     from spacedsl import api
     from spacedsl.cli.replay import say
 
+    _check_measure(is_wanted, result.target)
     is_over = result.stop is not api.Stop.INTERRUPTED and result.best is not None
     if result.target != "cuda" or is_wanted is False or not is_over:
         return None
-    try:
-        name = api.gpu_for(result.device)
-    except api.EnvironmentLack:
-        if is_wanted:
-            raise
-        return None
-    console.say(f"measuring on {name}")
     try:
         return api.measure(result.run, on_event=lambda event: say(console, event))
     except api.NothingToMeasureError as error:
         console.say(str(error))
     except api.EnvironmentLack as error:
         if is_wanted:
+            error.add_note(f"all else is done and saved; later: {command('measure', result.run)}")
             raise
-        console.warn(f"nothing was measured, `{command('measure', result.run)}` tries it again: {error}")
+        if not isinstance(error, api.NoGpuError):
+            console.warn(f"nothing was measured, `{command('measure', result.run)}` tries it again: {error}")
     return None
+
+
+def _check_measure(is_wanted: bool | None, target: str | None) -> None:
+    if is_wanted and target != "cuda":
+        hint = "leave it out, or name a GPU: --target cuda --device h100"
+        raise CommandError("--measure: times on a CPU are measured anyway", hint=hint)

@@ -70,7 +70,7 @@ def _explained(error: BaseException) -> Fault:
         case DiagnosticError():
             is_flag = all(d.span.source.name.startswith("--") for d in error.diagnostics)
             usual = ExitCode.USAGE if is_flag else ExitCode.CONTENT
-            return Fault(_codes().get(type(error), usual), str(error), is_rendered=True)
+            return Fault(_code(error) or usual, str(error), is_rendered=True)
         case KeyboardInterrupt():
             return Fault(ExitCode.INTERRUPTED, "interrupted")
         case OSError():
@@ -85,8 +85,14 @@ def _explained(error: BaseException) -> Fault:
             )
         case sqlite3.Error():
             return Fault(ExitCode.ENVIRONMENT, f"the record of the run cannot be read or written: {error}")
-    code = _codes().get(type(error))
+    code = _code(error)
     return Fault(code, str(error)) if code is not None else _internal(error)
+
+
+def _code(error: BaseException) -> ExitCode | None:
+    """Of the kind of error that is nearest to it, of those that have one."""
+    codes = _codes()
+    return next((codes[kind] for kind in type(error).__mro__ if kind in codes), None)
 
 
 def _codes() -> dict[type[BaseException], ExitCode]:
@@ -97,7 +103,6 @@ def _codes() -> dict[type[BaseException], ExitCode]:
 
     return {
         api.UnknownNameError: ExitCode.USAGE,
-        api.NothingToMeasureError: ExitCode.USAGE,
         api.SizeOverrideError: ExitCode.USAGE,
         api.StoreError: ExitCode.USAGE,
         api.DamagedError: ExitCode.CONTENT,

@@ -251,7 +251,15 @@ def test_without_a_gpu_of_that_kind_it_is_said_why_where_one_is_wanted(
     wanted = run("resume", the_run(tmp_path), "-n", 1, "--measure")
     assert wanted.code == 5
     assert "A fake GPU is of compute capability" in wanted.err
+    assert "all else is done and saved; later: spacedsl measure" in wanted.err
     monkeypatch.setattr(measuring, "Gpu", lambda: Gpu("libnone.so"))
     alone = run("measure", the_run(tmp_path))
     assert alone.code == 5
     assert "there is no GPU to measure here" in alone.err
+
+
+def test_measuring_at_the_end_is_for_gpus(tmp_path: Path) -> None:
+    ran = run("explore", AXPY, "--measure", "--runs", tmp_path / "runs")
+    assert ran.code == 2
+    assert "--measure: times on a CPU are measured anyway" in ran.err
+    assert not (tmp_path / "runs").exists()

@@ -8,14 +8,12 @@ import time
 from pathlib import Path
 
 from spacedsl.codegen.c.printer import print_c
-from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.running.measurement import Options
-from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.evaluation import Lowered, Outcome
 from spacedsl.kernels.kernel_file import KernelFile
+from tests.codegen import scripts
 from tests.codegen.kernels import AXPY, matmul
 from tests.codegen.listings import MATMUL_TILED
-from tests.codegen.scripts import script
 
 LOCK = Path(tempfile.gettempdir(), f"spacedsl-test-{os.getpid()}.lock")
 """Tests make no claims about time that another measurement would spoil: they do not wait for the machine."""
@@ -24,7 +22,7 @@ KERNEL = matmul(32, 64, 9, "{i: [[2], [8]], j: [[2], [16]], p: []}")
 
 
 def lowered(kernel: KernelFile, text: str) -> Lowered:
-    code = print_c(verify(lower(kernel.backbone, script(kernel.backbone, text))), 2)
+    code = print_c(scripts.scripted(kernel, text), 2)
     return Lowered(f"{abs(hash(code)):016x}", code)
 
 

@@ -28,11 +28,15 @@ from dataclasses import dataclass, field
 from spacedsl.api.explaining import Answer
 from spacedsl.cli import explain
 from spacedsl.codegen.linalg.implementation import PADDINGS, USUAL_DISTANCE, Statement
+from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.linalg.nest import present
+from spacedsl.codegen.tree.program import Program
+from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.decision import Decision
 from spacedsl.engine.explanation import explain_loss
 from spacedsl.engine.instance import Instance, Variable
+from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.kernels.linalg.backbone import Axis, Dimension, Instruction, Kernel, LogicalDim
 from spacedsl.kernels.linalg.operations import Op
 
@@ -292,6 +296,11 @@ def _fill(logical: LogicalDim, unsized: list[Dimension], result: Script) -> None
 
 
 # ---- Through a space -----------------------------------------------------------------------------------
+
+
+def scripted(kernel: KernelFile, text: str) -> Program:
+    """The verified program of what a script describes."""
+    return verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
 def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:

@@ -8,7 +8,6 @@ most iterations that reads it: equal loads may be merged. Nothing here depends o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -144,7 +143,7 @@ def nests(instance: Instance, device: GpuDevice, touched: Sequence[Footprint]) -
     """Those of a kernel. `touched`: what is certainly read and written."""
     readable = {load for footprint in touched for load in footprint.loads}
     work = _work(instance)
-    found = sorted(work, key=lambda i: -math.prod(g.extent for g in i.logical_dims))
+    found = sorted(work, key=lambda i: -i.instances)
     taken: dict[Tensor, Instruction] = {}
     for instruction in found:
         for load in _loads(instruction, readable):

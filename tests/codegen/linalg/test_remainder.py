@@ -48,7 +48,7 @@ from tests.codegen.golden import LIBRARY
 from tests.codegen.kernels import axpy, dot, matmul, parse
 from tests.codegen.listings import DOT_PARALLEL, DOT_SPLIT, MATMUL_ANY, MATMUL_TILED
 from tests.codegen.runs import compiled_difference, integer_case, interpreted_difference
-from tests.codegen.scripts import decide, script
+from tests.codegen.scripts import decide, script, scripted
 
 LOCK = Path(tempfile.gettempdir(), f"spacedsl-test-{os.getpid()}.lock")
 TILED = "{i: [[2], [8]], j: [[2], [16]], p: []}"
@@ -59,10 +59,6 @@ def assert_right(kernel: KernelFile, program: Program, folder: Path | None = Non
     assert interpreted_difference(kernel, program, case) == ""
     if folder is not None:
         assert compiled_difference(kernel, program, case, folder) == ""
-
-
-def scripted(kernel: KernelFile, text: str) -> Program:
-    return verify(lower(kernel.backbone, script(kernel.backbone, text)))
 
 
 def tiled(m: int, n: int, k: int, kind: str = "P") -> tuple[KernelFile, str]:

@@ -10,13 +10,12 @@ from spacedsl.codegen.c.printer import print_c
 from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.parts import shared_loops
-from spacedsl.codegen.tree.program import ParallelLoop, Program
-from spacedsl.codegen.tree.verify import verify
+from spacedsl.codegen.tree.program import ParallelLoop
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import space_of
 from tests.codegen.kernels import matmul, parse
 from tests.codegen.runs import compiled_difference, integer_case, interpreted_difference
-from tests.codegen.scripts import RefusedError, decide, script
+from tests.codegen.scripts import RefusedError, decide, script, scripted
 
 PRODUCT = """
     i0 P {i0}
@@ -114,10 +113,6 @@ def product(m: int, n: int) -> KernelFile:
     return matmul(m, n, 5, "{i: [[2]], j: [[8]], p: []}")
 
 
-def lowered(kernel: KernelFile, text: str) -> Program:
-    return verify(lower(kernel.backbone, script(kernel.backbone, text)))
-
-
 CASES = {
     "whole tiles": (product(6, 24), PRODUCT.format(i0=3, j0=3)),
     "tiles that end early": (product(5, 21), PRODUCT.format(i0=3, j0=3)),
@@ -130,7 +125,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_iterations_that_are_shared_out_together_compute_what_numpy_does(name: str, tmp_path: Path) -> None:
     kernel, text = CASES[name]
-    program, case = lowered(kernel, text), integer_case(kernel)
+    program, case = scripted(kernel, text), integer_case(kernel)
     assert interpreted_difference(kernel, program, case) == ""
     assert compiled_difference(kernel, program, case, tmp_path) == ""
 
@@ -145,7 +140,7 @@ def test_the_space_has_loops_with_few_iterations_shared_out_together(name: str) 
 
 
 def test_one_loop_runs_over_all_iterations() -> None:
-    program = lowered(product(6, 24), PRODUCT.format(i0=3, j0=3))
+    program = scripted(product(6, 24), PRODUCT.format(i0=3, j0=3))
     (parallel,) = program.body
     assert isinstance(parallel, ParallelLoop)
     assert [(loop.variable, loop.extent) for loop in shared_loops(parallel)] == [("i0", 3), ("j0", 3)]
@@ -158,7 +153,7 @@ def test_one_loop_runs_over_all_iterations() -> None:
 @pytest.mark.parametrize("text", [COPIED, CHAIN_FUSED], ids=["copy", "intermediate"])
 def test_memory_of_each_thread_belongs_to_all_of_the_loops(text: str) -> None:
     kernel = product(6, 24) if text is COPIED else parse(CHAIN)
-    program = lowered(kernel, text)
+    program = scripted(kernel, text)
     (parallel,) = program.body
     assert isinstance(parallel, ParallelLoop)
     outer, inner = shared_loops(parallel)

@@ -10,9 +10,9 @@ import pytest
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.tree.parts import statements
-from spacedsl.codegen.tree.program import Branch, ParallelLoop, Program
+from spacedsl.codegen.tree.program import Branch, ParallelLoop
 from spacedsl.codegen.tree.verify import verify
-from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.kernels.kernel_file import load_kernel
 from tests.codegen.candidates import random_candidate, space_of
 from tests.codegen.kernels import parse
 from tests.codegen.runs import (
@@ -22,7 +22,7 @@ from tests.codegen.runs import (
     interpreted_difference,
     run_difference,
 )
-from tests.codegen.scripts import script
+from tests.codegen.scripts import scripted
 from tests.kernels.samples import LIBRARY
 
 ATAX = """
@@ -96,15 +96,11 @@ PLANES = """
 """
 
 
-def lowered(kernel: KernelFile, text: str) -> Program:
-    return verify(lower(kernel.backbone, script(kernel.backbone, text)))
-
-
 @pytest.mark.parametrize("rows", [24, 8, 4, 27, 7, 3])
 @pytest.mark.parametrize("kind", ["L", "G", "P"])
 def test_both_sums_are_right_whatever_becomes_of_the_last_tile(kind: str, rows: int, tmp_path: Path) -> None:
     kernel = parse(ATAX.format(m=rows))
-    program = lowered(kernel, TOGETHER.format(kind=kind))
+    program = scripted(kernel, TOGETHER.format(kind=kind))
     case = integer_case(kernel)
     assert interpreted_difference(kernel, program, case) == ""
     assert compiled_difference(kernel, program, case, tmp_path) == ""
@@ -112,9 +108,9 @@ def test_both_sums_are_right_whatever_becomes_of_the_last_tile(kind: str, rows: 
 
 def test_threads_have_sums_of_their_own_and_loops_begin_in_their_first_iteration() -> None:
     kernel = parse(ATAX.format(m=24))
-    (loop,) = (s for s in lowered(kernel, TOGETHER.format(kind="P")).body if isinstance(s, ParallelLoop))
+    (loop,) = (s for s in scripted(kernel, TOGETHER.format(kind="P")).body if isinstance(s, ParallelLoop))
     assert [(each.part.name, each.tensor) for each in loop.summed] == [("y_part", "y")]
-    alone = [*statements(lowered(kernel, TOGETHER.format(kind="L")).body)]
+    alone = [*statements(scripted(kernel, TOGETHER.format(kind="L")).body)]
     assert {(s.variable, s.limit) for s in alone if isinstance(s, Branch)} == {("i0", 1)}
 
 
@@ -122,7 +118,7 @@ def test_threads_have_sums_of_their_own_and_loops_begin_in_their_first_iteration
 def test_a_sum_over_two_indices_is_added_up_along_both(kinds: tuple[str, str], tmp_path: Path) -> None:
     kernel = parse(COLUMNS)
     outer, inner = kinds
-    program = lowered(kernel, PLANES.format(outer=outer, inner=inner))
+    program = scripted(kernel, PLANES.format(outer=outer, inner=inner))
     case = integer_case(kernel)
     assert interpreted_difference(kernel, program, case) == ""
     assert compiled_difference(kernel, program, case, tmp_path) == ""

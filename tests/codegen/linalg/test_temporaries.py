@@ -9,13 +9,11 @@ import pytest
 from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.linalg.temporaries import Temporary, temporaries
 from spacedsl.codegen.tree.errors import LoweringError
-from spacedsl.codegen.tree.program import Program
-from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.kernels import matmul
 from tests.codegen.listings import MATMUL_COPIED
 from tests.codegen.runs import compiled_difference, integer_case, interpreted_difference
-from tests.codegen.scripts import script
+from tests.codegen.scripts import script, scripted
 
 COPIED = MATMUL_COPIED.format(j0=3, i0=2, p0=3, p1=4)
 
@@ -55,10 +53,6 @@ def copied_product() -> KernelFile:
     return matmul(8, 96, 12, "{i: [[4]], j: [[2], [16]], p: [[4]]}")
 
 
-def lowered(kernel: KernelFile, text: str) -> Program:
-    return verify(lower(kernel.backbone, script(kernel.backbone, text)))
-
-
 def temporary(kernel: KernelFile, text: str) -> Temporary:
     made = temporaries(kernel.backbone, script(kernel.backbone, text), {}, lambda name: name)
     assert [maker.name for maker in made] == ["load_B"]
@@ -68,7 +62,7 @@ def temporary(kernel: KernelFile, text: str) -> Temporary:
 @pytest.mark.parametrize("text", [COPIED, COPY_FIRST], ids=["own copies", "one copy"])
 def test_a_product_of_copied_operands_is_right(text: str, tmp_path: Path) -> None:
     kernel = copied_product()
-    program, case = lowered(kernel, text), integer_case(kernel)
+    program, case = scripted(kernel, text), integer_case(kernel)
     assert interpreted_difference(kernel, program, case) == ""
     assert compiled_difference(kernel, program, case, tmp_path) == ""
 

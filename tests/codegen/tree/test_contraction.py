@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.tree.program import Loop, ParallelLoop, Program
-from spacedsl.codegen.tree.verify import verify
 from spacedsl.kernels.kernel_file import KernelFile
 from tests.codegen.candidates import space_of
 from tests.codegen.kernels import parse
 from tests.codegen.runs import compiled_difference, integer_case, interpreted_difference
-from tests.codegen.scripts import RefusedError, decide, script
+from tests.codegen.scripts import RefusedError, decide, script, scripted
 
 _CHAIN = """
 kernel: chain
@@ -58,10 +56,6 @@ def chain(m: int, n: int, read: str = "B[i, j]") -> KernelFile:
     return parse(_CHAIN.format(m=m, n=n, read=read))
 
 
-def program_of(kernel: KernelFile, text: str) -> Program:
-    return verify(lower(kernel.backbone, script(kernel.backbone, text)))
-
-
 def assert_right(kernel: KernelFile, program: Program, folder: Path) -> None:
     case = integer_case(kernel)
     assert interpreted_difference(kernel, program, case) == ""
@@ -72,7 +66,7 @@ def test_an_array_that_each_parallel_iteration_writes_and_reads_is_a_row_of_the_
     tmp_path: Path,
 ) -> None:
     kernel = chain(6, 10)
-    program = program_of(kernel, _FUSED.format(kind="P"))
+    program = scripted(kernel, _FUSED.format(kind="P"))
     (loop,) = program.body
     assert isinstance(loop, ParallelLoop)
     assert [(t.name, t.span) for t in loop.private] == [("B", 10)]
@@ -82,7 +76,7 @@ def test_an_array_that_each_parallel_iteration_writes_and_reads_is_a_row_of_the_
 
 def test_in_a_loop_of_one_thread_the_row_stays_the_program_s(tmp_path: Path) -> None:
     kernel = chain(6, 10)
-    program = program_of(kernel, _FUSED.format(kind="L"))
+    program = scripted(kernel, _FUSED.format(kind="L"))
     assert isinstance(program.body[0], Loop)
     assert [s.tensor.span for s in program.scratch] == [10]
     assert_right(kernel, program, tmp_path)
@@ -90,7 +84,7 @@ def test_in_a_loop_of_one_thread_the_row_stays_the_program_s(tmp_path: Path) -> 
 
 def test_an_array_that_lives_from_one_loop_to_another_keeps_its_size(tmp_path: Path) -> None:
     kernel = chain(6, 10)
-    program = program_of(kernel, _APART.format(kind="P"))
+    program = scripted(kernel, _APART.format(kind="P"))
     assert [s.tensor.span for s in program.scratch] == [60]
     assert_right(kernel, program, tmp_path)
 
@@ -108,7 +102,7 @@ def test_all_of_an_iteration_that_is_fused_innermost_is_one_element(tmp_path: Pa
             add_2
             store_C
     """
-    program = program_of(kernel, text)
+    program = scripted(kernel, text)
     (loop,) = program.body
     assert isinstance(loop, ParallelLoop)
     assert [t.span for t in loop.private] == [1]
