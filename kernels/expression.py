@@ -142,6 +142,14 @@ def walk(node: Expression) -> Iterator[Expression]:
         pending.extend(reversed(children(top)))
 
 
+def indices_of(node: Expression) -> frozenset[str]:
+    """The indices of a checked computation that the value of `node` depends on."""
+    if isinstance(node, Read):
+        return frozenset(node.indices)
+    inside = frozenset[str]().union(*map(indices_of, children(node)))
+    return inside - frozenset(node.indices) if isinstance(node, Reduction) else inside
+
+
 def affine(node: Expression) -> Affine | None:
     """What an expression of whole numbers and indices adds up to; None where it is not affine."""
     match node:

@@ -36,6 +36,7 @@ from spacedsl.kernels.linalg.tiling import (
 )
 from spacedsl.kernels.line_parser import parse_assignment
 from spacedsl.kernels.located_yaml import Document, parse_document
+from spacedsl.kernels.reductions_apart import reductions_apart
 from spacedsl.kernels.resolution import resolve
 from spacedsl.kernels.schema import KernelEntry, Precision
 from spacedsl.kernels.search_options import SearchOptions, search_options
@@ -205,7 +206,11 @@ class _Loader:
         if self.report:
             raise DiagnosticError(in_order(self.report))
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
-        multiplied = MULTIPLIED[self.entry.precision] if self.kind == "gpu" else frozenset[DType]()
+        multiplied = frozenset[DType]()
+        if self.kind == "gpu":
+            multiplied = MULTIPLIED[self.entry.precision]
+            taken = {*declared.tensors, *declared.parameters, *computation.extents}
+            computation = reductions_apart(computation, taken)
         backbone = build(self.entry.kernel, computation, tensors, parameters, tilings, multiplied)
         named = [*(s.name for s in backbone.statements), *(d.name for d in backbone.logical_dims)]
         decisions = decisions_of(self.document, self.entry.decisions, named, self.report)

@@ -31,6 +31,7 @@ from spacedsl.kernels.expression import (
     Negation,
     Read,
     Reduction,
+    indices_of,
     walk,
 )
 from spacedsl.kernels.formats import elements, numbers
@@ -327,13 +328,13 @@ class _Evaluator:
             case Negation(operand=operand):
                 return self.size(operand, ranges)
             case Binary(left=left, right=right):
-                both = _indices(left) | _indices(right)
+                both = indices_of(left) | indices_of(right)
                 here = math.prod(self.length(i, ranges) for i in both)
                 return max(here, self.size(left, ranges), self.size(right, ranges))
             case Reduction():
-                return math.prod(self.length(i, ranges) for i in _indices(node))
+                return math.prod(self.length(i, ranges) for i in indices_of(node))
             case Call(arguments=arguments):
-                here = math.prod(self.length(i, ranges) for i in _indices(node))
+                here = math.prod(self.length(i, ranges) for i in indices_of(node))
                 return max(here, *(self.size(a, ranges) for a in arguments))
             case _:
                 return 1
@@ -367,20 +368,3 @@ def _factors(node: Expression) -> list[Expression]:
     if isinstance(node, Binary) and node.operator == "*":
         return [*_factors(node.left), *_factors(node.right)]
     return [node]
-
-
-def _indices(node: Expression) -> frozenset[str]:
-    """The indices that the value of `node` depends on."""
-    match node:
-        case Read(indices=indices):
-            return frozenset(indices)
-        case Negation(operand=operand):
-            return _indices(operand)
-        case Binary(left=left, right=right):
-            return _indices(left) | _indices(right)
-        case Reduction(body=body, indices=indices):
-            return _indices(body) - frozenset(indices)
-        case Call(arguments=arguments):
-            return frozenset().union(*map(_indices, arguments))
-        case _:
-            return frozenset()

@@ -505,9 +505,9 @@ def _stored(statement: Store | PartialStore) -> str:
 def _parts(program: Program, statement: Statement) -> Iterator[tuple[str, tuple[Statement, ...]]]:
     """The blocks of a statement, each behind what says when it is done."""
     match statement:
-        case Loop(variable, extent, body):
+        case Loop(variable, extent, body, first):
             v = c_name(variable)
-            yield f"for (int64_t {v} = 0; {v} < {extent}; ++{v})", body
+            yield f"for (int64_t {v} = {first}; {v} < {extent}; ++{v})", body
         case Sweep(variable, first, last, step, body):
             v = c_name(variable)
             turn = f"++{v}" if step == 1 else f"{v} += {step}"

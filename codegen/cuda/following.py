@@ -35,7 +35,7 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.parts import subexpressions
 from spacedsl.codegen.tree.program import (
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Barrier,
     Branch,
     CopyAhead,
@@ -149,7 +149,7 @@ class Follower:
                     work.issued += 1
                     work.tensor += 2 * FRAGMENT_ROWS**2 * len(b) * ROW_BYTES / 2
                     products[result[0]] += 1
-                case AtomicAdd(tensor, index, value):
+                case AtomicCombine(tensor, index, value):
                     self.expression(value, work)
                     self.addition(tensor, index, work)
                 case CopyAhead(tensor, index, source):

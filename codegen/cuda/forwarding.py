@@ -17,7 +17,7 @@ from spacedsl.codegen.tree.expressions import Expression, Index, Load, Pack, Reg
 from spacedsl.codegen.tree.parts import assigned, loaded, statements, stored, subexpressions
 from spacedsl.codegen.tree.program import (
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Branch,
     CopyAhead,
     Grid,
@@ -106,7 +106,7 @@ def _forget(changes: Sequence[Statement], held: Held) -> None:
             case (
                 Store(tensor, index, value)
                 | PartialStore(tensor, index, value)
-                | AtomicAdd(tensor, index, value)
+                | AtomicCombine(tensor, index, value)
             ):
                 written[tensor].append((tensor, index, type_of(value)))
             case CopyAhead(tensor, index, source):

@@ -7,12 +7,15 @@ CPU; formats of 16 bits are computed with as f32.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from spacedsl.codegen.c.types import arithmetic_type, signed_type
 from spacedsl.codegen.cuda.expressions import cuda_number, cuda_type
-from spacedsl.codegen.tree.expressions import Type
+from spacedsl.codegen.tree.expressions import Type, type_of
+from spacedsl.codegen.tree.parts import statements
+from spacedsl.codegen.tree.program import AtomicCombine, Statement
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.linalg.operations import Combine
 
 INLINE = "static __device__ __forceinline__"
 
@@ -31,6 +34,17 @@ template <int groups> {INLINE} void wait_for_copies() {{
 }}
 #endif"""
 """Of `CopyAhead`, `CommitCopies` and `WaitForCopies`."""
+
+_EXTREMES = {
+    DType.I32: "atomic{Extreme}((int *)place, (int)value);",
+    DType.F32: "if (__float_as_int(value) >= 0) atomic{Extreme}((int *)place, __float_as_int(value)); "
+    "else atomic{Other}((unsigned *)place, __float_as_uint(value));",
+    DType.F64: "if (__double_as_longlong(value) >= 0) "
+    "atomic{Extreme}((long long *)place, __double_as_longlong(value)); "
+    "else atomic{Other}((unsigned long long *)place, (unsigned long long)__double_as_longlong(value));",
+}
+"""The greater or smaller of what is in memory and a value. Bits of floating-point numbers are ordered as
+integers are: positive ones among all that are signed, negative ones the other way round."""
 
 _REAL = {
     "max": "a > b ? a : b",
@@ -93,6 +107,25 @@ _CONVERSIONS = {
 
 _TWIN_CONVERSIONS = {"from_f16": "return twin_from_f16(a);", "to_f16": "return twin_to_f16(a);"}
 """What the instructions above are on a CPU."""
+
+
+def combining(combine: Combine, kind: Type) -> str:
+    """The name of the function that combines a value with an element of memory."""
+    return "atomicAdd" if combine is Combine.SUM else f"atomic_{combine.value}_{kind}"
+
+
+def combinations(body: Sequence[Statement]) -> list[str]:
+    """Declarations of those that statements need and CUDA does not have, each once."""
+    found: dict[str, str] = {}
+    for statement in statements(body):
+        if isinstance(statement, AtomicCombine) and statement.combine is not Combine.SUM:
+            kind = type_of(statement.value)
+            name, words = combining(statement.combine, kind), ("Max", "Min")
+            extreme, other = words if statement.combine is Combine.MAX else reversed(words)
+            text = _EXTREMES[kind.dtype].format(Extreme=extreme, Other=other)
+            place, value = f"{kind.dtype.c_name} *place", f"{cuda_type(kind)} value"
+            found[name] = f"{INLINE} void {name}({place}, {value}) {{ {text} }}"
+    return list(found.values())
 
 
 def functions(needed: Iterable[tuple[Type, str]]) -> list[str]:

@@ -4,7 +4,7 @@ In: a `Kernel` and a `GridImplementation` of it. Out: a `Program`, not yet verif
 dimensions that lie in each other are a grid, and so is what lies between two of these. THREAD dimensions
 become coordinates of the threads of a block, found from a thread's number; what some of the threads do is put
 in a `Where`, but for what all of them do to combine a sum (`reductions.py`). Where blocks add parts of a sum
-to what lies in memory, a grid before puts zeros there (`zeroing.py`). LOOP, UNROLL and VECTOR dimensions
+to what lies in memory, a grid before starts it (`starting.py`). LOOP, UNROLL and VECTOR dimensions
 become what they are on a CPU (`expansion.py`). Where threads have to wait for each other is for
 `barriers.py`.
 """
@@ -21,7 +21,7 @@ from spacedsl.codegen.cuda.forwarding import forwarded
 from spacedsl.codegen.cuda.fragments import Fragments, instruction_in, joined
 from spacedsl.codegen.cuda.pipelines import begun, check_whole, pipelined, stages
 from spacedsl.codegen.cuda.reductions import SharedOut, combined, is_for_all, shared_out
-from spacedsl.codegen.cuda.zeroing import zeroing
+from spacedsl.codegen.cuda.starting import starting
 from spacedsl.codegen.linalg.addresses import Place
 from spacedsl.codegen.linalg.copying import turning_loops
 from spacedsl.codegen.linalg.expansion import Expansion, enter
@@ -33,9 +33,9 @@ from spacedsl.codegen.linalg.remainder import divide
 from spacedsl.codegen.linalg.temporaries import Temporary, temporaries
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.expressions import WARP
-from spacedsl.codegen.tree.parts import added_to, loaded
+from spacedsl.codegen.tree.parts import combined_into, loaded
 from spacedsl.codegen.tree.program import (
-    AtomicAdd,
+    AtomicCombine,
     Branch,
     Coordinate,
     CopyAhead,
@@ -74,8 +74,9 @@ def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
     own = {s.tensor.name for s in scratch} | {t.name for grid in grids for t in grid.shared}
     pipelined = frozenset(t.tensor for t in stored.values() if t.turning is not None)
     body = tuple(_waiting(grid, pipelined) for grid in forwarded(grids, own))
-    added = added_to(body)
-    body = (*(zeroing(t, names.fresh) for t in kernel.tensors if t.name in added), *body)
+    begun = (*kernel.tensors, *(s.tensor for s in kernel.scratch))
+    ways = combined_into(body)
+    body = (*(starting(t, ways[t.name], names.fresh) for t in begun if t.name in ways), *body)
     used = {name for grid in body for name in loaded(grid.body)}
     scratch = tuple(s for s in scratch if s.tensor.name in used)
     return Program(kernel.name, kernel.tensors, kernel.parameters, body, scratch)
@@ -262,7 +263,7 @@ class _Lowering(Expansion):
 
         `taken`: strides and sizes by which threads differ, besides those of dimensions around it.
         """
-        if not any(isinstance(s, Store | PartialStore | AtomicAdd | CopyAhead) for s in statements):
+        if not any(isinstance(s, Store | PartialStore | AtomicCombine | CopyAhead) for s in statements):
             return statements
         around = (d for d in place if self.implementation.kind(d) == "THREAD")
         own = ((self.implementation.thread_stride(d), self.implementation.size(d)) for d in around)

@@ -22,7 +22,7 @@ from spacedsl.codegen.cuda.nvrtc import Resources
 from spacedsl.codegen.cuda.printer import shared_bytes
 from spacedsl.codegen.tree.liveness import most_live_words
 from spacedsl.codegen.tree.parts import assigned, loaded, statements, stored
-from spacedsl.codegen.tree.program import AtomicAdd, Grid, PerThread, Program
+from spacedsl.codegen.tree.program import AtomicCombine, Grid, PerThread, Program
 from spacedsl.kernels.gpu_device import GpuDevice
 
 USUAL: Mapping[str, float] = MappingProxyType(
@@ -143,7 +143,7 @@ def _grid(
 
 def _additions(grid: Grid) -> int:
     """Most that blocks add to one element."""
-    added = (s for s in statements(grid.body) if isinstance(s, AtomicAdd))
+    added = (s for s in statements(grid.body) if isinstance(s, AtomicCombine))
     terms = {frozenset(variable for variable, _ in s.index.terms) for s in added}
     blocks = [c for c in grid.coordinates if c.is_block]
     return max((math.prod(c.extent for c in blocks if c.variable not in own) for own in terms), default=0)

@@ -16,7 +16,7 @@ from spacedsl.codegen.c.interface import banner, pointer, prototype
 from spacedsl.codegen.c.names import c_name
 from spacedsl.codegen.c.positions import print_position
 from spacedsl.codegen.cuda.expressions import called, cuda_type, element, moved, place, print_expression
-from spacedsl.codegen.cuda.functions import COPIES, functions
+from spacedsl.codegen.cuda.functions import COPIES, combinations, combining, functions
 from spacedsl.codegen.cuda.positions import index_type, position_functions
 from spacedsl.codegen.cuda.products import Together, loaded_together, matrices, product_name, products
 from spacedsl.codegen.tree.expressions import (
@@ -42,7 +42,7 @@ from spacedsl.codegen.tree.parts import (
 )
 from spacedsl.codegen.tree.program import (
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Barrier,
     Branch,
     CommitCopies,
@@ -110,6 +110,7 @@ def print_cuda(program: Program) -> str:
         _TYPES.format(others=_OTHER_TYPES if PerThread in kinds else ""),
     ]
     parts += functions(needed)
+    parts += combinations(program.body)
     index = index_type(program)
     if called_positions := position_functions(program.body, index):
         parts.append(called_positions)
@@ -233,10 +234,9 @@ def _block(body: Sequence[Statement], visible: dict[str, Type], depth: int, sett
                 lines.append(margin + _store(tensor, at, value, is_streamed=is_streamed))
             case PartialStore(tensor, at, value, count):
                 lines += [f"{margin}{line}" for line in _partial_store(tensor, at, value, count)]
-            case AtomicAdd(tensor, at, value):
-                lines.append(
-                    f"{margin}atomicAdd({place(tensor, at, type_of(value))}, {print_expression(value)});"
-                )
+            case AtomicCombine(tensor, at, value, combine):
+                operands = f"{place(tensor, at, type_of(value))}, {print_expression(value)}"
+                lines.append(f"{margin}{combining(combine, type_of(value))}({operands});")
             case Barrier():
                 lines.append(f"{margin}__syncthreads();")
             case CopyAhead(tensor, at, source):
@@ -275,10 +275,10 @@ def _inside(
         case PerThread(coordinates, body):
             first = _coordinates(coordinates, statement.threads, setting.index, depth)
             yield f"if (threadIdx.x < {statement.threads})", first, body
-        case Loop(variable, extent, body):
+        case Loop(variable, extent, body, first):
             v = c_name(variable)
             told = _unrolled(statement, setting.near, "  " * (depth - 1))
-            yield f"{told}for ({setting.index} {v} = 0; {v} < {extent}; ++{v})", [], body
+            yield f"{told}for ({setting.index} {v} = {first}; {v} < {extent}; ++{v})", [], body
         case Sweep():
             yield _turns(statement, setting.index), [], statement.body
         case Branch(variable, limit, body, otherwise):

@@ -1,6 +1,7 @@
-"""What blocks add their parts to begins with zeros: the grids that store them.
+"""What blocks combine their parts with starts from what changes nothing of them: the grids that store that.
 
-In: an output. Out: a grid with a thread for each of its elements. Where it stands is for `lower.py`.
+In: an array, and how parts are combined with it. Out: a grid with a thread for each of its elements. Where it
+stands is for `lower.py`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Callable
 
 from spacedsl.codegen.tree.expressions import Index, Number, Type
 from spacedsl.codegen.tree.program import Branch, Coordinate, Grid, Statement, Store, Where
+from spacedsl.kernels.linalg.operations import Combine, neutral
 from spacedsl.kernels.tensors import Tensor
 
 THREADS = 256
 """Of a block, at most."""
 
 
-def zeroing(tensor: Tensor, fresh: Callable[[str], str]) -> Grid:
-    """Puts 0 into all elements and leaves what lies between them alone; `fresh` makes a name unique."""
-    name = fresh(f"zero_{tensor.name}")
+def starting(tensor: Tensor, combine: Combine, fresh: Callable[[str], str]) -> Grid:
+    """Puts that into all elements and leaves what lies between them alone; `fresh` makes a name unique."""
+    name = fresh(f"start_{tensor.name}")
     *rows, (count, step) = _rows(tensor)
     threads = min(count, THREADS)
     whole, rest = divmod(count, threads)
@@ -31,7 +33,8 @@ def zeroing(tensor: Tensor, fresh: Callable[[str], str]) -> Grid:
     strides = (*(stride for _, stride in rows), step * threads, step)
     moved = zip(coordinates, strides, strict=True)
     index = Index(0, tuple((c.variable, stride) for c, stride in moved if c.extent > 1))
-    body: tuple[Statement, ...] = (Store(tensor.name, index, Number(0.0, Type(tensor.dtype))),)
+    start = Number(neutral(combine, tensor.dtype), Type(tensor.dtype))
+    body: tuple[Statement, ...] = (Store(tensor.name, index, start),)
     if rest:
         body = (Branch(blocks[-1].variable, whole, body, (Where(((0, rest, threads),), body),)),)
     used = tuple(c for c in coordinates if c.extent > 1)

@@ -69,6 +69,8 @@ template <class To, class From> static inline To twin_bits(From from) {
 static inline float __int_as_float(int32_t bits) { return twin_bits<float>(bits); }
 static inline float __uint_as_float(uint32_t bits) { return twin_bits<float>(bits); }
 static inline uint32_t __float_as_uint(float x) { return twin_bits<uint32_t>(x); }
+static inline int32_t __float_as_int(float x) { return twin_bits<int32_t>(x); }
+static inline long long __double_as_longlong(double x) { return twin_bits<long long>(x); }
 static inline double __longlong_as_double(long long bits) { return twin_bits<double>(bits); }
 #ifdef __FLT16_MANT_DIG__
 static inline float twin_from_f16(uint16_t bits) { return (float)twin_bits<_Float16>(bits); }
@@ -88,6 +90,24 @@ TWIN_UNSEEN static void atomicAdd(int32_t *place, uint32_t value) {
   twin_see(place, sizeof *place, TWIN_ADDS);
   *place = (int32_t)((uint32_t)*place + value);
 }
+
+#define TWIN_EXTREME(Word)                                                       \
+  TWIN_UNSEEN static void atomicMax(Word *place, Word value) {                   \
+    Word before;                                                                 \
+    twin_see(place, sizeof *place, TWIN_ADDS);                                   \
+    memcpy(&before, place, sizeof before);                                       \
+    if (value > before) memcpy(place, &value, sizeof value);                     \
+  }                                                                              \
+  TWIN_UNSEEN static void atomicMin(Word *place, Word value) {                   \
+    Word before;                                                                 \
+    twin_see(place, sizeof *place, TWIN_ADDS);                                   \
+    memcpy(&before, place, sizeof before);                                       \
+    if (value < before) memcpy(place, &value, sizeof value);                     \
+  }
+TWIN_EXTREME(int)
+TWIN_EXTREME(unsigned)
+TWIN_EXTREME(long long)
+TWIN_EXTREME(unsigned long long)
 
 /* ---- Fibers ---- */
 

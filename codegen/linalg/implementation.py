@@ -50,6 +50,10 @@ class Implementation(Protocol):
         """Whether its copies along reduced dimensions have accumulators of their own."""
         ...
 
+    def is_begun(self, reduction: Instruction) -> bool:
+        """Whether the first iteration of its loops is by itself, and starts from its own term."""
+        ...
+
     def is_stored(self, instruction: Instruction) -> bool:
         """Whether the value goes through memory: its reloads are part of the program then."""
         ...
@@ -132,10 +136,12 @@ _FOR_CPU = _Vocabulary(
         "prefetch": ("NONE", "AHEAD", "NEXT"),
         "copying": ("BEFORE", "UNDER"),
         "summing": ("KEPT", "ADDED"),
+        "initialisation": ("BEFORE", "MERGED"),
     },
     needed={"size": 1, "dim_kind": 1, "order": 2},
     optional={
         "summing": 1,
+        "initialisation": 1,
         "storage": 1,
         "remainder": 1,
         "accumulation": 1,
@@ -245,6 +251,9 @@ class CandidateImplementation:
 
     def is_split(self, reduction: Instruction) -> bool:
         return self._decided("accumulation", reduction, "CHAINED") == "SPLIT"
+
+    def is_begun(self, reduction: Instruction) -> bool:
+        return self._decided("initialisation", reduction, "BEFORE") == "MERGED"
 
     def is_guarded(self, dim: Dimension) -> bool:
         return self._decided("remainder", dim, "NONE") == "GUARDED"

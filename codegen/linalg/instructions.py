@@ -52,10 +52,10 @@ from spacedsl.codegen.tree.expressions import (
     converted,
     type_of,
 )
-from spacedsl.codegen.tree.program import Assign, AtomicAdd, Branch, PartialStore, Statement, Store
+from spacedsl.codegen.tree.program import Assign, AtomicCombine, Branch, PartialStore, Statement, Store
 from spacedsl.kernels.linalg import backbone
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction, Operand, Value
-from spacedsl.kernels.linalg.operations import FUNCTIONS, Op, neutral
+from spacedsl.kernels.linalg.operations import FUNCTIONS, Combine, Op, neutral
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -99,7 +99,7 @@ class Instructions:
             dim for dim in place if dim.group in store.added_levels and self.implementation.is_added(dim)
         ]
         if any(self.implementation.kind(dim) == "BLOCK" for dim in added):
-            return _additions(tensor, index, value, part)
+            return _combining(tensor, index, value, part, _combine(store))
         if store in self.parts:
             return (_addition(self.parts[store], index, value, part),)
         is_streamed = self.implementation.is_streamed(store)
@@ -293,15 +293,25 @@ def _begun(
     return first
 
 
-def _additions(tensor: Tensor, index: Index, value: Expression, part: Lanes | None) -> tuple[Statement, ...]:
+def _combine(store: Instruction) -> Combine:
+    """How parts of the reduction are combined whose result it stores."""
+    match store.operands:
+        case (Value(Instruction() as reduction),) if (combine := reduction.combine) is not None:
+            return combine
+    raise LoweringError(f"{store!r} does not store what a reduction has as it is")
+
+
+def _combining(
+    tensor: Tensor, index: Index, value: Expression, part: Lanes | None, combine: Combine
+) -> tuple[Statement, ...]:
     """Of the lanes that are used, one by one."""
     lanes = type_of(value).lanes
     if lanes == 1:
-        return (AtomicAdd(tensor.name, index, value),)
+        return (AtomicCombine(tensor.name, index, value, combine),)
     values = value.values if isinstance(value, Pack) else [Lane(value, n) for n in range(lanes)]
     used = values[: lanes if part is None else part.count]
     places = (replace(index, constant=index.constant + n) for n in range(lanes))
-    return tuple(AtomicAdd(tensor.name, i, v) for i, v in zip(places, used, strict=False))
+    return tuple(AtomicCombine(tensor.name, i, v, combine) for i, v in zip(places, used, strict=False))
 
 
 def _spread(value: Expression, lanes: int) -> Expression:

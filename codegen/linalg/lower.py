@@ -26,6 +26,7 @@ from spacedsl.codegen.tree.contraction import contract
 from spacedsl.codegen.tree.errors import LoweringError
 from spacedsl.codegen.tree.parts import with_blocks
 from spacedsl.codegen.tree.program import Ahead, Branch, Loop, ParallelLoop, Program, Statement, Summed
+from spacedsl.codegen.tree.starts import without_starts
 from spacedsl.kernels.linalg.backbone import Instruction, Kernel
 from spacedsl.kernels.tensors import Scratch, Tensor
 from spacedsl.kernels.unique_names import UniqueNames
@@ -46,7 +47,7 @@ def lower(kernel: Kernel, implementation: Implementation) -> Program:
     instructions = Instructions(implementation, registers, stored, parts)
     prefetched = requests(tree, kernel, implementation)
     lowering = _Lowering(kernel, implementation, names, registers, stored, instructions, prefetched, copied)
-    body = lowering.block(tree, {})
+    body = without_starts(lowering.block(tree, {}))
     return contract(Program(kernel.name, kernel.tensors, kernel.parameters, body, lowering.scratch))
 
 
@@ -73,7 +74,25 @@ class _Lowering(Expansion):
         if node.kind != "LOOP":
             raise LoweringError(f"{node.dims[0]!r} is {node.kind}, for which there is no code")
         variable, first = self.variable(node), self.first(node, enter(place, node, Position(0)))
-        return (*first, Loop(variable, node.size, self.iteration((node,), (variable,), place)))
+        if not self.begins(node, place):
+            return (*first, Loop(variable, node.size, self.iteration((node,), (variable,), place)))
+        begun = self.block(node.body, enter(place, node, 0))
+        if whole(node) == 1:
+            return (*begun, *self.block(node.last or (), enter(place, node, 1)))
+        return (*begun, Loop(variable, node.size, self.iteration((node,), (variable,), place), first=1))
+
+    def begins(self, node: Fused, place: Place) -> bool:
+        """Whether its first iteration is by itself: the first of all loops of a sum."""
+        if not any(
+            self.implementation.is_begun(reduction)
+            and not set(node.dims).isdisjoint(reduction.reduced_dims)
+            and all(place.get(dim, 0) == 0 for dim in reduction.reduced_dims)
+            for reduction in self.kernel.reductions
+        ):
+            return False
+        if any(node in (c.loop, *c.sharing, c.asking) for copied in self.copyings.values() for c in copied):
+            raise LoweringError(f"{node.dims!r} copy ahead, and their first iteration is by itself")
+        return True
 
     def shared_out(self, node: Fused, place: Place) -> ParallelLoop:
         """The loop over a parallel dimension, and those over others of which it consists."""

@@ -45,10 +45,16 @@ class Request:
     """Of the lines that one iteration asks for, in elements."""
 
     def statements(self, place: Place) -> Iterator[Prefetch]:
-        """Where each loop has the variable of its place."""
-        terms = [(loop_variable(node, place), step) for node, step in self.moved]
+        """Where each loop has the variable of its place, or stands at its first iteration."""
+
+        def moves(node: Fused) -> bool:
+            return place[node.dims[0]] != 0
+
+        terms = [(loop_variable(node, place), step) for node, step in self.moved if moves(node)]
         shares: list[tuple[str, Share]] = []
         for node, share in self.shares:
+            if not moves(node):
+                continue
             variable = loop_variable(node, place)
             if share.modulus == node.size and share.divisor == 1:
                 terms.append((variable, share.stride))

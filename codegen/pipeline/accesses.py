@@ -26,7 +26,7 @@ from spacedsl.codegen.tree.expressions import (
     Type,
     type_of,
 )
-from spacedsl.codegen.tree.program import AtomicAdd, Store, Take, TakeEach
+from spacedsl.codegen.tree.program import AtomicCombine, Store, Take, TakeEach
 from spacedsl.codegen.tree.rules import is_gathered
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.pipeline.affine import Linear, substituted, variable
@@ -89,7 +89,7 @@ class Accesses(Positions):
         """Adds to elements, of one lane."""
         place = self.together(array, self.leads(array, positions, block), block)
         assert place is not None
-        block.statements += [AtomicAdd(t, place, v) for t, v in zip(array.tensors, values, strict=True)]
+        block.statements += [AtomicCombine(t, place, v) for t, v in zip(array.tensors, values, strict=True)]
 
     def weave(
         self,

@@ -53,7 +53,7 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.program import (
     Ahead,
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Barrier,
     Branch,
     CopyAhead,
@@ -74,6 +74,7 @@ from spacedsl.codegen.tree.program import (
     When,
     Where,
 )
+from spacedsl.kernels.linalg.operations import Combine
 from spacedsl.kernels.tensors import Tensor
 
 
@@ -132,7 +133,7 @@ def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
             return ()
 
 
-_PLAIN = frozenset({Assign, Store, PartialStore, AtomicAdd, Let, Take, TakeEach, Prefetch, Barrier})
+_PLAIN = frozenset({Assign, Store, PartialStore, AtomicCombine, Let, Take, TakeEach, Prefetch, Barrier})
 """Most statements: they have no blocks."""
 
 
@@ -199,7 +200,7 @@ def loaded(body: Sequence[Statement]) -> set[str]:
 
 def stored(body: Sequence[Statement]) -> set[str]:
     """The names of the arrays that they write."""
-    return overwritten(body) | added_to(body)
+    return overwritten(body) | combined_into(body).keys()
 
 
 def overwritten(body: Sequence[Statement]) -> set[str]:
@@ -213,9 +214,9 @@ def overwritten(body: Sequence[Statement]) -> set[str]:
     return found
 
 
-def added_to(body: Sequence[Statement]) -> set[str]:
-    """The names of the arrays that they add to."""
-    return {s.tensor for s in statements(body) if isinstance(s, AtomicAdd)}
+def combined_into(body: Sequence[Statement]) -> dict[str, Combine]:
+    """The names of the arrays that they combine parts with, and how."""
+    return {s.tensor: s.combine for s in statements(body) if isinstance(s, AtomicCombine)}
 
 
 def used_parameters(body: Sequence[Statement]) -> set[str]:
@@ -223,7 +224,7 @@ def used_parameters(body: Sequence[Statement]) -> set[str]:
     return {e.name for e in expressions(body) if isinstance(e, ParameterValue)}
 
 
-_Valued = Assign | Store | PartialStore | AtomicAdd | Take
+_Valued = Assign | Store | PartialStore | AtomicCombine | Take
 
 
 def values(body: Sequence[Statement]) -> Iterator[Expression]:
@@ -268,7 +269,7 @@ def positions_of(statement: Statement) -> Iterator[Position]:
             yield from (first, last)
         case When(least):
             yield from least
-        case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index) | Prefetch(_, index):
+        case Store(_, index) | PartialStore(_, index) | AtomicCombine(_, index) | Prefetch(_, index):
             yield index.position
     for expression in own_expressions(statement):
         match expression:

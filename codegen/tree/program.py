@@ -12,7 +12,7 @@ by `c/printer.py`. Nothing is decided or optimised here.
                | Where(spans, body) | PerThread(coordinates, body)
                | Branch(variable, limit, body, otherwise) | Ahead(variable, limit, body)
                | Assign(register, value) | Store(tensor, index, value, is_streamed)
-               | PartialStore(tensor, index, value, count) | AtomicAdd(tensor, index, value)
+               | PartialStore(tensor, index, value, count) | AtomicCombine(tensor, index, value, combine)
                | Prefetch(tensor, index, is_near)
                | CopyAhead(tensor, index, source) | CommitCopies | WaitForCopies(groups)
                | Multiply(result, a, b, dtype)
@@ -33,12 +33,13 @@ block.
 A program for a GPU consists of grids, one after the other. Each of its blocks has `shared` arrays of its own
 and runs the body in `threads` threads, each with registers of its own. What one thread writes is seen by
 others of its block behind a barrier, which all of them pass, and by other blocks in the next grid. Any
-threads may add to one element with `AtomicAdd`, none of which is lost, in an order of their own. Threads
-of a warp also see each other's registers, in a shuffle that all of them come to. What lies in a `Where` is
-done by some of the threads; registers that are assigned there belong to the block around it. What lies in a
-`PerThread` is done by the first threads, each for itself: none waits for another there. What a thread
-copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group. Small matrices lie
-in the registers of all threads of a warp (`cuda/fragments.py`), which load and multiply them together.
+threads may combine what they have with one element (`AtomicCombine`), in an order of their own: nothing is
+lost. Threads of a warp also see each other's registers, in a shuffle that all of them come to. What lies in
+a `Where` is done by some of the threads; registers that are assigned there belong to the block around it.
+What lies in a `PerThread` is done by the first threads, each for itself: none waits for another there. What a
+thread copies ahead is there when it has waited for it: copies up to a `CommitCopies` are a group. Small
+matrices lie in the registers of all threads of a warp (`cuda/fragments.py`), which load and multiply them
+together.
 """
 
 from __future__ import annotations
@@ -77,12 +78,13 @@ class PartialStore:
 
 
 @dataclass(frozen=True, slots=True)
-class AtomicAdd:
-    """Adds a scalar to an element, as nothing else does at the same time."""
+class AtomicCombine:
+    """Combines a scalar with an element, as nothing else does at the same time: no product."""
 
     tensor: str
     index: Index
     value: Expression
+    combine: Combine = Combine.SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,12 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`variable` runs from 0 to `extent` - 1."""
+    """`variable` runs from `first` to `extent` - 1."""
 
     variable: str
     extent: int
     body: tuple[Statement, ...]
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +316,7 @@ class PerThread:
 
 Statement = (
     Loop | ParallelLoop | Grid | Barrier | Where | PerThread | Branch | Ahead | Assign | Store | PartialStore
-    | AtomicAdd | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take
+    | AtomicCombine | Prefetch | CopyAhead | CommitCopies | WaitForCopies | Multiply | Sweep | Let | Take
     | TakeEach | When
 )  # fmt: skip
 

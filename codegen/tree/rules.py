@@ -51,7 +51,7 @@ from spacedsl.codegen.tree.expressions import (
 from spacedsl.codegen.tree.program import Multiply, Span
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.fragments import ROW_BYTES
-from spacedsl.kernels.linalg.operations import FUNCTIONS, Op
+from spacedsl.kernels.linalg.operations import FUNCTIONS, Combine, Op
 from spacedsl.kernels.pipeline.typing import ARGUMENTS
 
 _MULTIPLIED = (DType.BF16, DType.F16, DType.F32)
@@ -195,10 +195,12 @@ def spans_fault(spans: Sequence[Span]) -> str | None:
     return None
 
 
-def addition_fault(kind: Type) -> str | None:
-    """Memory adds up single numbers of these types."""
-    is_added = kind.lanes == 1 and kind.dtype in (DType.F32, DType.F64, DType.I32)
-    return None if is_added else f"no memory adds up {kind}"
+def combination_fault(kind: Type, combine: Combine) -> str | None:
+    """Memory combines single numbers of these types; there is nothing that multiplies there."""
+    is_combined = kind.lanes == 1 and kind.dtype in (DType.F32, DType.F64, DType.I32)
+    if is_combined and combine is not Combine.PROD:
+        return None
+    return f"no memory has a {combine.value} of {kind}"
 
 
 def _warp_fault(expression: Expression, types: Sequence[Type]) -> str | None:

@@ -78,14 +78,13 @@ class Scope:
         )
 
     def inside(self, loop: Loop | ParallelLoop) -> Scope:
-        loops = {**self.loops, loop.variable: range(loop.extent)}
         if isinstance(loop, ParallelLoop):
+            loops = {**self.loops, loop.variable: range(loop.extent)}
             registers = {p.register.name: p.register.type for p in loop.combined}
             own = {**self.private, **{t.name: t for t in loop.own}}
             # Threads see no variables but those of loops that are shared out.
             return Scope(loops, registers, (*self.parallel, loop.variable), own, _iterations(loops))
-        ranges = self.ranges.with_loop(loop.variable, Position(0), Position(loop.extent - 1))
-        return replace(self, loops=loops, registers=dict(self.registers), ranges=ranges)
+        return self.where(loop.variable, range(loop.first, loop.extent))
 
     def by_itself(self, part: PerThread) -> Scope:
         """Each of these threads, with registers of its own."""
@@ -121,7 +120,7 @@ class Scope:
         return replace(self, moving=self.moving | {variable}) if is_moving else self
 
     def where(self, variable: str, iterations: range) -> Scope:
-        """Some of the iterations of a loop around this place."""
+        """Iterations of a loop, or some of those of one around this place."""
         ends = Position(iterations.start), Position(iterations.stop - 1)
         ranges = self.ranges.with_loop(variable, *ends)
         loops = {**self.loops, variable: iterations}

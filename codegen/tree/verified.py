@@ -27,7 +27,7 @@ class Verified:
     read: frozenset[str]
     """What others have stored to before."""
     writes: Counter[str]
-    zeros: Counter[str]
+    starts: Counter[tuple[str, float]]
     uncounted: frozenset[str]
 
     def is_of(self, program: Program, tensors: Mapping[str, Tensor]) -> bool:

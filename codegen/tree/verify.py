@@ -17,7 +17,6 @@ from operator import is_
 from spacedsl.codegen.tree.errors import VerificationError, refuse
 from spacedsl.codegen.tree.expressions import Expression, Index, Number, Position, Register, Type, type_of
 from spacedsl.codegen.tree.parts import (
-    added_to,
     loaded,
     overwritten,
     own_memory,
@@ -28,7 +27,7 @@ from spacedsl.codegen.tree.parts import (
 from spacedsl.codegen.tree.program import (
     Ahead,
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Barrier,
     Branch,
     CommitCopies,
@@ -54,13 +53,14 @@ from spacedsl.codegen.tree.program import (
     Where,
 )
 from spacedsl.codegen.tree.races import contested
-from spacedsl.codegen.tree.rules import addition_fault, part_fault, product_fault, spans_fault
+from spacedsl.codegen.tree.rules import combination_fault, part_fault, product_fault, spans_fault
 from spacedsl.codegen.tree.scopes import Scope
 from spacedsl.codegen.tree.threads import are_apart
 from spacedsl.codegen.tree.touched import is_apart
 from spacedsl.codegen.tree.verified import VERIFIED, Verified
 from spacedsl.codegen.tree.verify_expressions import ExpressionChecker
 from spacedsl.kernels.dtypes import DType
+from spacedsl.kernels.linalg.operations import Combine, neutral
 from spacedsl.kernels.tensors import Tensor
 
 MOST_THREADS = 1024
@@ -87,7 +87,7 @@ def verify(program: Program) -> Program:
         rest = rest[len(phase.statements) :]
     checker.block(rest, scope)
     for tensor in (*program.tensors, *(s.tensor for s in program.scratch if not s.is_zeroed)):
-        counts = checker.added if tensor.name in checker.added else checker.writes
+        counts = checker.combined if tensor.name in checker.combined else checker.writes
         written = counts[tensor.name]
         if tensor.is_output and written < tensor.elements and tensor.name not in checker.uncounted:
             raise VerificationError(
@@ -137,13 +137,13 @@ class _Checker(ExpressionChecker):
                 frozenset(alone.names),
                 frozenset(alone.read),
                 alone.writes,
-                alone.zeros,
+                alone.starts,
                 frozenset(alone.uncounted),
             )
         for name in sorted(known.read.difference(self.stored)):
             raise VerificationError(f"output {name} is read before it is written")
         self.writes.update(known.writes)
-        self.zeros.update(known.zeros)
+        self.starts.update(known.starts)
         self.uncounted |= known.uncounted
 
     def block(self, body: tuple[Statement, ...], scope: Scope) -> Scope:
@@ -206,8 +206,8 @@ class _Checker(ExpressionChecker):
             case PartialStore(tensor, index, value, count):
                 refuse(part_fault(type_of(value), count))
                 self.store(tensor, index, value, range(count), scope)
-            case AtomicAdd(tensor, index, value):
-                self.addition(tensor, index, self.expression(value, scope), scope)
+            case AtomicCombine(tensor, index, value, combine):
+                self.combination(tensor, index, self.expression(value, scope), combine, scope)
             case Prefetch(tensor, index):
                 self.prefetch(tensor, [v for v, _ in (*index.terms, *index.shares)], scope)
             case _:
@@ -217,8 +217,10 @@ class _Checker(ExpressionChecker):
         """What says when other statements are done, and in which threads."""
         match statement:
             case Loop() | ParallelLoop():
-                if statement.extent < 1:
-                    raise VerificationError(f"loop {statement.variable} has {statement.extent} iterations")
+                first = statement.first if isinstance(statement, Loop) else 0
+                if not 0 <= first < statement.extent:
+                    iterations = f"{statement.extent - first} iterations from {first} on"
+                    raise VerificationError(f"loop {statement.variable} has {iterations}")
                 if isinstance(statement, ParallelLoop):
                     self.parallel(statement, scope)
                 else:
@@ -294,23 +296,26 @@ class _Checker(ExpressionChecker):
         self.block(part.body, scope.by_itself(part))
 
     def sums(self, grid: Grid) -> None:
-        """What a grid adds to, grids before have made 0; it does nothing else with it.
+        """What a grid combines parts with, in one way, grids before have started from what changes nothing of
+        them; it does nothing else with it.
 
         Where stores are not counted, they may have left anything there.
         """
-        added = added_to(grid.body)
-        others = loaded(grid.body) | overwritten(grid.body) if added else set[str]()
-        for name in sorted(added):
-            tensor = self.tensors.get(name)
+        ways: dict[str, set[Combine]] = {}
+        for statement in statements(grid.body):
+            if isinstance(statement, AtomicCombine):
+                ways.setdefault(statement.tensor, set()).add(statement.combine)
+        others = loaded(grid.body) | overwritten(grid.body) if ways else set[str]()
+        for name, (combine, *more) in sorted(ways.items()):
+            tensor, what = self.tensors.get(name), f"grid {grid.name} has a {combine.value} in {name}"
+            if name in others or more:
+                raise VerificationError(f"{what}, and does something else with it as well")
             is_begun = name in self.uncounted or (
-                tensor is not None and self.writes[name] == self.zeros[name] >= tensor.elements
+                tensor is not None
+                and self.writes[name] == self.starts[name, neutral(combine, tensor.dtype)] >= tensor.elements
             )
             if not is_begun:
-                raise VerificationError(f"grid {grid.name} adds to {name}, not all of which is 0 before")
-            if name in others:
-                raise VerificationError(
-                    f"grid {grid.name} adds to {name}, and reads it or stores to it as well"
-                )
+                raise VerificationError(f"{what}, not all of which starts from what changes nothing")
 
     def parallel(self, loop: ParallelLoop, scope: Scope) -> None:
         """It is outermost, or all that there is in one that is; its iterations do not meet."""
@@ -395,10 +400,11 @@ class _Checker(ExpressionChecker):
         strides = dict(index.terms)
         moving = {v: i for v, i in scope.loops.items() if v not in scope.threads or v in strides}
         written = len(lanes) * math.prod(map(len, moving.values()))
-        if self.added[name]:
-            raise VerificationError(f"{name} is stored to after it was added to")
+        if self.combined[name]:
+            raise VerificationError(f"{name} is stored to after parts were combined with it")
         self.writes[name] += written
-        self.zeros[name] += written if isinstance(value, Number) and value.value == 0 else 0
+        if isinstance(value, Number):
+            self.starts[name, value.value] += written
 
     def by_itself(self, tensor: Tensor, position: Position, lanes: range, scope: Scope) -> None:
         """Threads that are by themselves store to elements of their own, along a dimension.
@@ -420,22 +426,22 @@ class _Checker(ExpressionChecker):
         """Whether it is of loops alone, all of which have so many iterations."""
         return scope.is_counted and not index.atoms and all(v in scope.loops for v, _ in index.terms)
 
-    def addition(self, name: str, index: Index, kind: Type, scope: Scope) -> None:
-        """Threads of a block, which may have the same sum, do not add to the same element.
+    def combination(self, name: str, index: Index, kind: Type, combine: Combine, scope: Scope) -> None:
+        """Threads of a block, which may have the same value, do not combine it with the same element.
 
         Those that are by themselves have numbers of their own, and may: none of them is lost.
         """
         tensor = self.access(name, index, kind, range(1), scope)
-        refuse(addition_fault(kind))
+        refuse(combination_fault(kind, combine))
         if scope.grid is None or name in scope.private:
-            raise VerificationError(f"{name} is added to, which is no memory of a GPU")
+            raise VerificationError(f"{name} is combined with parts, which is no memory of a GPU")
         if scope.part is not None:
             self.uncounted.add(name)
             return
         moved = tuple((scope.threads[v], stride) for v, stride in index.terms if v in scope.threads)
         if not are_apart(scope.grid.threads, scope.spans, moved):
-            raise VerificationError(f"threads of a block add to the same {name}")
-        self.added[tensor.name] += math.prod(len(scope.loops[v]) for v, _ in index.terms)
+            raise VerificationError(f"threads of a block combine what they have with the same {name}")
+        self.combined[tensor.name] += math.prod(len(scope.loops[v]) for v, _ in index.terms)
 
     def product(self, product: Multiply, scope: Scope) -> None:
         """A whole warp comes to it."""

@@ -55,12 +55,12 @@ class ExpressionChecker:
         self.arguments = {t.name for t in program.tensors}
         self.parameters = {p.name: p for p in program.parameters}
         self.writes = Counter[str]()
-        self.zeros = Counter[str]()
-        """Of these, those of 0."""
+        self.starts = Counter[tuple[str, float]]()
+        """Of these, those of a number."""
         self.uncounted: set[str] = set()
         """What is stored to at positions that are not counted."""
-        self.added = Counter[str]()
-        """Elements that grids add to."""
+        self.combined = Counter[str]()
+        """Elements that grids combine parts with."""
         self.contested: dict[str, list[Access]] = {}
         """What is done to arrays that the parallel loop, or grid, around stores to, without those of each."""
         self.index_bits = index_bits(program)

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field
 
 from spacedsl.kernels.dtypes import DType
-from spacedsl.kernels.linalg.operations import Combine, Op
+from spacedsl.kernels.linalg.operations import Combine, Op, neutral
 from spacedsl.kernels.tensors import Parameter, Scratch, Tensor
 from spacedsl.language.host import Addition, callback, exposed
 
@@ -73,8 +73,9 @@ class Fragment:
 
 @exposed("id", "name", "group", "level", "possible_sizes", "inner_levels", "outer_level", "mapped_to",
          "instruction", "logical", "index", "is_reduction", "is_free_outermost", "is_added_up",
-         "is_read_back", "has_few_results", "is_parted", "is_vectorizable", "item_bytes", "maker_dim",
-         "layout_dim", "revisited_by", "aligned_lanes", "fragment_size")  # fmt: skip
+         "is_read_back", "has_few_results", "has_hardly_any_results", "is_parted", "is_vectorizable",
+         "item_bytes", "maker_dim", "layout_dim", "revisited_by", "aligned_lanes",
+         "fragment_size")  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """One level of one logical dimension in one instruction's nest. The builder fills in the relations."""
@@ -112,24 +113,34 @@ class Dimension:
 
     @property
     def is_added_up(self) -> bool:
-        """Whether memory can add up what each of its iterations has of a sum."""
+        """Whether memory can combine what each of its iterations has of a reduction."""
         return any(self.group in start.added_levels for start in self.instruction.initialisers)
 
     @property
+    def is_summed_up(self) -> bool:
+        """Whether memory can add that up: of sums alone."""
+        return self.is_added_up and self.instruction.combine is Combine.SUM
+
+    @property
     def is_read_back(self) -> bool:
-        """Of a sum that memory can add up: whether the kernel itself reads its result."""
+        """Of a reduction that memory can combine: whether the kernel itself reads its result."""
         return any(user.readers for user in self.instruction.consumers)
 
     @property
     def has_few_results(self) -> bool:
-        """Of a sum that memory can add up: whether threads, or blocks, can have a part of each."""
+        """Of a reduction that memory can combine: whether threads, or blocks, can have a part of each."""
         return all(user.instances <= MOST_RESULTS for user in self.instruction.consumers)
+
+    @property
+    def has_hardly_any_results(self) -> bool:
+        """The same: whether there are so few that blocks with one each leave a GPU without work."""
+        return all(user.instances <= MOST_ALONE for user in self.instruction.consumers)
 
     @property
     def is_parted(self) -> bool:
         """Whether memory can add up what its iterations have, without gaps, and something is gained."""
         stored = (user.access.tensor for user in self.instruction.consumers if user.access is not None)
-        return self.is_added_up and self.group.is_parted and all(t.span == t.elements for t in stored)
+        return self.is_summed_up and self.group.is_parted and all(t.span == t.elements for t in stored)
 
     @property
     def fragment_size(self) -> int:
@@ -236,14 +247,20 @@ LARGE_BYTES = 1 << 20
 MOST_RESULTS = 1 << 18
 """Of sums that threads share: of more results, tiles of 64 x 64 are more than a GPU has multiprocessors."""
 
+MOST_ALONE = 256
+"""Of reductions that blocks share whose results a kernel itself goes on with: of more, each block has one."""
+
+MOST_SHORT = 64
+"""Terms of a sum to which it matters whether the first one is added to nothing."""
+
 VECTOR_BYTES, VECTOR_LANES = 16, 4
 """Most that a thread of a GPU loads or stores with one instruction, if it begins at a multiple of that."""
 
 
 @exposed(
     "id", "name", "dims", "foreign_indices", "consumers", "reduced_dims", "free_dims", "initialisers",
-    "readers", "followed_dims", "added_levels", "item_bytes", "is_storable", "maker", "is_large", "is_access",
-    "is_narrow", "neighbours",
+    "is_short", "readers", "followed_dims", "added_levels", "item_bytes", "is_storable", "maker", "is_large",
+    "is_access", "is_narrow", "neighbours",
 )  # fmt: skip
 @dataclass(slots=True, eq=False, repr=False)
 class Instruction:
@@ -336,6 +353,18 @@ class Instruction:
     def combine(self) -> Combine | None:
         """How it combines values, where it is a reduction."""
         return _COMBINE.get(self.op) if self.reduced_dims else None
+
+    @property
+    def starts_from_nothing(self) -> bool:
+        """Of a reduction: whether its first value changes nothing of what is combined with it."""
+        nothing = None if self.combine is None else (Number(neutral(self.combine, self.dtype)),)
+        return all(start.op is Op.MOVE and start.operands == nothing for start in self.initialisers)
+
+    @property
+    def is_short(self) -> bool:
+        """Of a reduction: whether it has so few terms that the first may as well be its first value."""
+        reduced = (logical for logical in self.logical_dims if logical.dims[0].is_reduction)
+        return self.starts_from_nothing and math.prod(g.extent for g in reduced) <= MOST_SHORT
 
     def __repr__(self) -> str:
         return self.name

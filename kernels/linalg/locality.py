@@ -30,7 +30,7 @@ def _relate(earlier: Instruction, later: Instruction) -> None:
     """
     first, second = _reached((earlier,)), _reached((later,))
     sums = _summed(first), _summed(second)
-    complete = {d.group for dims in sums for d in dims if not d.is_added_up}
+    complete = {d.group for dims in sums for d in dims if not d.is_summed_up}
     complete |= {d.group for d in sums[0]} & {d.group for d in sums[1]}
     if any(
         store.readers and set(_reached(store.readers, through_memory=True)) & set(second) for store in first

@@ -1,27 +1,30 @@
-"""Which sums memory can add up: where each part of a sum may go to its result in memory on its own.
+"""Which reductions memory can combine: where each part may go to the result in memory on its own.
 
-In: the instructions of a backbone, related to each other. Out: for what such a sum starts from and for the
-store of its result, the levels whose iterations may have a part each. Whether they do is for a space.
+In: the instructions of a backbone, related to each other. Out: for what such a reduction starts from and for
+the store of its result, the levels whose iterations may have a part each. Whether they do is for a space.
+Parts are added up, or the greatest or least of them is kept; nothing multiplies in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from spacedsl.kernels.linalg.backbone import MOST_RESULTS, Instruction, Number
-from spacedsl.kernels.linalg.operations import Combine, Op, neutral
+from spacedsl.kernels.linalg.backbone import MOST_RESULTS, Instruction
+from spacedsl.kernels.linalg.operations import Combine, Op
+
+_COMBINED = (Combine.SUM, Combine.MAX, Combine.MIN)
 
 
 def relate_sums(instructions: Sequence[Instruction], long: Collection[str]) -> None:
-    """Gives initialisers and stores of sums the outermost levels of what is summed over, where there are few
-    results. `long`: indices of sums that gain by it, however many results there are.
+    """Gives initialisers and stores of reductions the outermost levels of what is reduced, where there are
+    few results. `long`: indices of sums that gain by it, however many results there are.
     """
     for reduction in instructions:
         store = _only_store(reduction, instructions)
-        if store is None or not _starts_from_nothing(reduction):
+        if store is None or reduction.combine not in _COMBINED or not reduction.starts_from_nothing:
             continue
         outermost = [dim for dim in reduction.reduced_dims if dim.level == 0]
-        for dim in outermost:
+        for dim in outermost if reduction.combine is Combine.SUM else ():
             dim.group.is_parted = dim.index in long
         if store.instances <= MOST_RESULTS or any(dim.group.is_parted for dim in outermost):
             levels = tuple(dim.group for dim in outermost)
@@ -37,12 +40,3 @@ def _only_store(reduction: Instruction, instructions: Sequence[Instruction]) -> 
             is_alone = set(others) == {store, *store.readers}
             return store if is_alone and store.access_dtype is reduction.dtype else None
     return None
-
-
-def _starts_from_nothing(reduction: Instruction) -> bool:
-    """Whether it is a sum, each part of which may start from the same number."""
-    nothing = (Number(neutral(Combine.SUM, reduction.dtype)),)
-    starts = reduction.initialisers
-    return reduction.combine is Combine.SUM and all(
-        start.op is Op.MOVE and start.operands == nothing for start in starts
-    )

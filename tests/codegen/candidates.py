@@ -46,6 +46,7 @@ def random_candidate(
         "caching",
         "prefetch",
         "prefetch_distance",
+        "initialisation",
     ):
         for variable in instance.variables_of(choice):
             while candidate is not None and candidate.is_open(variable):

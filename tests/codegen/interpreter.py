@@ -256,9 +256,9 @@ class Interpreter:
                 case Ahead(variable, limit, inner):
                     if loops[variable] + 1 < min(limit, self.ends[variable]):
                         self.block(inner, loops, registers)
-                case Loop(variable, extent, inner):
+                case Loop(variable, extent, inner, first):
                     self.ends[variable] = extent
-                    for i in range(extent):
+                    for i in range(first, extent):
                         self.block(inner, {**loops, variable: i}, registers)
                 case Sweep(variable, low, high, step, inner):
                     for i in range(position(low, loops), position(high, loops) + 1, step):

@@ -7,10 +7,11 @@ Each line is an instruction's name, or a dimension and how it is implemented, ar
 below it: `i0 P 4` is level 0 of index i in the nest of every instruction below, as one parallel loop of
 4 iterations; L, U, V and P stand for LOOP, UNROLL, VECTOR and PARALLEL, G for a LOOP that tests for a last
 tile that is not whole. A size `*` is what the other levels leave of the extent. `store_C streamed` is a store
-around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `load_A ahead`
-and `load_A next` are loads whose lines are asked for before, `load_A ahead 1024` as many bytes before (512
-where nothing is said). A line `reload_B` lets the value of `load_B` go through memory, `reload_B under` has
-its tile copied under the arithmetic of the tile before. `#` begins a comment.
+around the caches, `fma split` a reduction whose unrolled terms have registers of their own, `init merged`
+what the first iteration of a sum's loops takes the place of, `load_A ahead` and `load_A next` are loads whose
+lines are asked for before, `load_A ahead 1024` as many bytes before (512 where nothing is said). A line
+`reload_B` lets the value of `load_B` go through memory, `reload_B under` has its tile copied under the
+arithmetic of the tile before. `#` begins a comment.
 
 For a GPU, T and B stand for THREAD and BLOCK; `i1 T 16 @8` are threads that are 8 apart (1 where nothing is
 said). `reload_B shared` and `reload_B global` say through which memory; `reload_B shared vector x3` has room
@@ -79,6 +80,8 @@ class Script:
     guarded: set[Dimension] = field(default_factory=set)
     streamed: set[Instruction] = field(default_factory=set)
     split: set[Instruction] = field(default_factory=set)
+    merged: set[Instruction] = field(default_factory=set)
+    """Initialisers."""
     stored: set[Instruction] = field(default_factory=set)
     prefetched: dict[Instruction, str] = field(default_factory=dict)
     distances: dict[Instruction, int] = field(default_factory=dict)
@@ -123,6 +126,9 @@ class Script:
 
     def is_split(self, reduction: Instruction) -> bool:
         return reduction in self.split
+
+    def is_begun(self, reduction: Instruction) -> bool:
+        return not self.merged.isdisjoint(reduction.initialisers)
 
     def is_stored(self, instruction: Instruction) -> bool:
         return instruction in self.stored
@@ -187,6 +193,8 @@ class Script:
                 return "ADDED" if self.is_added(dim) else "KEPT"
             case "accumulation", (Instruction() as reduction,):
                 return "SPLIT" if self.is_split(reduction) else "CHAINED"
+            case "initialisation", (Instruction() as reduction,):
+                return "MERGED" if self.is_begun(reduction) else "BEFORE"
             case "caching", (Instruction() as store,):
                 return "STREAMED" if self.is_streamed(store) else "CACHED"
             case "prefetch", (Instruction() as load,):
@@ -242,6 +250,8 @@ def _block(
                     result.streamed.add(instruction)
                 case ["split"]:
                     result.split.add(instruction)
+                case ["merged"]:
+                    result.merged.add(instruction)
                 case ["under"]:
                     result.copied_ahead.add(instruction)
                 case ["shared" | "global" as memory, *more] if instruction.maker is not None:
@@ -325,6 +335,10 @@ def decide(instance: Instance, root: Candidate, decided: Script) -> Candidate:
     for reload in decided.copied_ahead:
         if not any(reload in variable.objects for variable in instance.variables_of("copying")):
             raise RefusedError(f"the space has no copying({reload!r}) that could be UNDER")
+    for start in decided.merged:
+        merging = (v.objects[0] for v in instance.variables_of("initialisation"))
+        if not any(start in sum_.initialisers for sum_ in merging if isinstance(sum_, Instruction)):
+            raise RefusedError(f"the space has no initialisation that {start!r} could be MERGED by")
     for load, value in decided.prefetched.items():
         if not any(load in variable.objects for variable in instance.variables_of("prefetch")):
             raise RefusedError(f"the space has no prefetch({load!r}) that could be {value}")

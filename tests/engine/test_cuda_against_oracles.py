@@ -13,7 +13,7 @@ import pytest
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
-from spacedsl.codegen.tree.parts import added_to
+from spacedsl.codegen.tree.parts import combined_into
 from spacedsl.codegen.tree.program import Program
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.diagnostics import Source
@@ -97,7 +97,7 @@ def test_all_of_them_are_right(text: str, tmp_path: Path) -> None:
         program = verify(lower_grids(kernel.backbone, CandidateImplementation(candidate)))
         programs[print_cuda(program)] = program
         (sum_over,) = (d for d in kernel.backbone.dimensions if d.is_added_up)
-        adds = bool(added_to(program.body))
+        adds = bool(combined_into(program.body))
         assert adds == (candidate.value("dim_kind", sum_over) == "BLOCK")
         met[adds] += 1
     assert min(met[True], met[False]) > 5

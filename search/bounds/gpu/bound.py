@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from spacedsl.diagnostics import counted
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Instance
 from spacedsl.engine.native.rollouts import CompiledBound
@@ -43,6 +45,7 @@ class GpuBound:
             sum(map(_sector_bytes, (f for f in touched if bool(f.loads) == loads))) for loads in (True, False)
         ]
         self._l2_bytes, self._dram_bytes = max(moved), max(0, sum(moved) - device.l2_bytes)
+        self._combining = tuple(_combining(instance))
         self._memory_ns = (
             0.0,
             self._l2_bytes / device.l2_bytes_per_ns,
@@ -62,12 +65,21 @@ class GpuBound:
             sums[CHAIN] = sum(costs[n].least_ns[CHAIN] for n in self._in_turn)
             sums[LATENCY] = max(cost.least_ns[LATENCY] for cost in costs)
         times = (*self._memory_ns, *sums, *(cost.together_ns for cost in costs))
-        return [self.device.launch_ns + time_ns for time_ns in times]
+        begun_ns = self.launches(candidate) * self.device.launch_ns
+        return [begun_ns + time_ns for time_ns in times]
+
+    def launches(self, candidate: Candidate) -> int:
+        """Kernels that certainly follow each other: what blocks combine in memory is started by one before,
+        and read by one behind.
+        """
+        combined = [dims for dims in self._combining if candidate.vector[dims.cell] == dims.bit]
+        started = {dims.tensor for dims in combined}
+        return 1 + len(started) + any(dims.is_read for dims in combined)
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         costs = [(pressure, pressure.cost(candidate.vector)) for pressure in self._pressures]
         named = [
-            ("launch", "one kernel at least"),
+            ("launch", f"{counted(self.launches(candidate), 'kernel')} at least"),
             ("L2", f"{self._l2_bytes:,} bytes come out of it, or go into it"),
             ("DRAM", f"{self._dram_bytes:,} bytes more than the L2 cache keeps"),
         ]
@@ -76,8 +88,29 @@ class GpuBound:
         named += [(f"nest of {p.nest.instruction!r}", _best(cost)) for p, cost in costs]
         times = zip(named, self.terms_ns(candidate), strict=True)
         terms = [BoundTerm(resource, time_ns, detail) for (resource, detail), time_ns in times]
-        needed = [t for t in terms if t.bound_ns > self.device.launch_ns or t.resource == "launch"]
+        (launch,) = (t for t in terms if t.resource == "launch")
+        needed = [t for t in terms if t.bound_ns > launch.bound_ns or t is launch]
         return tuple(sorted(needed, key=lambda term: -term.bound_ns))
+
+
+class _Combined(NamedTuple):
+    """What a dimension reduces, where blocks can share it."""
+
+    cell: int
+    bit: int
+    """Of the domain of its kind: that it is blocks."""
+    tensor: str
+    is_read: bool
+    """Whether the kernel itself reads the result."""
+
+
+def _combining(instance: Instance) -> Iterator[_Combined]:
+    for dim in (d for d in linalg_kernel(instance).dimensions if d.is_added_up):
+        kinds = [str(kind) for kind in instance.variable("dim_kind", dim).universe]
+        (store,) = dim.instruction.consumers
+        if "BLOCK" in kinds and store.access is not None:
+            cell, bit = instance.offset("dim_kind", dim), 1 << kinds.index("BLOCK")
+            yield _Combined(cell, bit, store.access.tensor.name, bool(store.readers))
 
 
 def _in_turn(nests: Sequence[Nest], stores: Sequence[Instruction]) -> tuple[int, ...]:

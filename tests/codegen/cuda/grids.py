@@ -22,6 +22,7 @@ from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.gpu_device import GpuDevice
 from spacedsl.kernels.kernel_file import KernelFile
 from spacedsl.language.loader import load_space
+from spacedsl.search.bounds.domains import linalg_kernel
 from spacedsl.search.orderings import branches_of, select_ordering
 
 SPACE = Path("kernels/spaces/linalg_cuda.space")
@@ -52,6 +53,17 @@ def on_tensor_cores(kernel: KernelFile) -> Candidate:
             candidate = instance.restrict(candidate, variable, 1 << variable.universe.index("FRAGMENT"))
     assert candidate is not None
     return candidate
+
+
+def in_blocks(instance: Instance, root: Candidate | None = None) -> Iterator[Candidate]:
+    """The root once blocks share a reduction over an index, for each that they may share."""
+    root = root or instance.root()
+    assert root is not None
+    for dim in (d for d in linalg_kernel(instance).dimensions if d.is_added_up):
+        variable = instance.variable("dim_kind", dim)
+        bit = 1 << [str(kind) for kind in variable.universe].index("BLOCK")
+        if (found := instance.restrict(root, variable, bit)) is not None:
+            yield found
 
 
 def random_candidates(instance: Instance, count: int, seed: int) -> Iterator[Candidate]:

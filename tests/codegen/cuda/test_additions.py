@@ -1,4 +1,4 @@
-"""Blocks add up parts of a sum in memory: in any order, each of them once, to what began with zeros."""
+"""Blocks combine parts of a reduction in memory: in any order, each of them once, from nothing on."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
 from spacedsl.codegen.cuda.corners import WHOLE_TILES, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.printer import print_cuda
-from spacedsl.codegen.cuda.zeroing import zeroing
+from spacedsl.codegen.cuda.starting import starting
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.expressions import Index, Load, Number, Register, Type, type_of
-from spacedsl.codegen.tree.parts import added_to, statements
+from spacedsl.codegen.tree.parts import combined_into, statements
 from spacedsl.codegen.tree.program import (
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Branch,
     Grid,
     Multiply,
@@ -33,15 +33,23 @@ from spacedsl.codegen.tree.program import (
     Where,
 )
 from spacedsl.codegen.tree.verify import verify
-from spacedsl.engine.candidate import Candidate
-from spacedsl.engine.instance import Engine, Instance, instantiate
+from spacedsl.engine.instance import Engine, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.kernel_file import KernelFile, load_kernel
+from spacedsl.kernels.linalg.operations import Combine
 from spacedsl.kernels.tensors import Tensor
 from spacedsl.kernels.unique_names import UniqueNames
-from spacedsl.search.bounds.domains import linalg_kernel
-from tests.codegen.cuda.grids import compiled, on_tensor_cores, orders, random_from, space_of, twins
+from tests.codegen.cuda.grids import (
+    compiled,
+    in_blocks,
+    on_tensor_cores,
+    orders,
+    random_from,
+    space_of,
+    twins,
+)
+from tests.codegen.kernels import parse
 from tests.codegen.runs import brief_case, integer_case, run_difference
 from tests.codegen.scripts import script
 from tests.kernels.samples import LIBRARY
@@ -51,19 +59,9 @@ SIZES: dict[str, dict[str, int]] = {
     "matvec": {"m": 48, "k": 256}, "column_sum": {"m": 256, "n": 40}, "column_sum_i32": {"m": 128, "n": 64},
     "bicg": {"m": 64, "n": 64}, "matmul": {"m": 16, "n": 12, "k": 64},
     "matmul_strided": {"m": 20, "n": 24, "k": 72}, "matmul_deep": {"m": 16, "n": 16, "pieces": 8, "k": 32},
+    "max_all": {"m": 64, "n": 96}, "column_max": {"m": 128, "n": 40}, "row_max_i32": {"m": 40, "n": 128},
 }  # fmt: skip
 COUNT = 4
-
-
-def in_blocks(instance: Instance, root: Candidate | None = None) -> Iterator[Candidate]:
-    """The root once blocks share the sum over an index, for each that they may share."""
-    root = root or instance.root()
-    assert root is not None
-    for dim in (d for d in linalg_kernel(instance).dimensions if d.is_added_up):
-        variable = instance.variable("dim_kind", dim)
-        bit = 1 << [str(kind) for kind in variable.universe].index("BLOCK")
-        if (found := instance.restrict(root, variable, bit)) is not None:
-            yield found
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -76,13 +74,49 @@ def test_random_implementations_with_parts_of_sums_are_right(name: str, tmp_path
         count = -(-COUNT // len(roots))
         made = map(CandidateImplementation, random_from(root, count, seed=number))
         programs += (verify(lower_grids(kernel.backbone, each)) for each in made)
-    assert len(programs) >= COUNT and all(added_to(program.body) for program in programs)
+    assert len(programs) >= COUNT and all(combined_into(program.body) for program in programs)
     library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
     for case in (integer_case(kernel), brief_case(kernel)):
         for order in orders(library):
             for number in range(len(programs)):
                 wrong = run_difference(kernel, library, case, f"program_{number}")
                 assert wrong == "", f"implementation {number} in order {order}"
+
+
+LINES = {
+    "norm": ("s = sqrt(sum[p](x[p] * x[p]))", ()),
+    "scaled": ("s = alpha * sum[p](x[p]) - max[p](x[p])", ()),
+    "greatest": ("s = max[p](x[p] * alpha) + 1", ()),
+    "least": ("s = 2 * min[p](x[p])", ()),
+    "centred": ("y[p] = x[p] - sum[q](x[q]) / 16384", ("y: {dtype: DTYPE, shape: [n], output: true}",)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+@pytest.mark.parametrize("name", LINES)
+def test_what_is_used_further_on_is_combined_in_memory_before(name: str, dtype: str, tmp_path: Path) -> None:
+    line, others = LINES[name]
+    if dtype == "i32" and name != "least":
+        pytest.skip("integers have neither roots nor quotients nor parameters here")
+    outputs = others or ("s: {dtype: DTYPE, shape: [], output: true}",)
+    text = "\n  ".join(["x: {dtype: DTYPE, shape: [n]}", *outputs]).replace("DTYPE", dtype)
+    kernel = parse(
+        f"kernel: {name}\nbackbone: linalg\nsizes: {{n: 16384}}\ntensors:\n  {text}\n"
+        + (f"params: {{alpha: {dtype}}}\n" if "alpha" in line else "")
+        + f"compute:\n  - {line}\n"
+    ).made_for("gpu")
+    instance = space_of(kernel)
+    roots = list(in_blocks(instance))
+    assert roots
+    made = [CandidateImplementation(c) for n, root in enumerate(roots) for c in random_from(root, 3, seed=n)]
+    programs = [verify(lower_grids(kernel.backbone, each)) for each in made]
+    assert all(combined_into(program.body) for program in programs)
+    library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
+    case = brief_case(kernel)
+    for order in orders(library):
+        for number in range(len(programs)):
+            wrong = run_difference(kernel, library, case, f"program_{number}")
+            assert wrong == "", f"implementation {number} in order {order}"
 
 
 def test_parts_may_be_made_on_tensor_cores(tmp_path: Path) -> None:
@@ -92,7 +126,7 @@ def test_parts_may_be_made_on_tensor_cores(tmp_path: Path) -> None:
     made = map(CandidateImplementation, random_from(root, 4, seed=5))
     programs = [verify(lower_grids(kernel.backbone, each)) for each in made]
     for program in programs:
-        assert added_to(program.body) == {"C"}
+        assert combined_into(program.body) == {"C": Combine.SUM}
         assert any(isinstance(s, Multiply) for s in statements(program.body))
     library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
     for order in orders(library):
@@ -110,7 +144,7 @@ def test_a_corner_has_parts_of_sums_as_well(tmp_path: Path) -> None:
     run = [(cut, program) for cut, program in made if executed(program.body) <= EASILY_EXECUTED]
     library = ctypes.CDLL(str(twins([program for _, program in run], tmp_path, "-O0")))
     for number, (cut, program) in enumerate(run):
-        assert added_to(program.body) == {"y"}
+        assert combined_into(program.body) == {"y": Combine.SUM}
         assert cut.computation.extents["p"] < 8192
         assert run_difference(cut, library, brief_case(cut), f"program_{number}") == ""
     assert run
@@ -192,23 +226,23 @@ def edit(change: Callable[[Statement], Sequence[Statement] | None]) -> Edit:
 
 def stored(statement: Statement) -> Sequence[Statement] | None:
     match statement:
-        case AtomicAdd(tensor, index, value):
+        case AtomicCombine(tensor, index, value, _):
             return (Store(tensor, index, value),)
     return None
 
 
 FAULTS: dict[str, tuple[Edit, str, tuple[str, ...]]] = {
-    "no zeros": (lambda p: replace(p, body=grids(p)[1:]), "not all of which is 0", ("dot", "matmul")),
-    "zeros behind": (lambda p: replace(p, body=grids(p)[::-1]), "not all of which is 0", ("dot", "matmul")),
+    "no zeros": (lambda p: replace(p, body=grids(p)[1:]), "not all of which starts", ("dot", "matmul")),
+    "zeros behind": (lambda p: replace(p, body=grids(p)[::-1]), "not all of which starts", ("dot", "matmul")),
     "a block of zeros too few": (
-        lambda p: replace(p, body=(_smaller(grids(p)[0]), grids(p)[1])), "not all of which is 0", ("matmul",)
+        lambda p: replace(p, body=(_smaller(grids(p)[0]), grids(p)[1])), "not all of which", ("matmul",)
     ),
     "stored in place of added": (edit(stored), "may store to the same", ("dot", "matmul")),
     "added by all threads": (
-        edit(lambda s: s.body if isinstance(s, Where) and added_to(s.body) else None),
-        "threads of a block add to the same s", ("dot",),
+        edit(lambda s: s.body if isinstance(s, Where) and combined_into(s.body) else None),
+        "threads of a block combine what they have with the same s", ("dot",),
     ),
-    "added twice": (edit(lambda s: (s, s) if isinstance(s, AtomicAdd) else None), "", ("dot", "matmul")),
+    "added twice": (edit(lambda s: (s, s) if isinstance(s, AtomicCombine) else None), "", ("dot", "matmul")),
 }  # fmt: skip
 """What is done to a sound program, what the verifier says of it, and the lists that it is done to."""
 
@@ -242,10 +276,10 @@ def test_what_is_added_to_is_not_read_or_stored_to_beside() -> None:
         Store("s", first, Number(0.0, kind)),
     ):
         beside = replace(adding, body=(*adding.body, statement))
-        with pytest.raises(VerificationError, match="adds to s, and reads it or stores to it"):
+        with pytest.raises(VerificationError, match="has a sum in s, and does something else with it"):
             verify(replace(sound("dot"), body=(zeros, beside)))
     again = replace(zeros, name="again")
-    with pytest.raises(VerificationError, match="s is stored to after it was added to"):
+    with pytest.raises(VerificationError, match="s is stored to after parts were combined with it"):
         verify(replace(sound("dot"), body=(zeros, adding, again)))
 
 
@@ -264,7 +298,7 @@ def test_zeros_are_all_elements_and_nothing_between_them(
     shape: tuple[int, ...], strides: tuple[int, ...], blocks: int
 ) -> None:
     out = Tensor("out", DType.F64, shape, strides, is_output=True)
-    grid = zeroing(out, UniqueNames({"out"}).fresh)
+    grid = starting(out, Combine.SUM, UniqueNames({"out"}).fresh)
     assert grid.blocks == blocks
     verify(Program("zeros", (out,), (), (grid,)))
     written = sorted(_written(grid))
@@ -316,6 +350,6 @@ def test_lanes_are_added_one_by_one() -> None:
     assert vector is not None
     (candidate,) = random_from(vector, 1, seed=3)
     program = verify(lower_grids(kernel.backbone, CandidateImplementation(candidate)))
-    added = [s for s in statements(program.body) if isinstance(s, AtomicAdd)]
+    added = [s for s in statements(program.body) if isinstance(s, AtomicCombine)]
     assert len(added) > 1 and all(type_of(s.value).lanes == 1 for s in added)
     assert print_cuda(program).count("atomicAdd(&s[") == len(added)

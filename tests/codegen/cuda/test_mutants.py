@@ -25,7 +25,7 @@ from spacedsl.codegen.tree.expressions import Index, Load, PartialLoad
 from spacedsl.codegen.tree.parts import map_loads, stored
 from spacedsl.codegen.tree.program import (
     Assign,
-    AtomicAdd,
+    AtomicCombine,
     Barrier,
     Branch,
     Grid,
@@ -61,7 +61,7 @@ def mistakes(statement: Statement, threads: int) -> Iterator[tuple[str, Body]]:
             if high < period and what == "stores":
                 wider = (low, high + 1, period)
                 yield "a predicate of one thread more", (Where((wider, *others), inner),)
-        case Store(_, index) | PartialStore(_, index) | AtomicAdd(_, index):
+        case Store(_, index) | PartialStore(_, index) | AtomicCombine(_, index):
             yield "a store beside its element", (replace(statement, index=_beside(index)),)
         case Assign(_, value):
             moved = map_loads(value, _moved)

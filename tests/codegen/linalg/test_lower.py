@@ -10,7 +10,7 @@ import pytest
 from spacedsl.codegen.linalg.implementation import Statement
 from spacedsl.codegen.linalg.lower import lower
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
-from spacedsl.codegen.tree.expressions import Fma
+from spacedsl.codegen.tree.expressions import Broadcast, FirstLane, Fma, Number
 from spacedsl.codegen.tree.parts import blocks
 from spacedsl.codegen.tree.program import Assign, Program
 from spacedsl.codegen.tree.verify import verify
@@ -80,6 +80,66 @@ def test_unrolled_reductions_accumulate_in_one_register(tmp_path: Path) -> None:
     """
     # The space would refuse loops inside an unrolled dimension; lowering need not.
     assert_right(kernel, text, tmp_path)
+
+
+MERGED = """
+    i0 L 3
+      init merged
+      p0 L {p0}
+        {q0}
+          q1 {q1}
+            load_A
+            {reduction}{split}
+      store_x
+"""
+
+
+@pytest.mark.parametrize("function", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize(
+    ("sizes", "q0", "q1", "split"),
+    [
+        ((5, 12), "q0 L 3", "U 4", ""),
+        ((5, 12), "q0 L 3", "U 4", " split"),
+        ((5, 12), "q0 L 3", "V 4", ""),
+        ((2, 12), "q0 L 3", "U 4", ""),
+        ((5, 4), "q0 L 1", "U 4", " split"),
+        ((5, 11), "q0 L 3", "U 4", " split"),
+        ((5, 11), "q0 G 3", "U 4", ""),
+        ((5, 7), "q0 G 2", "U 4", " split"),
+        ((5, 7), "q0 G 2", "V 4", ""),
+        ((5, 3), "q0 L 1", "U 4", " split"),
+        ((5, 3), "q0 L 1", "V 4", ""),
+    ],
+)
+def test_the_first_iteration_of_all_loops_starts_a_sum(
+    sizes: tuple[int, int], q0: str, q1: str, split: str, function: str, tmp_path: Path
+) -> None:
+    p, q = sizes
+    kernel = parse(f"""
+kernel: rows
+backbone: linalg
+tensors:
+  A: {{dtype: f32, shape: [3, {p}, {q}]}}
+  x: {{dtype: f32, shape: [3], output: true}}
+compute:
+  - x[i] = {function}[p, q](A[i, p, q])
+tiling: {{i: [], p: [], q: [[4]]}}
+""")
+    reduction = next(i for i in kernel.backbone.reductions).name
+    text = MERGED.format(p0=p, q0=q0, q1=q1, reduction=reduction, split=split)
+    assert_right(kernel, text, tmp_path)
+    program = lower(kernel.backbone, script(kernel.backbone, text))
+    unmerged = lower(kernel.backbone, script(kernel.backbone, text.replace(" merged", "")))
+    starts, before = ([a for a in assignments(each) if _is_number(a)] for each in (program, unmerged))
+    is_part = q1 == "V 4" and q < 4
+    assert len(starts) + (not is_part) <= len(before)
+
+
+def _is_number(assignment: Assign) -> bool:
+    value = assignment.value
+    while isinstance(value, Broadcast | FirstLane):
+        value = value.value
+    return isinstance(value, Number)
 
 
 @pytest.mark.parametrize("kind", ["L", "P"])

@@ -18,8 +18,8 @@ from spacedsl.codegen.pipeline.schedule import CandidateDecisions, text
 from spacedsl.codegen.pipeline.schedule import schedule as nests_of
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.expressions import Load, Register, type_of
-from spacedsl.codegen.tree.parts import added_to, statements, with_blocks
-from spacedsl.codegen.tree.program import Assign, AtomicAdd, PerThread, Program, Statement, Store
+from spacedsl.codegen.tree.parts import combined_into, statements, with_blocks
+from spacedsl.codegen.tree.program import Assign, AtomicCombine, PerThread, Program, Statement, Store
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
 from spacedsl.kernels.pipeline.kernel_file import PipelineFile
@@ -66,7 +66,7 @@ def differences(file: PipelineFile, programs: Sequence[Program], folder: Path) -
 @pytest.mark.parametrize("case", SHARED)
 def test_parts_of_ranges_are_added_up(case: str, tmp_path: Path) -> None:
     file, _, program = sound(case)
-    assert added_to(program.body)
+    assert combined_into(program.body)
     assert differences(file, [program], tmp_path) == [""]
 
 
@@ -85,7 +85,7 @@ def test_what_is_shared_out_is_shown() -> None:
 def test_random_schedules_share_sums_out(tmp_path: Path) -> None:
     file = file_of("a histogram")
     found = [grids_of(file, candidate) for candidate in drawn(file, 60, 2)]
-    added = [program for program in found if added_to(program.body)]
+    added = [program for program in found if combined_into(program.body)]
     assert len(added) > 5
     assert len(added) < len(found)
 
@@ -112,7 +112,7 @@ def edited(body: Sequence[Statement], edit: Edit) -> tuple[Statement, ...]:
 def apart(statement: Statement) -> Sequence[Statement]:
     """Loaded, added to and stored: what others add in between is lost."""
     match statement:
-        case AtomicAdd(tensor, index, value):
+        case AtomicCombine(tensor, index, value):
             return (Store(tensor, index, value),)
     return (statement,)
 
@@ -127,10 +127,10 @@ def test_what_is_stored_in_place_of_added_is_refused(case: str) -> None:
 @pytest.mark.parametrize("case", SHARED)
 def test_what_is_added_to_is_begun_before(case: str) -> None:
     _, _, program = sound(case)
-    first = next(n for n, s in enumerate(program.body) if added_to((s,)))
-    (name, *_) = sorted(added_to((program.body[first],)))
+    first = next(n for n, s in enumerate(program.body) if combined_into((s,)))
+    (name, *_) = sorted(combined_into((program.body[first],)))
     body = tuple(s for s in program.body if not _stores(s, name))
-    with pytest.raises(VerificationError, match=f"adds to {name}, not all of which is 0 before"):
+    with pytest.raises(VerificationError, match=f"has a sum in {name}, not all of which starts from"):
         verify(replace(program, body=body))
 
 
@@ -142,18 +142,20 @@ def _stores(statement: Statement, name: str) -> bool:
 def test_what_is_added_to_is_not_read_or_stored_to_beside(case: str) -> None:
     _, _, program = sound(case)
 
-    def edit(make: Callable[[AtomicAdd], Statement]) -> tuple[Statement, ...]:
+    def edit(make: Callable[[AtomicCombine], Statement]) -> tuple[Statement, ...]:
         def one(statement: Statement) -> Sequence[Statement]:
-            return (make(statement), statement) if isinstance(statement, AtomicAdd) else (statement,)
+            return (make(statement), statement) if isinstance(statement, AtomicCombine) else (statement,)
 
         return edited(program.body, one)
 
-    def seen(added: AtomicAdd) -> Statement:
+    def seen(added: AtomicCombine) -> Statement:
         kind = type_of(added.value)
         return Assign(Register("seen", kind), Load(added.tensor, added.index, kind))
 
     for make in (seen, lambda added: Store(added.tensor, added.index, added.value)):
-        with pytest.raises(VerificationError, match=r"adds to .*, and reads it or stores to it as well"):
+        with pytest.raises(
+            VerificationError, match=r"has a sum in .*, and does something else with it as well"
+        ):
             verify(replace(program, body=edit(make)))
 
 
@@ -163,11 +165,11 @@ def test_mistakes_are_seen(case: str, tmp_path: Path) -> None:
     file, _, program = sound(case)
 
     def twice(statement: Statement) -> Sequence[Statement]:
-        return (statement, statement) if isinstance(statement, AtomicAdd) else (statement,)
+        return (statement, statement) if isinstance(statement, AtomicCombine) else (statement,)
 
     def fewer(statement: Statement) -> Sequence[Statement]:
         match statement:
-            case PerThread((outermost, *others)) if added_to((statement,)) and outermost.extent > 1:
+            case PerThread((outermost, *others)) if combined_into((statement,)) and outermost.extent > 1:
                 return (
                     replace(
                         statement, coordinates=(replace(outermost, extent=outermost.extent - 1), *others)
@@ -176,7 +178,7 @@ def test_mistakes_are_seen(case: str, tmp_path: Path) -> None:
         return (statement,)
 
     def beside(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, AtomicAdd):
+        if isinstance(statement, AtomicCombine):
             return (
                 replace(statement, index=replace(statement.index, constant=statement.index.constant - 1)),
             )

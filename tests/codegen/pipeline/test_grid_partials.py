@@ -16,7 +16,7 @@ from spacedsl.codegen.cuda.printer import print_cuda
 from spacedsl.codegen.pipeline.schedule import CandidateDecisions, text
 from spacedsl.codegen.pipeline.schedule import schedule as nests_of
 from spacedsl.codegen.tree.errors import VerificationError
-from spacedsl.codegen.tree.parts import added_to, stored
+from spacedsl.codegen.tree.parts import combined_into, stored
 from spacedsl.codegen.tree.program import Grid, Program, Statement, Store, Sweep
 from spacedsl.codegen.tree.verify import verify
 from spacedsl.engine.candidate import Candidate
@@ -58,7 +58,7 @@ def grids(program: Program, stage: str) -> list[Grid]:
 @pytest.mark.parametrize("case", PARTS)
 def test_partial_results_are_combined(case: str, tmp_path: Path) -> None:
     file, _, program = sound(case)
-    assert not added_to(program.body)
+    assert not combined_into(program.body)
     assert differences(file, [program], tmp_path) == [""]
 
 

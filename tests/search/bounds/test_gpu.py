@@ -13,6 +13,7 @@ import pytest
 from spacedsl.codegen.cuda.lower import lower_grids
 from spacedsl.codegen.cuda.prediction import predict
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
+from spacedsl.codegen.tree.program import Grid
 from spacedsl.engine.candidate import Candidate
 from spacedsl.engine.instance import Engine, Instance, instantiate
 from spacedsl.kernels.device import DEVICES, load_gpu
@@ -21,7 +22,7 @@ from spacedsl.kernels.kernel_file import KernelFile, load_kernel
 from spacedsl.search.bounds.gpu.bound import GpuBound
 from spacedsl.search.bounds.gpu.ways import IndexPlaces
 from spacedsl.search.orderings import branches_of, select_ordering
-from tests.codegen.cuda.grids import compiled, on_tensor_cores, space_of
+from tests.codegen.cuda.grids import compiled, in_blocks, on_tensor_cores, space_of
 from tests.codegen.kernels import parse
 from tests.products import product
 
@@ -34,7 +35,7 @@ SIZES = {
     "axpy": {"n": 4096}, "softmax": {"m": 32, "n": 64}, "column_sum_i32": {"m": 64, "n": 64},
     "chain_sigmoid": {"m": 32, "n": 32, "k": 32, "l": 32}, "transpose": {"m": 64, "n": 96},
     "conv2d_nhwc": {"y": 14, "x": 14, "c": 16, "f": 32}, "dot_f64": {"n": 8192},
-    "dot": {"n": 1 << 20}, "column_sum": {"m": 512, "n": 32},
+    "dot": {"n": 1 << 20}, "max_all": {"m": 256, "n": 256}, "column_sum": {"m": 512, "n": 32},
     "matmul_bias_gelu_bf16": {"m": 48, "n": 40, "k": 64}, "matmul_bf16_tensor": {"m": 64, "n": 128, "k": 256},
 }  # fmt: skip
 
@@ -93,6 +94,31 @@ def test_no_term_falls_and_none_is_above_what_a_program_counts(name: str, device
         check_way(made(name), gpu(device), list(way_down(root, order, random)))
 
 
+NORM = parse("""
+kernel: norm
+backbone: linalg
+tensors:
+  x: {dtype: f32, shape: [1048576]}
+  s: {dtype: f32, shape: [], output: true}
+compute:
+  - s = sqrt(sum[p](x[p] * x[p]))
+""").made_for("gpu")
+
+
+def test_what_blocks_combine_is_started_by_a_kernel_and_read_by_another() -> None:
+    instance = instantiate(compiled(), NORM.backbone, gpu("h100"), Engine.NATIVE)
+    root, bound = instance.root(), GpuBound(instance, gpu("h100"))
+    assert root is not None and bound.launches(root) == 1
+    (shared,) = in_blocks(instance)
+    assert bound.launches(shared) == 3
+    for seed in range(6):
+        way = list(way_down(shared, None, np.random.default_rng(seed)))
+        check_way(NORM, gpu("h100"), way)
+        if way[-1].is_complete:
+            program = lower_grids(NORM.backbone, CandidateImplementation(way[-1]))
+            assert sum(isinstance(s, Grid) for s in program.body) == 3
+
+
 @pytest.mark.parametrize("name", ["matmul_bf16_tensor", "tf32"])
 def test_nor_on_tensor_cores(name: str) -> None:
     kernel = TF32 if name == "tf32" else made(name)
@@ -113,7 +139,9 @@ def check_way(kernel: KernelFile, device: GpuDevice, way: Sequence[Candidate]) -
         for term in bound.explain(way[-1]):
             if counted := COUNTED.get(term.resource):
                 grids = (t.time_ns for _, terms in predicted.terms for t in terms if t.resource == counted)
-                assert term.bound_ns - device.launch_ns <= sum(grids) * (1 + 1e-9), term
+                begun_ns = bound.launches(way[-1]) * device.launch_ns
+                assert term.bound_ns - begun_ns <= sum(grids) * (1 + 1e-9), term
+        assert bound.launches(way[-1]) <= sum(isinstance(s, Grid) for s in program.body)
 
 
 @pytest.mark.parametrize("name", ["matmul", "axpy", "softmax"])
