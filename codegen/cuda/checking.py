@@ -62,10 +62,10 @@ _NOTHING = Ranges()
 _SWITCH = 16
 """Statements that a barrier takes as long as, and what a warp multiplies."""
 
-SHUFFLED = 3
-"""An order of threads that twins run in: none that a loop over threads would have."""
+SHUFFLED, ASCENDING, DESCENDING = 3, 0, 1
+"""Orders of threads that twins run in: the first one is none that a loop over threads would have."""
 
-_CORNER_TIMEOUT_S = 60.0
+_CORNER_TIMEOUT_S, _PUT_TIMEOUT_S = 60.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Checker:
     def check(self, candidate: Candidate, *, is_watched: bool = False) -> Outcome | None:
         """What is wrong with a complete candidate; None where it does what NumPy does, on all test cases.
 
-        `is_watched`: and where no two threads meet whose order nothing says, also where all values are right.
-        Threads may check several at the same time.
+        `is_watched`: in several orders of threads, and where no two of them meet whose order nothing says,
+        also where all values are right. Threads may check several at the same time.
         """
         for number, series in enumerate(self._generation.corners(self.kernel, candidate)):
             with scratch_folder() as folder:
                 twin = self._build(series, folder / f"twin{number}.so", is_watched=is_watched)
-                wrong = twin if isinstance(twin, Outcome) else self._wrong(twin)
+                wrong = twin if isinstance(twin, Outcome) else self._wrong(twin, is_watched=is_watched)
                 if wrong is not None:
                     return wrong
         return None
@@ -148,7 +148,7 @@ class Checker:
             )
         return Twin(part, library)
 
-    def _wrong(self, twin: Twin) -> Outcome | None:
+    def _wrong(self, twin: Twin, *, is_watched: bool) -> Outcome | None:
         try:
             with self._workers.fresh() as worker:
                 answer = _enter(worker, twin.part)
@@ -156,7 +156,13 @@ class Checker:
                     message = f"line {answer['not_finite']} is not finite on a corner: it cannot be checked"
                     return Outcome(None, Failure.WORKER_LOST, message)
                 symbol = entry_name(self.kernel.name)
-                Measurement(worker, answer["cases"], twin.library, symbol, self.options, None).begin()
+                measurement = Measurement(worker, answer["cases"], twin.library, symbol, self.options, None)
+                measurement.begin()
+                for order in (ASCENDING, DESCENDING) if is_watched else ():
+                    worker.request(
+                        "put", _PUT_TIMEOUT_S, handle=measurement.handle, variable="twin_order", number=order
+                    )
+                    measurement.check_usual()
         except WorkerFailure as error:
             return Outcome(None, error.failure, error.message)
         return None

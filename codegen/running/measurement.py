@@ -130,6 +130,9 @@ class Measurement:
         """Loads the library and checks a call on each of the usual test cases, the timed one last."""
         answer = self.worker.request("load", _CHECK_TIMEOUT_S, library=str(self.library), symbol=self.symbol)
         self.handle = answer["handle"]
+        self.check_usual()
+
+    def check_usual(self) -> None:
         self._checked_calls(reversed(range(min(ALWAYS_CHECKED, self.cases))))
 
     def check_adversarial(self) -> None:

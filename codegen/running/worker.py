@@ -5,6 +5,7 @@ each message on another pipe. It runs in a process of its own (`fork_server.py`)
 anything to it. It decides nothing: which library, which case, how long is said in the messages.
 
     load(library, symbol) -> handle          run(handle, case) -> ns          check(case) -> wrong
+    put(handle, variable, number)
     time(handle, case, most, batch, budget_ns, loops) -> samples_ns, disturbed_ns, loops_ns
     unload(handle)
     corner(part) -> cases, or not_finite
@@ -110,6 +111,12 @@ class Worker:
     def op_unload(self, handle: int) -> Message:
         library, _ = self.libraries.pop(handle)
         _ctypes.dlclose(library._handle)
+        return {}
+
+    def op_put(self, handle: int, variable: str, number: int) -> Message:
+        """Gives another number to what a library counts with."""
+        library, _ = self.libraries[handle]
+        ctypes.c_uint.in_dll(library, variable).value = number
         return {}
 
     def op_run(self, handle: int, case: int) -> Message:

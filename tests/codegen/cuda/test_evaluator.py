@@ -166,3 +166,23 @@ def test_races_of_what_may_be_handed_out_are_seen_although_all_values_are_right(
     (outcome,) = evaluating.compare([best])
     assert outcome.failure is Failure.CRASH
     assert "race: thread" in outcome.message
+
+
+def test_what_may_be_handed_out_is_run_in_several_orders_of_threads(
+    evaluating: PredictingEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = drawn(evaluating)[0]
+    assert evaluating.compare([best])[0].failure is None
+    candidate = evaluating._programs[best.digest].candidate
+    for order in (checking.ASCENDING, checking.DESCENDING):
+
+        def idle(program: Program, order: int = order) -> str:
+            """In one order, nothing is done at all."""
+            text = re.sub(r"LAUNCH\(.*?\);", rf"if (twin_order != {order}) {{ \g<0> }}", print_cuda(program))
+            assert "twin_order" in text
+            return text
+
+        monkeypatch.setattr(checking, "print_cuda", idle)
+        assert evaluating._checker.check(candidate) is None
+        outcome = evaluating._checker.check(candidate, is_watched=True)
+        assert outcome is not None and outcome.failure is Failure.WRONG_RESULT
