@@ -47,6 +47,13 @@ def _gpu_for(device: GpuDevice) -> str:
     return gpu.name
 
 
+def check_gpu(name: str | None) -> None:
+    """Raises `NoGpuError` where this machine has none on which code for the GPU of that name runs."""
+    device = TARGETS["cuda"].device(name, lambda _: None)
+    assert isinstance(device, GpuDevice)
+    _gpu_for(device)
+
+
 def measure(
     run: Path | str,
     *,

@@ -129,6 +129,8 @@ def explore(
     loaded = api.load_kernel(kernel, parse_sizes(size or ()))
     settings = _settings(given, loaded, config)
     _check_measure(measure, settings.target)
+    if measure:
+        api.check_gpu(settings.device)
     with watch(console) as on_event, _blame(loaded, given, explain_hint(kernel, size, space)):
         result = api.explore(
             loaded,

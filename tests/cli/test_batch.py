@@ -248,6 +248,10 @@ def test_without_a_gpu_of_that_kind_it_is_said_why_where_one_is_wanted(
     ran = run("explore", AXPY, *flags)
     assert ran.code == 0, ran.err
     assert "predicted: no GPU has run it" in ran.out
+    at_once = run("explore", AXPY, *flags, "--measure")
+    assert at_once.code == 5
+    assert "A fake GPU is of compute capability" in at_once.err
+    assert len(list((tmp_path / "runs").iterdir())) == 1
     wanted = run("resume", the_run(tmp_path), "-n", 1, "--measure")
     assert wanted.code == 5
     assert "A fake GPU is of compute capability" in wanted.err
