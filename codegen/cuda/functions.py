@@ -36,12 +36,14 @@ template <int groups> {INLINE} void wait_for_copies() {{
 """Of `CopyAhead`, `CommitCopies` and `WaitForCopies`."""
 
 _EXTREMES = {
-    DType.I32: "atomic{Extreme}((int *)place, (int)value);",
-    DType.F32: "if (__float_as_int(value) >= 0) atomic{Extreme}((int *)place, __float_as_int(value)); "
-    "else atomic{Other}((unsigned *)place, __float_as_uint(value));",
-    DType.F64: "if (__double_as_longlong(value) >= 0) "
-    "atomic{Extreme}((long long *)place, __double_as_longlong(value)); "
-    "else atomic{Other}((unsigned long long *)place, (unsigned long long)__double_as_longlong(value));",
+    DType.I32: "  atomic{Extreme}((int *)place, (int)value);",
+    DType.F32: """\
+  if (__float_as_int(value) >= 0) atomic{Extreme}((int *)place, __float_as_int(value));
+  else atomic{Other}((unsigned *)place, __float_as_uint(value));""",
+    DType.F64: """\
+  long long bits = __double_as_longlong(value);
+  if (bits >= 0) atomic{Extreme}((long long *)place, bits);
+  else atomic{Other}((unsigned long long *)place, (unsigned long long)bits);""",
 }
 """The greater or smaller of what is in memory and a value. Bits of floating-point numbers are ordered as
 integers are: positive ones among all that are signed, negative ones the other way round."""
@@ -124,7 +126,7 @@ def combinations(body: Sequence[Statement]) -> list[str]:
             extreme, other = words if statement.combine is Combine.MAX else reversed(words)
             text = _EXTREMES[kind.dtype].format(Extreme=extreme, Other=other)
             place, value = f"{kind.dtype.c_name} *place", f"{cuda_type(kind)} value"
-            found[name] = f"{INLINE} void {name}({place}, {value}) {{ {text} }}"
+            found[name] = f"{INLINE} void {name}({place}, {value}) {{\n{text}\n}}"
     return list(found.values())
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spacedsl.codegen.c.names import entry_name
 from spacedsl.codegen.cuda.checking import EASILY_EXECUTED, executed
 from spacedsl.codegen.cuda.corners import WHOLE_TILES, on_corner
 from spacedsl.codegen.cuda.lower import lower_grids
@@ -117,6 +118,38 @@ def test_what_is_used_further_on_is_combined_in_memory_before(name: str, dtype: 
         for number in range(len(programs)):
             wrong = run_difference(kernel, library, case, f"program_{number}")
             assert wrong == "", f"implementation {number} in order {order}"
+
+
+INF = float("inf")
+VALUES = [[-5.0, -0.25, -3e38], [-5.0, 0.5, -0.25], [0.0, -5.0], [-0.0, -5.0], [INF, -INF], [-INF], [INF]]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
+@pytest.mark.parametrize("function", ["max", "min"])
+def test_the_bits_of_numbers_are_in_their_order(function: str, dtype: str, tmp_path: Path) -> None:
+    """Each block has one number, and all others of a row are the first of its numbers."""
+    kernel = parse(
+        "kernel: extreme\nbackbone: linalg\ntensors:\n"
+        f"  x: {{dtype: {dtype}, shape: [256]}}\n  s: {{dtype: {dtype}, shape: [], output: true}}\n"
+        f"compute:\n  - s = {function}[p](x[p])\ntiling: {{p: [[1]]}}\n"
+    ).made_for("gpu")
+    (root,) = in_blocks(space_of(kernel))
+    programs = [
+        verify(lower_grids(kernel.backbone, CandidateImplementation(c))) for c in random_from(root, 3, seed=1)
+    ]
+    library = ctypes.CDLL(str(twins(programs, tmp_path, "-O0")))
+    type_of_numbers = {"f32": np.float32, "f64": np.float64, "i32": np.int32}[dtype]
+    greatest = np.iinfo(np.int32).max if dtype == "i32" else INF
+    for values in (np.clip(each, -greatest, greatest) for each in VALUES):
+        x = np.full(256, values[0], type_of_numbers)
+        x[100 : 100 + len(values)] = values
+        wanted = np.max(x) if function == "max" else np.min(x)
+        for _ in orders(library):
+            for number in range(len(programs)):
+                found = np.full(1, 77, type_of_numbers)
+                call = getattr(library, entry_name(f"program_{number}"))
+                call(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(found.ctypes.data))
+                np.testing.assert_equal(found[0], wanted)
 
 
 def test_parts_may_be_made_on_tensor_cores(tmp_path: Path) -> None:
