@@ -65,6 +65,10 @@ RANDOM_KINDS = tuple(
 """In the order in which they are tried: exponentials overflow, logarithms want positive values."""
 
 
+RANDOM = "random"
+"""The name of what has no pattern."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Arguments:
     """One call: a flat buffer for each input, a value for each parameter."""
@@ -109,7 +113,7 @@ def random_inputs(
         values: Array = (rng.random(count) + 0.5) * rng.choice(signs, count)
         return values * kind.scale if kind.scale != 1 else values
 
-    return _arguments(kernel, "random", draw, allocate)
+    return _arguments(kernel, RANDOM, draw, allocate)
 
 
 def integer_inputs(

@@ -2,8 +2,9 @@
 
 In: a kernel file, and the spread of every value in one evaluation by the
 reference. Out: an absolute error for each tensor that is written. The errors of operands travel through
-every operation by its steepest slope within their spread; every operation adds an error of its own; a sum of
-n terms adds what n values of random sign give, which grows like sqrt(n). It is an estimate and no proof.
+every operation by its steepest slope within their spread; every operation adds an error of its own. A sum of
+n random terms adds what n values of random sign give, which grows like sqrt(n); where terms are of a pattern,
+all of them may be rounded the same way, one after the other. It is an estimate and no proof.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class Spreads:
                 return Spread()
 
 
-def rounding_errors(kernel: KernelFile, spreads: Spreads) -> dict[str, float]:
-    """The absolute error of every tensor that is written.
+def rounding_errors(kernel: KernelFile, spreads: Spreads, *, is_random: bool) -> dict[str, float]:
+    """The absolute error of every tensor that is written. `is_random`: of random inputs, and of no pattern.
 
     The operations of a line have the precision of what it computes in, its result that of its elements.
     """
@@ -91,7 +92,7 @@ def rounding_errors(kernel: KernelFile, spreads: Spreads) -> dict[str, float]:
     for line in computation.assignments:
         name = line.target.tensor
         inner, own = PRECISION[computation.computed_in[name]], PRECISION[dtypes[name]]
-        found = _Errors(kernel, spreads, inner, errors).of(line.value)
+        found = _Errors(kernel, spreads, inner, errors, is_random).of(line.value)
         errors[name] = found + max(inner, own) * spreads.of(line.target).most if own else 0.0
     return errors
 
@@ -103,6 +104,7 @@ class _Errors:
     precision: float
     stored: Mapping[str, float]
     """Of tensors that earlier lines have written."""
+    is_random: bool
 
     def of(self, node: Expression) -> float:
         match node:
@@ -164,9 +166,14 @@ class _Errors:
             return self.most(node) * math.expm1(min(terms * relative, 700.0))
         # The product of two factors is no operation of its own: it is fused with the addition.
         error = self.binary(body) if isinstance(body, Binary) and body.operator == "*" else self.of(body)
-        root = math.sqrt(terms)
-        reached = max(self.most(node), root * self.most(body))
-        own = self.precision * (8 + 2 * root) * reached
+        if self.is_random:
+            root = math.sqrt(terms)
+            reached, steps = max(self.most(node), root * self.most(body)), 2 * root
+        else:
+            # Half a unit each of what has been summed up so far: of positive terms, half of it on average.
+            is_positive = self.spreads.of(body).least >= 0
+            reached, steps = self.most(node) if is_positive else terms * self.most(body), terms / 4
+        own = self.precision * (8 + steps) * reached
         if self.kernel.kind == "gpu" and self.kernel.precision != "full":
             own += self.on_tensor_cores(terms, reached)
         return own + terms * error

@@ -17,6 +17,7 @@ import numpy as np
 from spacedsl.diagnostics import Diagnostic
 from spacedsl.kernels.formats import numbers
 from spacedsl.kernels.inputs import (
+    RANDOM,
     RANDOM_KINDS,
     Allocate,
     Arguments,
@@ -150,13 +151,10 @@ def _evaluated(kernel: KernelFile, arguments: Arguments, allocate: Allocate) -> 
     with np.errstate(all="ignore"):
         evaluate(kernel, arguments.inputs, arguments.parameters, elements, spreads)
     results = {t.name: numbers(t.dtype, elements[t.name]) for t in outputs}
-    tolerances = dict.fromkeys(expected, 0.0) if spreads is None else _tolerances(kernel, results, spreads)
+    tolerances: dict[str, Tolerance] = dict.fromkeys(expected, 0.0)
+    if spreads is not None and kernel.tolerance is not None:
+        tolerances = {name: kernel.tolerance * _largest(values) for name, values in results.items()}
+    elif spreads is not None:
+        errors = rounding_errors(kernel, spreads, is_random=arguments.name == RANDOM)
+        tolerances = {name: errors[name] for name in results}
     return Case(arguments.name, arguments.inputs, arguments.parameters, expected, tolerances)
-
-
-def _tolerances(kernel: KernelFile, results: Mapping[str, Array], spreads: Spreads) -> dict[str, float]:
-    """What the kernel file says, relative to the largest result, or what rounding may do."""
-    if kernel.tolerance is not None:
-        return {name: kernel.tolerance * _largest(values) for name, values in results.items()}
-    errors = rounding_errors(kernel, spreads)
-    return {name: errors[name] for name in results}

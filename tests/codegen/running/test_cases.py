@@ -111,3 +111,27 @@ def test_the_first_difference_is_named(tolerance: float) -> None:
     message = "[1, 2] is 7.0, expected 6.0; 2 of 12 elements differ"
     assert first_difference(found, expected, tolerance) == message
     assert first_difference(found, expected, 1).startswith("[2, 3] is nan")
+
+
+@pytest.mark.parametrize("count", [40, 4096, 300_000])
+def test_long_sums_may_be_added_one_after_the_other(count: int) -> None:
+    """Where all terms are alike, all of them are rounded the same way: beside sums of few, much is lost."""
+    kernel = parse(
+        f"kernel: total\nbackbone: linalg\ntensors:\n  x: {{dtype: f32, shape: [{count}]}}\n"
+        "  s: {dtype: f32, shape: [], output: true}\ncompute:\n  - s = sum[p](exp(x[p]))\n"
+    )
+    named = {case.name: case for case in make_cases(kernel, np.random.default_rng(5))}
+    assert {"random", "signs", "mixed magnitudes"} <= set(named)
+    for case in named.values():
+        terms = np.exp(case.inputs["x"])
+        chains = (1, 2, 8, 2 * 16)
+        sums = [
+            np.cumsum(terms[: count // n * n].reshape(-1, n) if way else terms.reshape(n, -1).T, 0)[-1]
+            for n in chains
+            if count % n == 0
+            for way in (True, False)
+        ]
+        wanted, tolerance = float(case.expected["s"][0]), case.tolerances["s"]
+        assert isinstance(tolerance, float) and tolerance < wanted / 32
+        for found in sums:
+            assert abs(float(found.sum()) - wanted) <= tolerance, case.name
