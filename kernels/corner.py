@@ -42,26 +42,29 @@ def enclosing(computation: Computation, least: Callable[[str, int], int]) -> dic
 
 def corner(kernel: KernelFile, extents: Extents) -> KernelFile:
     """The kernel with these extents, each at most its own. Indices have the levels that they have."""
-    whole, computation = kernel.backbone, kernel.computation
-    shapes = _ends(computation, extents)
-    shapes |= {tensor: tuple(extents[i] for i in indices) for tensor, indices in _writers(computation)}
+    whole = kernel.backbone
+    shapes = _ends(kernel.built, extents)
+    shapes |= {tensor: tuple(extents[i] for i in indices) for tensor, indices in _writers(kernel.built)}
 
     def cut(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=shapes[tensor.name])
 
-    cut_computation = replace(
-        computation,
-        extents=dict(extents),
-        intermediates=tuple(map(cut, computation.intermediates)),
-        paddings=tuple(_padding(p, cut(p.tensor)) for p in computation.paddings),
-    )
+    def smaller(computation: Computation) -> Computation:
+        return replace(
+            computation,
+            extents=dict(extents),
+            intermediates=tuple(map(cut, computation.intermediates)),
+            paddings=tuple(_padding(p, cut(p.tensor)) for p in computation.paddings),
+        )
+
+    built = smaller(kernel.built)
     tilings = {
         logical.index: Tiling(tuple(d.possible_sizes for d in logical.dims), logical.is_ragged)
         for logical in whole.logical_dims
     }
     tensors = tuple(map(cut, whole.tensors))
-    backbone = build(whole.name, cut_computation, tensors, whole.parameters, tilings)
-    return replace(kernel, backbone=backbone, computation=cut_computation)
+    backbone = build(whole.name, built, tensors, whole.parameters, tilings)
+    return replace(kernel, backbone=backbone, computation=smaller(kernel.computation), built=built)
 
 
 def _padding(padding: Padding, tensor: Tensor) -> Padding:

@@ -26,6 +26,8 @@ from spacedsl.kernels.linalg.build import build
 from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tiling import (
     Tiling,
+    alone,
+    are_tiles_large,
     in_panels,
     inferred_factors,
     inferred_grid_factors,
@@ -82,6 +84,9 @@ class KernelFile:
     """Of the file, with those given from outside in their place."""
     backbone: Kernel
     computation: Computation
+    """The lines of the file."""
+    built: Computation
+    """Those that the backbone is of: for a GPU, some reductions have lines of their own."""
     tolerance: float | None
     cache: Literal["warm", "cold"]
     precision: Precision
@@ -206,12 +211,11 @@ class _Loader:
         if self.report:
             raise DiagnosticError(in_order(self.report))
         tensors, parameters = tuple(declared.tensors.values()), tuple(declared.parameters.values())
-        multiplied = frozenset[DType]()
+        built, multiplied = computation, frozenset[DType]()
         if self.kind == "gpu":
             multiplied = MULTIPLIED[self.entry.precision]
-            taken = {*declared.tensors, *declared.parameters, *computation.extents}
-            computation = reductions_apart(computation, taken)
-        backbone = build(self.entry.kernel, computation, tensors, parameters, tilings, multiplied)
+            built = reductions_apart(computation, {*declared.tensors, *declared.parameters})
+        backbone = build(self.entry.kernel, built, tensors, parameters, tilings, multiplied)
         named = [*(s.name for s in backbone.statements), *(d.name for d in backbone.logical_dims)]
         decisions = decisions_of(self.document, self.entry.decisions, named, self.report)
         if self.report:
@@ -223,6 +227,7 @@ class _Loader:
             sizes=MappingProxyType(dict(sizes)),
             backbone=backbone,
             computation=computation,
+            built=built,
             tolerance=None if self.entry.tolerance is None else float(self.entry.tolerance),
             cache=self.entry.cache,
             precision=self.entry.precision,
@@ -268,6 +273,7 @@ class _Loader:
         tensors = {**declared.tensors, **{t.name: t for t in computation.intermediates}}
         panels, rows = in_panels(computation, tensors), of_rows(computation, tensors)
         problems, long = of_problems(computation, tensors), long_products(computation)
+        single = alone(computation)
         found: dict[str, Tiling] = {}
         for index, extent in computation.extents.items():
             if extent < 1:  # reported where the size is given
@@ -284,9 +290,15 @@ class _Loader:
                     )
                 else:
                     inferred = inferred_factors(
-                        extent, index not in free, index in panels, index in rows, index in long
+                        extent,
+                        index not in free,
+                        index in panels,
+                        index in rows,
+                        index in long,
+                        index in single,
                     )
-                offered: Tiling | None = tiling(extent, inferred)
+                may_divide = self.kind == "cpu" or are_tiles_large(extent)
+                offered: Tiling | None = tiling(extent, inferred, may_divide=may_divide)
             else:
                 offered = self.given_tiling(index, extent, factors)
             if offered is not None and extent != 1:

@@ -35,17 +35,18 @@ LEAST_TERMS = 1 << 14
 """Of a reduction: one block has gone through fewer before another kernel has started."""
 
 
-def reductions_apart(computation: Computation, taken: Set[str]) -> Computation:
-    """`taken`: the names of tensors, parameters and indices."""
-    names = UniqueNames({*taken})
+def reductions_apart(computation: Computation, declared: Set[str]) -> Computation:
+    """`declared`: the names of tensors and parameters."""
     extents = computation.extents
+    others = (*computation.intermediates, *(padding.padded for padding in computation.paddings))
+    names = UniqueNames({*declared, *extents, *(tensor.name for tensor in others)})
     lines: list[Assignment] = []
     added: list[Tensor] = []
     computed_in = dict(computation.computed_in)
 
     def apart(reduction: Reduction, target: str) -> Read | None:
         needed = indices_of(reduction)
-        free = [i for i in extents if i in needed and extents[i] > 1]
+        free = [i for i in extents if i in needed]
         results = math.prod(extents[i] for i in free)
         if results > MOST_ALONE or math.prod(extents[i] for i in reduction.indices) < LEAST_TERMS:
             return None

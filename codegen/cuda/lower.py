@@ -3,8 +3,8 @@
 In: a `Kernel` and a `GridImplementation` of it. Out: a `Program`, not yet verified. Outermost BLOCK
 dimensions that lie in each other are a grid, and so is what lies between two of these. THREAD dimensions
 become coordinates of the threads of a block, found from a thread's number; what some of the threads do is put
-in a `Where`, but for what all of them do to combine a sum (`reductions.py`). Where blocks add parts of a sum
-to what lies in memory, a grid before starts it (`starting.py`). LOOP, UNROLL and VECTOR dimensions
+in a `Where`, but for what all of them do to combine a sum (`reductions.py`). Where blocks combine parts
+of a reduction in memory, a grid before starts it (`starting.py`). LOOP, UNROLL and VECTOR dimensions
 become what they are on a CPU (`expansion.py`). Where threads have to wait for each other is for
 `barriers.py`.
 """

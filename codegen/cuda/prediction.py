@@ -142,7 +142,7 @@ def _grid(
 
 
 def _additions(grid: Grid) -> int:
-    """Most that blocks add to one element."""
+    """Most parts that blocks combine with one element."""
     added = (s for s in statements(grid.body) if isinstance(s, AtomicCombine))
     terms = {frozenset(variable for variable, _ in s.index.terms) for s in added}
     blocks = [c for c in grid.coordinates if c.is_block]

@@ -4,7 +4,7 @@ In: an instruction, and where the dimensions around it stand. Out: statements of
 finds the instance that made its operand through the mapping of dimensions: in a register, or in a temporary.
 Readers combine the partial results of a reduction. Of a vector that is not whole, memory beyond the index is
 left alone, and so are the lanes that a reduction has no term for. A store that lies inside of what its value
-sums over has a part of the sum, and adds it. Loops are for `lower.py`.
+reduces has a part of that, and combines it with what is there. Loops are for `lower.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ In: built by `lower.py`, or by hand in tests. Out: taken apart by `parts.py`, ch
 by `c/printer.py`. Nothing is decided or optimised here.
 
     Program    = name, tensors, parameters, body, scratch
-    Statement  = Loop(variable, extent, body) | Sweep(variable, first, last, step, body)
+    Statement  = Loop(variable, extent, body, first) | Sweep(variable, first, last, step, body)
                | Let(variable, position) | Take(variable, value, low, high)
                | TakeEach(variables, value, low, high) | When(least, body, otherwise)
                | ParallelLoop(variable, extent, body, combined, private, first, summed)

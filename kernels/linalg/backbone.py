@@ -289,7 +289,7 @@ class Instruction:
     """Of the store that wrote what this load reads: its iteration i alone writes what iteration i of the same
     dimension reads here."""
     added_levels: tuple[Level, ...] = ()
-    """Of what a sum starts from, and of the store of its result, where memory can add up partial results: the
+    """Of what a reduction starts from, and of the store of its result, where memory can combine parts: the
     outermost levels of what it sums over."""
     maker: Instruction | None = None
     """Of a reload: the instruction whose value it loads from a temporary."""

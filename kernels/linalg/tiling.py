@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.kernels.computation import Computation
-from spacedsl.kernels.expression import Read, Reduction, walk
+from spacedsl.kernels.expression import Read, Reduction, indices_of, walk
 from spacedsl.kernels.tensors import Tensor
 
 LARGEST_INNER = 16
@@ -34,6 +34,13 @@ a core's own cache."""
 BLOCKS = (1, 32, 64, 128, 256)
 """Of a further level of an index with more terms: with the one inside, those that are summed up at a time."""
 
+PARTIALS = (1, 2, 4, 8)
+"""Of a further level of an index that alone is reduced, to a single number, beside vectors: partial results
+of a thread."""
+
+LEAST_EXTENT_ALONE = 1024
+"""Of such an index: a thread has some rounds of it."""
+
 WELL_DIVIDED = 2 * LARGEST_INNER
 """Multiples of this have exact tilings with wide vectors, and with more than one of them side by side."""
 
@@ -54,9 +61,11 @@ class Tiling:
     """Whether the last tile may end before its full size."""
 
 
-def tiling(extent: int, factors: Sequence[Sequence[int]]) -> Tiling:
-    """Exact where every factor divides the extent and some combination of them does, ragged otherwise."""
-    if all(extent % f == 0 for level in factors for f in level):
+def tiling(extent: int, factors: Sequence[Sequence[int]], *, may_divide: bool = True) -> Tiling:
+    """Exact where every factor divides the extent and some combination of them does, ragged otherwise, and
+    where it may not be exact.
+    """
+    if may_divide and all(extent % f == 0 for level in factors for f in level):
         exact = exact_sizes(extent, factors)
         if exact is not None:
             return Tiling(exact, is_ragged=False)
@@ -89,12 +98,14 @@ def inferred_factors(
     is_in_panels: bool = False,
     is_of_rows: bool = False,
     is_in_blocks: bool = False,
+    is_alone: bool = False,
 ) -> Levels:
     """A split in two for an index that is only summed over, in three for others; fewer for small extents.
 
     Divisors, or powers of two where these divide the extent badly: whole vectors and a rest are better than
     single elements. A short index has both. One whose values are copied in panels may have a level more, as
-    have long sums of products, and one of rows beside panels has further sizes, where both are long.
+    have long sums of products and what is reduced to a single number, and one of rows beside panels has
+    further sizes, where both are long.
     """
     if extent < LEAST_EXTENT_TILED:
         return ()
@@ -105,8 +116,9 @@ def inferred_factors(
         powers = _powers_of_two(extent, LARGEST_INNER)
         inner = tuple(sorted({*inner, *powers})) if is_short else powers
         middle = _powers_of_two(-(-extent // LARGEST_INNER), LARGEST_MIDDLE)
-    if is_only_reduced and is_in_blocks:
-        return (tuple(f for f in BLOCKS if not is_well_divided or extent % f == 0), inner)
+    if is_only_reduced and (is_in_blocks or (is_alone and extent >= LEAST_EXTENT_ALONE)):
+        further = BLOCKS if is_in_blocks else PARTIALS
+        return (tuple(f for f in further if not is_well_divided or extent % f == 0), inner)
     if is_only_reduced or is_short:
         return (inner,)
     if extent < LEAST_EXTENT_IN_PANELS:
@@ -146,7 +158,7 @@ def inferred_grid_factors(
     """For a GPU: a level for blocks, then for threads, copies and vectors; one less where it is summed over,
     and two where it numbers problems.
 
-    Powers of two, those that divide an extent which many of them do. `has_fragments`: whether tensor cores
+    Powers of two, those that divide an extent if these are enough. `has_fragments`: whether tensor cores
     may multiply.
     """
     if extent < LEAST_EXTENT_TILED:
@@ -159,9 +171,20 @@ def inferred_grid_factors(
         levels = (PROBLEMS,)
     elif extent < LEAST_EXTENT_TILED_TWICE:
         levels = (TERMS,)
-    if extent % WELL_DIVIDED and extent & (extent - 1):
+    if not are_tiles_large(extent):
         return levels
     return tuple(tuple(f for f in level if extent % f == 0) for level in levels)
+
+
+def are_tiles_large(extent: int) -> bool:
+    """Whether powers of two that divide it are large, or nearly all of it."""
+    even = extent & -extent
+    return even == extent or even >= LEAST_EVEN or (even >= WELL_DIVIDED and extent // even <= MOST_ODD)
+
+
+LEAST_EVEN, MOST_ODD = 1024, 64
+"""Of an extent, the power of two that divides it, and what is left: with less of the first and more of the
+second, tiles that divide it are small, and blocks are many."""
 
 
 def in_panels(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:
@@ -191,6 +214,18 @@ def long_products(computation: Computation) -> frozenset[str]:
                 free = set[str]().union(*reads) - set(node.indices)
                 if len(reads) > 1 and all(free - own for own in reads):
                     found.update(index for index in node.indices if computation.extents[index] > LONG_SUM)
+    return frozenset(found)
+
+
+def alone(computation: Computation) -> frozenset[str]:
+    """The indices that reductions to single numbers go over, one each."""
+    found: set[str] = set()
+    extents = computation.extents
+    for line in computation.assignments:
+        for node in walk(line.value):
+            if isinstance(node, Reduction) and not any(extents[i] > 1 for i in indices_of(node)):
+                wide = [index for index in node.indices if extents[index] > 1]
+                found.update(wide if len(wide) == 1 else ())
     return frozenset(found)
 
 

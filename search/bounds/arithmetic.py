@@ -44,8 +44,10 @@ Occupied = Mapping[Unit, int]
 """Instructions of each unit, for one iteration."""
 
 
-def operations(kernel: Kernel) -> dict[Unit, tuple[Alternatives, ...]]:
-    """For each unit, what must be executed there."""
+def operations(kernel: Kernel, *, has_starts: bool = False) -> dict[Unit, tuple[Alternatives, ...]]:
+    """For each unit, what must be executed there. `has_starts`: sums begin with numbers, and not with their
+    first terms.
+    """
     found: dict[Unit, dict[Key, list[Operation]]] = {unit: {} for unit in UNITS}
     has_exp = any(instruction.op is Op.EXP for instruction in kernel.instructions)
     for instruction in kernel.instructions:
@@ -53,7 +55,7 @@ def operations(kernel: Kernel) -> dict[Unit, tuple[Alternatives, ...]]:
             key = _product_key(instruction) if unit == "multiply" else _key(instruction)
             if instruction.op in _LONG:
                 key = _function_key(instruction)
-            iterations = count * _iterations(instruction)
+            iterations = count * _iterations(instruction, has_starts=has_starts)
             sums = _sums(instruction) if unit in ("add", "any") else 0
             operation = Operation(instruction, iterations, instruction, instruction.dims, sums)
             found[unit].setdefault(key, []).append(operation)
@@ -154,11 +156,12 @@ def _adds_product(instruction: Instruction) -> bool:
     return any(is_product(o) for o in instruction.operands)
 
 
-def _iterations(instruction: Instruction) -> int:
+def _iterations(instruction: Instruction, *, has_starts: bool) -> int:
     """Iterations that differ in what they read, or that accumulate.
 
     An index along which all operands stay the same does not count: the operation can be hoisted out of
-    its loop. A sum of floating-point numbers, though, takes all its terms, equal or not.
+    its loop. A sum of floating-point numbers, though, takes all its terms, equal or not, but for the first:
+    that may be what it starts from. Of a sum of products it is a product then.
     """
     reduced = {d.index for d in instruction.reduced_dims}
     varying = varying_indices(instruction)
@@ -166,6 +169,12 @@ def _iterations(instruction: Instruction) -> int:
         # The first term is no addition; equal terms are a product, and no greater than each other.
         terms = extent_of(instruction, varying & reduced)
         return extent_of(instruction, varying - reduced) * max(terms - bool(reduced), 0)
+    factors = instruction.operands[:2]
+    is_of_products = instruction.op is Op.FMA and not any(isinstance(o, Number) for o in factors)
+    if reduced and not (is_of_products or has_starts):
+        # Two lanes that are added up in the end count as a sum of their own.
+        terms = extent_of(instruction, reduced)
+        return extent_of(instruction, varying - reduced) * max(terms - 2, 0)
     return extent_of(instruction, varying | reduced)
 
 

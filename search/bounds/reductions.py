@@ -24,7 +24,9 @@ from spacedsl.search.bounds.certain import (
     Footprint,
     Operation,
     distinct_indices,
+    extent_of,
     reduced_loads,
+    varying_indices,
 )
 from spacedsl.search.bounds.domains import Bits, View
 from spacedsl.search.bounds.rates import Rates
@@ -98,10 +100,11 @@ class Reduction:
         terms = math.prod(
             logical.extent for logical in instruction.logical_dims if logical.dims[0].is_reduction
         )
+        reduced = {dim.index for dim in instruction.reduced_dims}
         loads = reduced_loads(instruction, footprints)
         return cls(
             instruction,
-            operation.iterations // terms,
+            extent_of(instruction, varying_indices(instruction) - reduced),
             terms,
             loads,
             _adds_products(instruction),

@@ -57,7 +57,7 @@ MISTAKES: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
     "a loop without its last iteration": (
         lower,
         "Loop",
-        lambda variable, extent, body: Loop(variable, max(1, extent - 1), body),
+        lambda variable, extent, body, first=0: Loop(variable, max(first + 1, extent - 1), body, first),
     ),
     "differences the other way round": (instructions, "Sub", lambda left, right: Sub(right, left)),
     "lanes that are always added up": (

@@ -25,8 +25,16 @@ from spacedsl.kernels.linalg.backbone import (
     Value,
 )
 from spacedsl.kernels.linalg.operations import Op
-from spacedsl.kernels.linalg.tiling import exact_sizes, inferred_factors, of_problems, tiling
+from spacedsl.kernels.linalg.tiling import (
+    are_tiles_large,
+    exact_sizes,
+    inferred_factors,
+    inferred_grid_factors,
+    of_problems,
+    tiling,
+)
 from spacedsl.kernels.reference import evaluate, view
+from tests.codegen.kernels import parse
 from tests.kernels.library_formulas import FIXED, swept_sizes
 from tests.kernels.samples import LIBRARY, MATMUL, changed, check
 
@@ -164,6 +172,49 @@ def test_extents_that_powers_of_two_divide_badly_have_the_tiles_of_others(extent
 @pytest.mark.parametrize("extent", [8, 16, 32, 64, 96, 256, 480, 1024, 1056, 4096, 2**26])
 def test_extents_that_powers_of_two_divide_well_have_exact_tilings_alone(extent: int) -> None:
     assert not tiling(extent, inferred_factors(extent, is_only_reduced=False)).is_ragged
+
+
+@pytest.mark.parametrize(
+    ("line", "levels"),
+    [
+        ("s = sqrt(sum[p](x[p] * x[p]))", {"p": 3}),
+        ("s = sum[p](x[p]) + max[q](A[q, q])", {"p": 3, "q": 2}),
+        ("s = sum[p, q](A[p, q])", {"p": 2, "q": 2}),
+    ],
+)
+def test_what_is_reduced_to_a_single_number_has_partial_results_beside_vectors(
+    line: str, levels: dict[str, int]
+) -> None:
+    names = [name for name in ("x", "A") if f"{name}[" in line]
+    shapes = {"x": "[1000000]", "A": "[1000, 1000]"}
+    tensors = "".join(f"  {n}: {{dtype: f32, shape: {shapes[n]}}}\n" for n in names)
+    kernel = parse(
+        f"kernel: single\nbackbone: linalg\ntensors:\n{tensors}"
+        f"  s: {{dtype: f32, shape: [], output: true}}\ncompute:\n  - {line}\n"
+    ).backbone
+    found = {logical.index: len(logical.dims) for logical in kernel.logical_dims}
+    assert found == levels
+    middle = [d for d in kernel.dimensions if d.index == "p" and d.level == 1 and len(d.logical.dims) == 3]
+    assert all(d.possible_sizes == (1, 2, 4, 8) and d.is_optional for d in middle)
+
+
+@pytest.mark.parametrize("extent", [100, 1000, 50304, 300000, 1000000, 5000000])
+def test_tiles_of_gpus_are_large_where_few_powers_of_two_divide(extent: int) -> None:
+    assert not are_tiles_large(extent)
+    offered = tiling(extent, inferred_grid_factors(extent, is_only_reduced=False), may_divide=False)
+    assert offered.is_ragged and offered.levels[0][0] <= -(-extent // 4096)
+    text = (
+        f"kernel: one\nbackbone: linalg\ntensors:\n  x: {{dtype: f32, shape: [{extent}]}}\n"
+        f"  y: {{dtype: f32, shape: [{extent}], output: true}}\ncompute:\n  - y[i] = 2 * x[i]\n"
+    )
+    kernel = parse(text).made_for("gpu").backbone
+    assert {logical.dims[0].possible_sizes for logical in kernel.logical_dims} == {offered.levels[0]}
+
+
+@pytest.mark.parametrize("extent", [96, 1536, 1920, 4096, 11008, 12288, 7 * 2**20])
+def test_tiles_of_gpus_divide_what_they_can(extent: int) -> None:
+    assert are_tiles_large(extent)
+    assert not tiling(extent, inferred_grid_factors(extent, is_only_reduced=False)).is_ragged
 
 
 def indices_with_six_rows(kernel: str) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def lines(kernel: KernelFile) -> list[tuple[str, tuple[str, ...], bool]]:
     """Targets with their indices, and whether it is a reduction that is assigned."""
     return [
         (line.target.tensor, line.target.indices, isinstance(line.value, Reduction))
-        for line in kernel.computation.assignments
+        for line in kernel.built.assignments
     ]
 
 
@@ -54,11 +56,13 @@ def test_a_long_reduction_with_few_results_has_a_line_of_its_own(
     kernel = sample(line)
     assert lines(kernel)[:-1] == [(name, indices, True) for name, indices in added]
     assert lines(kernel)[-1][0] == "y" and not lines(kernel)[-1][2]
-    assert [t.shape for t in kernel.computation.intermediates] == [(6,) * len(i) for _, i in added]
+    assert [t.shape for t in kernel.built.intermediates] == [(6,) * len(i) for _, i in added]
     whole = sample(line, kind="cpu")
     assert len(lines(whole)) == 1
     arguments = random_inputs(whole, np.random.default_rng(3))
-    found, wanted = (evaluate(k, arguments.inputs, arguments.parameters)["y"] for k in (kernel, whole))
+    apart = replace(kernel, computation=kernel.built)
+    found, wanted = (evaluate(k, arguments.inputs, arguments.parameters)["y"] for k in (apart, whole))
+    assert len(kernel.computation.assignments) == 1
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
@@ -75,18 +79,44 @@ def test_all_else_stays_as_it_is(line: str, m: int, n: int) -> None:
     assert len(lines(sample(line, m=m, n=n))) == 1
 
 
-def test_a_name_that_is_taken_is_not_taken_again() -> None:
+TAKEN = """
+kernel: sample
+backbone: linalg
+tensors:
+  A: {{dtype: f32, shape: [6, 16384]}}{declared}
+  y: {{dtype: f32, shape: [6], output: true}}
+compute:{before}
+  - y[i] = y_sum[i] * sum[p](A[i, p])
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "before"),
+    [("\n  y_sum: {dtype: f32, shape: [6]}", ""), ("", "\n  - y_sum[i] = 2 * A[i, 0]")],
+)
+def test_a_name_that_is_taken_is_not_taken_again(declared: str, before: str) -> None:
+    kernel = parse(TAKEN.format(declared=declared, before=before)).made_for("gpu")
+    names = [line.target.tensor for line in kernel.built.assignments]
+    assert len(set(names)) == len(names) == (3 if before else 2)
+    (added,) = {t.name for t in kernel.built.intermediates} - {"y_sum"}
+    assert added in names and added != "y_sum"
+
+
+def test_an_index_of_one_value_stays_a_dimension() -> None:
     kernel = parse(
         """
 kernel: sample
 backbone: linalg
 tensors:
-  x: {dtype: f32, shape: [16384]}
-  y_sum: {dtype: f32, shape: []}
-  y: {dtype: f32, shape: [], output: true}
+  A: {dtype: f32, shape: [3, 1, 16384]}
+  y: {dtype: f32, shape: [3, 1], output: true}
+params: {alpha: f32}
 compute:
-  - y = y_sum * sum[p](x[p])
+  - y[i, j] = alpha * sum[p](A[i, j, p])
 """
     ).made_for("gpu")
-    (added, _), (target, _) = ((line.target.tensor, line) for line in kernel.computation.assignments)
-    assert added not in ("y", "y_sum") and target == "y"
+    arguments = random_inputs(kernel, np.random.default_rng(3))
+    apart = replace(kernel, computation=kernel.built)
+    assert len(lines(kernel)) == 2
+    found, wanted = (evaluate(k, arguments.inputs, arguments.parameters)["y"] for k in (apart, kernel))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -67,8 +67,8 @@ def accesses(program: Program, threads: int) -> list[Lines]:
     def block(body: tuple[Statement, ...], at: dict[str, int], thread: int) -> None:
         for statement in body:
             match statement:
-                case Loop(variable, extent, inner):
-                    for i in range(extent):
+                case Loop(variable, extent, inner, first):
+                    for i in range(first, extent):
                         at[variable] = i
                         block(inner, at, thread)
                 case ParallelLoop():

@@ -63,8 +63,8 @@ def executed(body: tuple[tree.Statement, ...], threads: int, own: Collection[str
     kept: Kept = []
     for statement in body:
         match statement:
-            case tree.Loop(_, extent, inner):
-                found.update(repeated(inner, extent, threads, own))
+            case tree.Loop(_, extent, inner, first):
+                found.update(iterations(inner, range(first, extent), extent, threads, own))
             case tree.ParallelLoop():
                 by_thread = [shared(statement, t, threads, own) for t in range(threads)]
                 found.update(max(by_thread, key=lambda counts: sum(counts.values())))
@@ -104,11 +104,6 @@ def positions(loops: Sequence[tree.ParallelLoop], thread: int, threads: int) -> 
         for loop in reversed(loops):
             rest, at[loop.variable] = divmod(rest, loop.extent)
         yield at
-
-
-def repeated(body: tuple[tree.Statement, ...], times: int, threads: int, own: Collection[str]) -> Executed:
-    """By a loop of so many iterations."""
-    return iterations(body, range(times), times, threads, own)
 
 
 def iterations(

@@ -177,7 +177,7 @@ def _work(instance: Instance) -> dict[Instruction, dict[int, int]]:
     """For each instruction that certainly runs, what it occupies how often."""
     kernel = linalg_kernel(instance)
     found: dict[Instruction, dict[int, int]] = {}
-    for unit, classes in operations(kernel).items():
+    for unit, classes in operations(kernel, has_starts=True).items():
         for first, *others in classes:
             instruction = first.instruction
             if others or unit in ("multiply", "add") or not is_always(instance, instruction):

@@ -23,7 +23,7 @@ REGISTERS = [A, B, C, *(Register(f"r{n}", F32) for n in range(6))]
 def written_out(body: Sequence[Statement]) -> Iterator[Statement]:
     for statement in body:
         if isinstance(statement, Loop):
-            for _ in range(statement.extent):
+            for _ in range(statement.first, statement.extent):
                 yield from written_out(statement.body)
         else:
             yield statement

@@ -12,11 +12,15 @@ import pytest
 from spacedsl.codegen.c.build import find_compiler
 from spacedsl.codegen.c.functions import functions
 from spacedsl.codegen.c.types import vector_type
-from spacedsl.codegen.tree.expressions import Type
+from spacedsl.codegen.tree.expressions import Add, LaneReduction, Type
+from spacedsl.codegen.tree.parts import own_expressions
+from spacedsl.codegen.tree.program import Loop, Statement
 from spacedsl.kernels.dtypes import DType
 from spacedsl.kernels.linalg.backbone import Kernel
 from spacedsl.search.bounds.arithmetic import UNITS, operations
 from spacedsl.search.bounds.certain import footprints
+from tests.codegen import kernels
+from tests.codegen.scripts import scripted
 from tests.search.linalg import ELEMENTWISE, MATMUL, elementwise, parse
 
 
@@ -66,6 +70,39 @@ def test_a_matrix_product_needs_all_its_multiply_adds() -> None:
 )
 def test_only_what_no_compiler_saves_is_counted(y: str, z: str, expected: dict[str, int]) -> None:
     assert work(elementwise(y, z)) == {unit: 100 * count for unit, count in expected.items()}
+
+
+@pytest.mark.parametrize("terms", [2, 3, 4, 16])
+@pytest.mark.parametrize("kind", ["U", "V"])
+def test_a_sum_needs_no_addition_for_its_first_term(terms: int, kind: str) -> None:
+    """Written out, and in lanes, the last two of which are added up as scalars."""
+    kernel = kernels.parse(
+        f"kernel: total\nbackbone: linalg\ntensors:\n  A: {{dtype: f32, shape: [3, {terms}]}}\n"
+        "  y: {dtype: f32, shape: [3], output: true}\ncompute:\n  - y[i] = sum[p](A[i, p])\n"
+        f"tiling: {{i: [], p: [[{min(terms, 2)}]]}}\n"
+    )
+    text = f"""
+        i0 L 3
+          init merged
+          p0 L *
+            p1 {kind} 2
+              load_A
+              add
+          store_y
+    """
+    program = scripted(kernel, text)
+    (loop,) = program.body
+    assert isinstance(loop, Loop)
+    added = sum(_additions(statement) for statement in loop.body)
+    assert 3 * added >= work(kernel.backbone).get("add", 0) / (2 if kind == "V" else 1)
+    assert added == (terms - 1 if kind == "U" else -(-terms // 2))
+
+
+def _additions(statement: Statement) -> int:
+    """In as many lanes as there are, at a time."""
+    if isinstance(statement, Loop):
+        return (statement.extent - statement.first) * sum(map(_additions, statement.body))
+    return sum(isinstance(e, Add | LaneReduction) for e in own_expressions(statement))
 
 
 def test_all_but_one_of_many_values_are_compared() -> None:
