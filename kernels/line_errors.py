@@ -37,6 +37,7 @@ TRIANGULAR_CALLS = ("range", "tril", "triu", "where")
 _CONDITION = re.compile(r"[<>≤≥]|(if|for|where)\b")
 _BOUND = re.compile(r"[<>≤≥=:.(]|in\b")
 """Of an index, where a reduction names it."""
+_SUBSCRIPTED = re.compile(r"\b(\w+)\s*\[[^\[\]]*\]$")
 _REDUCER_OPENED = re.compile(r"\b(sum|prod|max|min)\s*\[[^\]]*$")
 
 
@@ -99,6 +100,13 @@ def _repair(text: str, at: int) -> str | None:
     before = text[:at].rstrip()
     if text[at] == "^" or text[at] == "*" == before[-1:]:
         return "powers are written as products: `x * x`"
+    if text[at] == "(" and (called := _SUBSCRIPTED.search(before)):
+        known = "reductions are `sum`, `prod`, `max` and `min`"
+        if called[1] in ("argmax", "argmin"):
+            return f"{known}; `argmax` and `argmin` are of pipelines (`backbone: pipeline`)"
+        return f"`{called[1]}[..](..)`: {known}"
+    if text.startswith("==", at) or (text[at] == "=" and before[-1:] == "="):
+        return "lines of linear algebra compare nothing; pipelines do (`backbone: pipeline`)"
     if text[at] == "{" or (text[at] == "(" and before.isidentifier()):
         return "indices stand in brackets: `A[i, j]`"
     if text.startswith(("+=", "-=", "*=", "/="), at):

@@ -282,7 +282,8 @@ class _Checker:
             self.report.problems.append(triangular(span))
             return node
         if known is None:
-            self.report.error("KF021", f"unknown function `{name}`", span, closest(name, FUNCTIONS))
+            others = ", ".join(f"`{function}`" for function in FUNCTIONS)
+            self.report.error("KF021", f"unknown function `{name}`", span, f"functions here are {others}")
         elif given != known:
             message = f"`{name}` takes {counted(known, 'argument')}, not {given}"
             self.report.error("KF022", message, node.span)

@@ -315,6 +315,16 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         ("C{i, j} = A[i, j]", "indices stand in brackets: `A[i, j]`"),
         ("C[i, j] += A[i, j]", "every tensor is written once: what is added up is `sum[p](..)`"),
         ("C[i, j] = np.exp(A[i, j])", "functions are written without a module: `exp(x)`"),
+        (
+            "C[i, j] = argmax[p](A[i, p])",
+            "reductions are `sum`, `prod`, `max` and `min`; `argmax` and `argmin` are of pipelines "
+            "(`backbone: pipeline`)",
+        ),
+        ("C[i, j] = mean[p](A[i, p])", "`mean[..](..)`: reductions are `sum`, `prod`, `max` and `min`"),
+        (
+            "C[i, j] = select(A[i, j] == B[i, j], 1, 0)",
+            "lines of linear algebra compare nothing; pipelines do (`backbone: pipeline`)",
+        ),
     ],
 )
 def test_what_other_languages_write_is_answered_with_its_repair(line: str, hint: str) -> None:
