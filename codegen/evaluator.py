@@ -29,7 +29,7 @@ from spacedsl.codegen.running.measurement import Measurement, Options
 from spacedsl.codegen.running.memory import flush_bytes
 from spacedsl.codegen.running.process import WorkerFailure
 from spacedsl.codegen.running.turns import Turns
-from spacedsl.codegen.running.workers import Workers
+from spacedsl.codegen.running.workers import Workers, unheard
 from spacedsl.codegen.scratch import scratch_folder, sweep, writing_to
 from spacedsl.codegen.tree.errors import LoweringError, VerificationError
 from spacedsl.codegen.tree.parts import timed_phases
@@ -45,10 +45,6 @@ REMEMBERED = 100
 
 OFTEN, OF_SAMPLES = 0.25, 1000
 """The share of samples that others disturb from which on users should know, once there are so many."""
-
-
-def _ignore(_: object) -> None:
-    pass
 
 
 def _refuse() -> None:
@@ -71,10 +67,12 @@ class CpuEvaluator:
     kernel: MeasurableKernel
     device: CpuDevice
     options: Options = field(default_factory=Options)
-    warn: Callable[[str], None] = _ignore
+    warn: Callable[[str], None] = unheard
     """Hears, once each, that other processes build and measure here, too; that others disturb samples."""
-    waits: Callable[[bool], None] = _ignore
+    waits: Callable[[bool], None] = unheard
     """Hears each time that this one begins to wait for them, and that it goes on."""
+    tell: Callable[[str], None] = unheard
+    """Hears what takes long."""
     waited_s: float = field(default=0.0, init=False)
     """How long other processes have kept this one from building and measuring."""
     _waiting_since_s: float | None = field(default=None, init=False)
@@ -99,7 +97,8 @@ class CpuEvaluator:
     """What was glanced at last."""
 
     def __post_init__(self) -> None:
-        self.workers = Workers(self.kernel, flush_bytes(self.kernel, self.device), self.options)
+        flushed = flush_bytes(self.kernel, self.device)
+        self.workers = Workers(self.kernel, flushed, self.options, tell=self.tell)
 
     def open(self) -> None:
         """Begins to make the test cases: what needs them waits, and raises what `Workers.ready` does."""

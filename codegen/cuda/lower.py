@@ -76,7 +76,7 @@ def lower_grids(kernel: Kernel, implementation: GridImplementation) -> Program:
     body = tuple(_waiting(grid, pipelined) for grid in forwarded(grids, own))
     begun = (*kernel.tensors, *(s.tensor for s in kernel.scratch))
     ways = combined_into(body)
-    body = (*(starting(t, ways[t.name], names.fresh) for t in begun if t.name in ways), *body)
+    body = (*starting({t: ways[t.name] for t in begun if t.name in ways}, names.fresh), *body)
     used = {name for grid in body for name in loaded(grid.body)}
     scratch = tuple(s for s in scratch if s.tensor.name in used)
     return Program(kernel.name, kernel.tensors, kernel.parameters, body, scratch)

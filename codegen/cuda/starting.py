@@ -1,13 +1,13 @@
 """What blocks combine their parts with starts from what changes nothing of them: the grids that store that.
 
-In: an array, and how parts are combined with it. Out: a grid with a thread for each of its elements. Where it
-stands is for `lower.py`.
+In: arrays, and how parts are combined with them. Out: grids with a thread for each element, one for all
+arrays of a few. Where they stand is for `lower.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from spacedsl.codegen.tree.expressions import Index, Number, Type
 from spacedsl.codegen.tree.program import Branch, Coordinate, Grid, Statement, Store, Where
@@ -18,8 +18,35 @@ THREADS = 256
 """Of a block, at most."""
 
 
-def starting(tensor: Tensor, combine: Combine, fresh: Callable[[str], str]) -> Grid:
+def starting(ways: Mapping[Tensor, Combine], fresh: Callable[[str], str]) -> Iterator[Grid]:
     """Puts that into all elements and leaves what lies between them alone; `fresh` makes a name unique."""
+    few = {t: way for t, way in ways.items() if len(_rows(t)) == 1 and t.elements <= THREADS}
+    if len(few) > 1:
+        yield _together(few, fresh)
+    for tensor, combine in ways.items():
+        if len(few) < 2 or tensor not in few:
+            yield _alone(tensor, combine, fresh)
+
+
+def _together(few: Mapping[Tensor, Combine], fresh: Callable[[str], str]) -> Grid:
+    """In one block."""
+    threads = max(tensor.elements for tensor in few)
+    thread = Coordinate(fresh("t"), False, 1, threads)
+    body: list[Statement] = []
+    for tensor, combine in few.items():
+        ((count, step),) = _rows(tensor)
+        index = Index(0, ((thread.variable, step),) if count > 1 else ())
+        store = Store(tensor.name, index, _start(tensor, combine))
+        body.append(store if count == threads else Where(((0, count, threads),), (store,)))
+    used = (thread,) if threads > 1 else ()
+    return Grid(fresh("start"), 1, threads, used, (), tuple(body))
+
+
+def _start(tensor: Tensor, combine: Combine) -> Number:
+    return Number(neutral(combine, tensor.dtype), Type(tensor.dtype))
+
+
+def _alone(tensor: Tensor, combine: Combine, fresh: Callable[[str], str]) -> Grid:
     name = fresh(f"start_{tensor.name}")
     *rows, (count, step) = _rows(tensor)
     threads = min(count, THREADS)
@@ -33,8 +60,7 @@ def starting(tensor: Tensor, combine: Combine, fresh: Callable[[str], str]) -> G
     strides = (*(stride for _, stride in rows), step * threads, step)
     moved = zip(coordinates, strides, strict=True)
     index = Index(0, tuple((c.variable, stride) for c, stride in moved if c.extent > 1))
-    start = Number(neutral(combine, tensor.dtype), Type(tensor.dtype))
-    body: tuple[Statement, ...] = (Store(tensor.name, index, start),)
+    body: tuple[Statement, ...] = (Store(tensor.name, index, _start(tensor, combine)),)
     if rest:
         body = (Branch(blocks[-1].variable, whole, body, (Where(((0, rest, threads),), body),)),)
     used = tuple(c for c in coordinates if c.extent > 1)

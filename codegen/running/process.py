@@ -92,6 +92,10 @@ class ForkServer:
                 self._socket.settimeout(None)
             return self._cases
 
+    def is_ready(self, within_s: float) -> bool:
+        """Whether the cases are made before so much time is over, or will never be."""
+        return self._cases is not None or bool(select.select([self._socket], [], [], within_s)[0])
+
     @property
     def is_alive(self) -> bool:
         """Whether it may be asked: also for cases that it has made and ended, which says why."""

@@ -7,7 +7,7 @@ is replaced after every failure, since its memory may be corrupt. What is run th
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -24,6 +24,13 @@ from spacedsl.codegen.scratch import scratch_folder
 from spacedsl.diagnostics import DiagnosticError
 from spacedsl.kernels.backbones import MeasurableKernel
 
+UNTOLD_S = 2.0
+"""Of waiting, in which nobody wonders."""
+
+
+def unheard(_: object) -> None:
+    """Takes what nobody wants to hear."""
+
 
 @dataclass(slots=True, eq=False)
 class Workers:
@@ -33,6 +40,8 @@ class Workers:
     options: Options
     has_cases: bool = True
     """Else a worker is told of a corner of the kernel before anything runs."""
+    tell: Callable[[str], None] = unheard
+    """Hears what takes long."""
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
     _server: ForkServer | None = field(default=None, init=False)
     _worker: WorkerProcess | None = field(default=None, init=False)
@@ -63,6 +72,8 @@ class Workers:
         with self._turn:
             server = self._begun()
             try:
+                if not server.is_ready(within_s=UNTOLD_S):
+                    self.tell("making the test cases")
                 _ = server.cases
             except WorkerFailure as error:
                 self.close()

@@ -109,7 +109,10 @@ class Cpu(Target):
 
     def device(self, name: str | None, on_event: Listener) -> CpuDevice:
         if name is not None:
-            raise UnknownNameError("code for a CPU is measured where it is made: no device can be named")
+            raise UnknownNameError(
+                "code for a CPU is measured where it is made: no device can be named, unless the target is a "
+                "GPU (--target cuda)"
+            )
         return local_device(
             progress=lambda activity: on_event(Preparing(activity)),
             warn=lambda message: on_event(Warned(message)),
@@ -142,6 +145,7 @@ class Cpu(Target):
             device,
             warn=lambda message: on_event(Warned(message)),
             waits=lambda is_waiting: on_event(Waiting(is_over=not is_waiting)),
+            tell=lambda activity: on_event(Preparing(activity)),
         )
 
     def raise_peaks(self, device: Device, factor: float) -> bool:

@@ -183,11 +183,12 @@ def _blame(kernel: MeasurableKernel, given: Settings, explain_hint: str) -> Iter
         place = locate(kernel, "search", "ordering")
         raise DiagnosticError([replace(d, span=place) for d in error.diagnostics]) from None
     except api.UnknownNameError as error:
-        is_policy = str(error).startswith("no policy")
-        if not is_policy or given.policy is not None or kernel.search.policy is None:
-            raise
-        place = locate(kernel, "search", "policy")
-        raise DiagnosticError([Diagnostic("KF044", str(error), place)]) from None
+        for option, said in (("policy", "no policy"), ("device", "no GPU")):
+            is_from_file = getattr(given, option) is None and getattr(kernel.search, option) is not None
+            if is_from_file and str(error).startswith(said):
+                place = locate(kernel, "search", option)
+                raise DiagnosticError([Diagnostic("KF044", str(error), place)]) from None
+        raise
 
 
 def resume(

@@ -55,6 +55,8 @@ class Board:
     time_s: float | None = None
     evaluations: int | None = None
     activity: str = "starting"
+    prepared: str = ""
+    """What was prepared last."""
     progress: Progress | None = None
     began: float | None = None
     """When the search would have begun, had it neither been interrupted nor waited for others."""
@@ -64,7 +66,7 @@ class Board:
     def take(self, event: Activity) -> None:
         match event:
             case Preparing(activity):
-                self.activity = activity
+                self.activity = self.prepared = activity
             case Planned(time_s, evaluations):
                 self.time_s, self.evaluations = time_s, evaluations
             case Started():
@@ -81,6 +83,8 @@ class Board:
             case Progress():
                 self.began = time.monotonic() - event.seconds
                 self.progress = event
+                if self.activity == self.prepared:
+                    self.activity = "searching"
             case Comparing(contenders):
                 self.activity = f"measuring the last {contenders} contenders side by side"
             case Finished(progress=progress):

@@ -53,7 +53,7 @@ def test_a_gpu_has_to_be_named_and_to_be_known(machine: Path) -> None:
     assert "no GPU is called `h10`; did you mean `h100`?" in ran.err
     ran = run("explore", MATMUL, "--device", "h100")
     assert ran.code == 2
-    assert "no device can be named" in ran.err
+    assert "no device can be named, unless the target is a GPU (--target cuda)" in ran.err
 
 
 def test_the_size_of_a_kernel_does_not_matter_to_its_check(tmp_path: Path, machine: Path) -> None:

@@ -8,11 +8,12 @@ import re
 import pytest
 import rich.console
 
+from spacedsl import api
 from spacedsl.cli.console import Console
 from spacedsl.cli.live import Board, Figures, Lines
 from spacedsl.diagnostics import counted
 from spacedsl.kernels.evaluation import Failure, Timing
-from spacedsl.search.events import FailureCount, NewBest, Progress
+from spacedsl.search.events import FailureCount, NewBest, Progress, Started
 from spacedsl.search.policies import POLICIES
 from tests.cli.running import run
 
@@ -66,3 +67,17 @@ def test_a_best_that_is_slower_than_the_one_before_is_not_called_new(
     assert "new best 9.000 us" in first
     assert "new best 8.000 us" in second
     assert "side by side, another is the best: 8.500 us" in third
+
+
+def test_what_is_prepared_in_a_search_is_shown_until_it_goes_on() -> None:
+    board = Board(time_s=60.0)
+    board.take(api.Preparing("building the space"))
+    board.take(Started(1.0, seed=0, iterations=0))
+    assert board.doing == "searching"
+    board.take(api.Preparing("making the test cases"))
+    assert board.doing == "making the test cases"
+    board.take(PROGRESS)
+    assert board.doing == "searching"
+    board.take(api.Stopping())
+    board.take(PROGRESS)
+    assert "then stopping" in board.doing

@@ -288,6 +288,11 @@ def test_a_run_that_is_none_is_a_usage_error_and_a_damaged_one_is_wrong_content(
     ("line", "column", "said"),
     [
         ("search: {policy: luck}", 18, "KF044: no policy is called `luck`"),
+        (
+            "search: {target: cuda, device: h1000}",
+            32,
+            "KF044: no GPU is called `h1000`",
+        ),
         ("search: {ordering: luck}", 20, "SP085: `luck` is neither an ordering"),
         (
             "decisions: [{choice: luck, objects: [fma.i0], values: [1]}]",

@@ -16,6 +16,7 @@ import pytest
 from spacedsl.codegen.c.build import build_library
 from spacedsl.codegen.evaluator import CpuEvaluator
 from spacedsl.codegen.lock import machine_lock
+from spacedsl.codegen.running import workers
 from spacedsl.codegen.running.measurement import Measurement
 from spacedsl.codegen.running.process import WorkerFailure, WorkerProcess
 from spacedsl.codegen.running.turns import Turns
@@ -370,3 +371,12 @@ def test_nothing_is_left_behind(evaluator: CpuEvaluator) -> None:
     for code in (RIGHT, first("__builtin_trap();"), first("nonsense;"), RIGHT):
         evaluator.run(code, None)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_it_is_said_that_test_cases_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "UNTOLD_S", 0.0)
+    said: list[str] = []
+    with CpuEvaluator(axpy(64), DEVICE, tell=said.append) as evaluator:
+        evaluator.workers.ready()
+        evaluator.workers.ready()
+    assert said == ["making the test cases"]

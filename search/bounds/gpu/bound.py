@@ -73,8 +73,7 @@ class GpuBound:
         and read by one behind.
         """
         combined = [dims for dims in self._combining if candidate.vector[dims.cell] == dims.bit]
-        started = {dims.tensor for dims in combined}
-        return 1 + len(started) + any(dims.is_read for dims in combined)
+        return 1 + bool(combined) + any(dims.is_read for dims in combined)
 
     def explain(self, candidate: Candidate) -> tuple[BoundTerm, ...]:
         costs = [(pressure, pressure.cost(candidate.vector)) for pressure in self._pressures]
@@ -99,7 +98,6 @@ class _Combined(NamedTuple):
     cell: int
     bit: int
     """Of the domain of its kind: that it is blocks."""
-    tensor: str
     is_read: bool
     """Whether the kernel itself reads the result."""
 
@@ -108,9 +106,9 @@ def _combining(instance: Instance) -> Iterator[_Combined]:
     for dim in (d for d in linalg_kernel(instance).dimensions if d.is_added_up):
         kinds = [str(kind) for kind in instance.variable("dim_kind", dim).universe]
         (store,) = dim.instruction.consumers
-        if "BLOCK" in kinds and store.access is not None:
+        if "BLOCK" in kinds:
             cell, bit = instance.offset("dim_kind", dim), 1 << kinds.index("BLOCK")
-            yield _Combined(cell, bit, store.access.tensor.name, bool(store.readers))
+            yield _Combined(cell, bit, bool(store.readers))
 
 
 def _in_turn(nests: Sequence[Nest], stores: Sequence[Instruction]) -> tuple[int, ...]:

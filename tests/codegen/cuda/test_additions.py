@@ -21,7 +21,7 @@ from spacedsl.codegen.cuda.starting import starting
 from spacedsl.codegen.linalg.implementation import CandidateImplementation
 from spacedsl.codegen.tree.errors import VerificationError
 from spacedsl.codegen.tree.expressions import Index, Load, Number, Register, Type, type_of
-from spacedsl.codegen.tree.parts import combined_into, statements
+from spacedsl.codegen.tree.parts import combined_into, overwritten, statements
 from spacedsl.codegen.tree.program import (
     Assign,
     AtomicCombine,
@@ -331,7 +331,7 @@ def test_zeros_are_all_elements_and_nothing_between_them(
     shape: tuple[int, ...], strides: tuple[int, ...], blocks: int
 ) -> None:
     out = Tensor("out", DType.F64, shape, strides, is_output=True)
-    grid = starting(out, Combine.SUM, UniqueNames({"out"}).fresh)
+    (grid,) = starting({out: Combine.SUM}, UniqueNames({"out"}).fresh)
     assert grid.blocks == blocks
     verify(Program("zeros", (out,), (), (grid,)))
     written = sorted(_written(grid))
@@ -339,6 +339,21 @@ def test_zeros_are_all_elements_and_nothing_between_them(
     for extent, stride in zip(shape, strides, strict=True):
         wanted = np.add.outer(wanted, stride * np.arange(extent)).ravel()
     assert written == sorted(wanted.tolist())
+
+
+def test_small_arrays_start_together() -> None:
+    """Of one, three and 256 elements; larger ones by themselves."""
+    shapes = {"one": (), "few": (3,), "many": (256,), "more": (257,), "rows": (2, 3)}
+    arrays = [
+        Tensor(n, DType.F32, s, (100, 1) if n == "rows" else (1,) * len(s), is_output=True)
+        for n, s in shapes.items()
+    ]
+    grids = list(starting(dict.fromkeys(arrays, Combine.MIN), UniqueNames(set(shapes)).fresh))
+    verify(Program("starts", tuple(arrays), (), tuple(grids)))
+    assert [grid.name for grid in grids] == ["start", "start_more", "start_rows"]
+    assert [sorted(overwritten(grid.body)) for grid in grids] == [["few", "many", "one"], ["more"], ["rows"]]
+    (alone,) = starting({arrays[0]: Combine.SUM}, UniqueNames({"one"}).fresh)
+    assert alone.name == "start_one"
 
 
 def _written(grid: Grid) -> Iterator[int]:
