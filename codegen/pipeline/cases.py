@@ -17,7 +17,7 @@ import numpy as np
 from spacedsl.codegen.running.cases import Case, NotFiniteError, Tolerance
 from spacedsl.diagnostics import Diagnostic, Span
 from spacedsl.kernels.formats import as_numbers
-from spacedsl.kernels.inputs import Allocate, Array, plain_buffer
+from spacedsl.kernels.inputs import RANDOM, Allocate, Array, plain_buffer
 from spacedsl.kernels.kernel_file import locate
 from spacedsl.kernels.pipeline.arguments import value_names
 from spacedsl.kernels.pipeline.inputs import FLOATS, Draw, patchwork, random_values, weaknesses
@@ -113,7 +113,7 @@ class _Judge:
         found: list[tuple[float, int]] = []
         for number, floats in enumerate(FLOATS if has_floats else FLOATS[:1]):
             state = random.bit_generator.state
-            case = self.case("random", random_values(random, floats), room)
+            case = self.case(RANDOM, random_values(random, floats), room)
             shares = self.sharp_shares(case)
             if min(shares) >= _MOSTLY:
                 return case
@@ -122,7 +122,7 @@ class _Judge:
         share, number = max(found)
         if share == 0:
             raise NotFiniteError(shares.index(0))
-        return self.case("random", random_values(random, FLOATS[-number]), room)
+        return self.case(RANDOM, random_values(random, FLOATS[-number]), room)
 
     def case(self, name: str, draw: Draw, allocate: Allocate) -> Case:
         tensors = {t.name: t for t in self.kernel.tensors}
@@ -136,7 +136,8 @@ class _Judge:
             n: as_numbers(tensors[n].dtype, view(tensors[n], a)) for n, a in (inputs | expected).items()
         }
         tolerances: dict[str, Tolerance] = dict.fromkeys(expected, 0.0)
-        for part in parts(self.kernel.algorithm, self.pieces, {n: elements[n] for n in inputs}):
+        values = {n: elements[n] for n in inputs}
+        for part in parts(self.kernel.algorithm, self.pieces, values, is_random=name == RANDOM):
             elements[part.name][part.place] = part.elements
             if part.error is not None:
                 known = tolerances[part.name]

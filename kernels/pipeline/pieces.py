@@ -71,10 +71,12 @@ class Part:
     """How far each may be off; None where all are exact."""
 
 
-def parts(algorithm: Algorithm, cut: Sequence[Piece], inputs: Mapping[str, Array]) -> Iterator[Part]:
+def parts(
+    algorithm: Algorithm, cut: Sequence[Piece], inputs: Mapping[str, Array], *, is_random: bool = True
+) -> Iterator[Part]:
     """Of all outputs, with the parameters' own values. Inputs are arrays as programs are called with."""
     with ThreadPoolExecutor(_threads(cut)) as threads:
-        for found in threads.map(lambda piece: _parts(algorithm, piece, inputs), cut):
+        for found in threads.map(lambda piece: _parts(algorithm, piece, inputs, is_random=is_random), cut):
             yield from found
 
 
@@ -90,8 +92,8 @@ def _threads(cut: Sequence[Piece]) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), len(cut) - 1))
 
 
-def _parts(algorithm: Algorithm, piece: Piece, inputs: Mapping[str, Array]) -> list[Part]:
-    stages = evaluate_rounded(algorithm, piece.boxes, inputs)
+def _parts(algorithm: Algorithm, piece: Piece, inputs: Mapping[str, Array], *, is_random: bool) -> list[Part]:
+    stages = evaluate_rounded(algorithm, piece.boxes, inputs, is_random=is_random)
     found = []
     for name, wanted in piece.outputs.items():
         inside = _slices(wanted, piece.boxes[name])

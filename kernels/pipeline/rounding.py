@@ -94,12 +94,17 @@ def evaluate_rounded(
     boxes: Mapping[str, Box],
     inputs: Mapping[str, Array],
     parameters: Mapping[str, float] | None = None,
+    *,
+    is_random: bool = True,
 ) -> dict[str, tuple[Rounded, ...]]:
-    """As `reference.evaluate`, with errors. Memory: a float of 32 bits for each element that is not exact."""
+    """As `reference.evaluate`, with errors. Memory: a float of 32 bits for each element that is not exact.
+
+    `is_random`: of random inputs. Where they have a pattern, terms of a long sum may all be rounded one way.
+    """
     arrays: dict[str, tuple[Array, ...]] = {
         i.name: (inputs[i.name],) for i in algorithm.inputs if i.name in boxes
     }
-    evaluator = _Evaluator(boxes, arrays, scalars_of(algorithm, parameters))
+    evaluator = _Evaluator(boxes, arrays, scalars_of(algorithm, parameters), is_random=is_random)
     with np.errstate(all="ignore"):
         for stage in algorithm.stages:
             if stage.name in boxes:
@@ -115,9 +120,15 @@ class _Evaluator(Evaluator):
     """Puts the errors of a stage beside its elements."""
 
     def __init__(
-        self, boxes: Mapping[str, Box], arrays: dict[str, tuple[Array, ...]], scalars: Mapping[str, Any]
+        self,
+        boxes: Mapping[str, Box],
+        arrays: dict[str, tuple[Array, ...]],
+        scalars: Mapping[str, Any],
+        *,
+        is_random: bool,
     ) -> None:
         super().__init__(boxes, arrays, scalars)
+        self.is_random = is_random
         self.errors: dict[str, list[Array | None]] = {name: [None] for name in arrays}
 
     def stage(self, stage: Stage) -> None:
@@ -181,7 +192,10 @@ class _Evaluator(Evaluator):
         if error is None and count * term < 0.25 / PRECISION[dtype] and _is_integral(result):
             return None
         root = math.sqrt(count)
-        own = PRECISION[dtype] * (8 + 2 * root) * np.maximum(np.abs(result), root * term)
+        steps, reached = 2 * root, root * term
+        if not self.is_random and count / 4 > steps:
+            steps, reached = count / 4, count * term
+        own = PRECISION[dtype] * (8 + steps) * np.maximum(np.abs(result), reached)
         return own if error is None else own + count * error
 
     def turns(self, stage: Stage, update: Update, gathered: Binary | None, box: Mapping[str, Extent]) -> None:

@@ -194,3 +194,19 @@ def test_a_batch_holds_the_tolerance_of_each_element(tmp_path: Path) -> None:
             assert about[number]["tolerances"] == {}
             assert np.array_equal(arrays[f"{number}/tolerance/f"], case.tolerances["f"])
             assert np.array_equal(arrays[f"{number}/out/f"], case.expected["f"])
+
+
+@pytest.mark.parametrize("count", [40, 4096, 300_000])
+def test_long_sums_may_be_added_one_after_the_other(count: int) -> None:
+    """Where all terms are alike, all of them are rounded the same way."""
+    stages = f"s(i) = sum[p in 0:{count}](exp(x(p)))"
+    file = pipeline(stages, "{s: {i: 1}}", f"{{x: {{dtype: f32, extents: [{count}]}}}}")
+    cases = list(make_cases(file, np.random.default_rng(5)))
+    assert len(cases) > 2
+    for case in cases:
+        terms = np.exp(case.inputs["x"])
+        wanted, tolerance = float(case.expected["s"][0]), float(np.ravel(case.tolerances["s"])[0])
+        assert tolerance < wanted / (16 if count > 4096 else 256)
+        for lanes in (n for n in (1, 2, 8, 32) if count % n == 0):
+            for chains in (terms.reshape(-1, lanes), terms.reshape(lanes, -1).T):
+                assert abs(float(np.cumsum(chains, 0)[-1].sum()) - wanted) <= tolerance, case.name
