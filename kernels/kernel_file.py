@@ -27,10 +27,9 @@ from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tiling import (
     Tiling,
     alone,
-    are_tiles_large,
+    grid_tiling,
     in_panels,
     inferred_factors,
-    inferred_grid_factors,
     long_products,
     of_problems,
     of_rows,
@@ -279,28 +278,26 @@ class _Loader:
             if extent < 1:  # reported where the size is given
                 continue
             factors = self.entry.tiling.get(index)
-            if factors is None:
-                if self.kind == "gpu":
-                    has_fragments = self.entry.precision != "full"
-                    inferred = inferred_grid_factors(
-                        extent,
-                        index not in free,
-                        has_fragments=has_fragments,
-                        is_of_problems=index in problems,
-                    )
-                else:
-                    inferred = inferred_factors(
-                        extent,
-                        index not in free,
-                        index in panels,
-                        index in rows,
-                        index in long,
-                        index in single,
-                    )
-                may_divide = self.kind == "cpu" or are_tiles_large(extent)
-                offered: Tiling | None = tiling(extent, inferred, may_divide=may_divide)
-            else:
+            offered: Tiling | None
+            if factors is not None:
                 offered = self.given_tiling(index, extent, factors)
+            elif self.kind == "gpu":
+                offered = grid_tiling(
+                    extent,
+                    index not in free,
+                    has_fragments=self.entry.precision != "full",
+                    is_of_problems=index in problems,
+                )
+            else:
+                inferred = inferred_factors(
+                    extent,
+                    index not in free,
+                    is_in_panels=index in panels,
+                    is_of_rows=index in rows,
+                    is_in_blocks=index in long,
+                    is_alone=index in single,
+                )
+                offered = tiling(extent, inferred)
             if offered is not None and extent != 1:
                 found[index] = offered
         return found

@@ -21,11 +21,10 @@ THREADS = 256
 def starting(ways: Mapping[Tensor, Combine], fresh: Callable[[str], str]) -> Iterator[Grid]:
     """Puts that into all elements and leaves what lies between them alone; `fresh` makes a name unique."""
     few = {t: way for t, way in ways.items() if len(_rows(t)) == 1 and t.elements <= THREADS}
-    if len(few) > 1:
-        yield _together(few, fresh)
-    for tensor, combine in ways.items():
-        if len(few) < 2 or tensor not in few:
-            yield _alone(tensor, combine, fresh)
+    together = few if len(few) > 1 else {}
+    if together:
+        yield _together(together, fresh)
+    yield from (_alone(t, way, fresh) for t, way in ways.items() if t not in together)
 
 
 def _together(few: Mapping[Tensor, Combine], fresh: Callable[[str], str]) -> Grid:

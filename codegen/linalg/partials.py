@@ -7,12 +7,12 @@ have accumulators of their own as well, which `ParallelLoop` combines; nothing i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spacedsl.codegen.linalg.implementation import Implementation
 from spacedsl.codegen.tree.errors import LoweringError
-from spacedsl.codegen.tree.expressions import Add, Expression, Max, Min, Mul
+from spacedsl.codegen.tree.expressions import COMBINED, Expression
 from spacedsl.kernels.linalg.backbone import Accumulator, Dimension, Instruction
 from spacedsl.kernels.linalg.operations import Combine
 
@@ -83,10 +83,5 @@ def combination(values: Sequence[Expression], combine: Combine) -> Expression:
     """All of them, in a tree: neighbours first."""
     while len(values) > 1:
         pairs = [values[n : n + 2] for n in range(0, len(values), 2)]
-        values = [_OPERATIONS[combine](*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        values = [COMBINED[combine](*pair) if len(pair) == 2 else pair[0] for pair in pairs]
     return values[0]
-
-
-_OPERATIONS: Mapping[Combine, Callable[[Expression, Expression], Expression]] = {
-    Combine.SUM: Add, Combine.PROD: Mul, Combine.MAX: Max, Combine.MIN: Min
-}  # fmt: skip

@@ -434,6 +434,12 @@ Expression = (
 )  # fmt: skip
 
 
+COMBINED: Mapping[Combine, type[Add | Mul | Max | Min]] = {
+    Combine.SUM: Add, Combine.PROD: Mul, Combine.MAX: Max, Combine.MIN: Min
+}  # fmt: skip
+"""What combines two values."""
+
+
 def held(value: Expression, low: int, high: int, kind: Type) -> Expression:
     """The lanes of a vector, between two ends."""
     least, most = (Broadcast(Number(end, Type(kind.dtype)), kind.lanes) for end in (low, high))

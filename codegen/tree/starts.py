@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spacedsl.codegen.tree.expressions import (
+    COMBINED,
     Add,
     Broadcast,
     Expression,
@@ -62,13 +63,9 @@ def _first(statement: Assign, start: Expression) -> Assign | None:
     match statement.value:
         case Fma(a, b, c) if c == register and is_nothing(Combine.SUM):
             found: Expression = Mul(a, b)
-        case Add(a, b) if register in (a, b) and is_nothing(Combine.SUM):
-            found = a if b == register else b
-        case Mul(a, b) if register in (a, b) and is_nothing(Combine.PROD):
-            found = a if b == register else b
-        case Max(a, b) if register in (a, b) and is_nothing(Combine.MAX):
-            found = a if b == register else b
-        case Min(a, b) if register in (a, b) and is_nothing(Combine.MIN):
+        case Add(a, b) | Mul(a, b) | Max(a, b) | Min(a, b) if register in (a, b):
+            if not any(isinstance(statement.value, COMBINED[way]) and is_nothing(way) for way in Combine):
+                return None
             found = a if b == register else b
         case _:
             return None

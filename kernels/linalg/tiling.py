@@ -151,6 +151,26 @@ FRAGMENTS = (2, 4, 8)
 PROBLEMS = (1, 2, 4, 8, 16, 32)
 """Of an index that numbers problems of their own: those of a block, in threads or one after the other."""
 
+LEAST_EVEN, MOST_ODD = 1024, 64
+"""Of an extent, the power of two that divides it, and what is left: with less of the first and more of the
+second, tiles that divide it are small, and blocks are many."""
+
+
+def grid_tiling(
+    extent: int, is_only_reduced: bool, *, has_fragments: bool = False, is_of_problems: bool = False
+) -> Tiling:
+    """What is inferred for a GPU; ragged where only small tiles divide the extent."""
+    factors = inferred_grid_factors(
+        extent, is_only_reduced, has_fragments=has_fragments, is_of_problems=is_of_problems
+    )
+    return tiling(extent, factors, may_divide=are_tiles_large(extent))
+
+
+def are_tiles_large(extent: int) -> bool:
+    """Whether powers of two that divide it are large, or nearly all of it."""
+    even = extent & -extent
+    return even == extent or even >= LEAST_EVEN or (even >= WELL_DIVIDED and extent // even <= MOST_ODD)
+
 
 def inferred_grid_factors(
     extent: int, is_only_reduced: bool, *, has_fragments: bool = False, is_of_problems: bool = False
@@ -174,17 +194,6 @@ def inferred_grid_factors(
     if not are_tiles_large(extent):
         return levels
     return tuple(tuple(f for f in level if extent % f == 0) for level in levels)
-
-
-def are_tiles_large(extent: int) -> bool:
-    """Whether powers of two that divide it are large, or nearly all of it."""
-    even = extent & -extent
-    return even == extent or even >= LEAST_EVEN or (even >= WELL_DIVIDED and extent // even <= MOST_ODD)
-
-
-LEAST_EVEN, MOST_ODD = 1024, 64
-"""Of an extent, the power of two that divides it, and what is left: with less of the first and more of the
-second, tiles that divide it are small, and blocks are many."""
 
 
 def in_panels(computation: Computation, tensors: Mapping[str, Tensor]) -> frozenset[str]:

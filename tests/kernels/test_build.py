@@ -28,8 +28,8 @@ from spacedsl.kernels.linalg.operations import Op
 from spacedsl.kernels.linalg.tiling import (
     are_tiles_large,
     exact_sizes,
+    grid_tiling,
     inferred_factors,
-    inferred_grid_factors,
     of_problems,
     tiling,
 )
@@ -201,7 +201,7 @@ def test_what_is_reduced_to_a_single_number_has_partial_results_beside_vectors(
 @pytest.mark.parametrize("extent", [100, 1000, 50304, 300000, 1000000, 5000000])
 def test_tiles_of_gpus_are_large_where_few_powers_of_two_divide(extent: int) -> None:
     assert not are_tiles_large(extent)
-    offered = tiling(extent, inferred_grid_factors(extent, is_only_reduced=False), may_divide=False)
+    offered = grid_tiling(extent, is_only_reduced=False)
     assert offered.is_ragged and offered.levels[0][0] <= -(-extent // 4096)
     text = (
         f"kernel: one\nbackbone: linalg\ntensors:\n  x: {{dtype: f32, shape: [{extent}]}}\n"
@@ -214,7 +214,7 @@ def test_tiles_of_gpus_are_large_where_few_powers_of_two_divide(extent: int) -> 
 @pytest.mark.parametrize("extent", [96, 1536, 1920, 4096, 11008, 12288, 7 * 2**20])
 def test_tiles_of_gpus_divide_what_they_can(extent: int) -> None:
     assert are_tiles_large(extent)
-    assert not tiling(extent, inferred_grid_factors(extent, is_only_reduced=False)).is_ragged
+    assert not grid_tiling(extent, is_only_reduced=False).is_ragged
 
 
 def indices_with_six_rows(kernel: str) -> set[str]:

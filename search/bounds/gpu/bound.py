@@ -105,10 +105,9 @@ class _Combined(NamedTuple):
 def _combining(instance: Instance) -> Iterator[_Combined]:
     for dim in (d for d in linalg_kernel(instance).dimensions if d.is_added_up):
         kinds = [str(kind) for kind in instance.variable("dim_kind", dim).universe]
-        (store,) = dim.instruction.consumers
         if "BLOCK" in kinds:
             cell, bit = instance.offset("dim_kind", dim), 1 << kinds.index("BLOCK")
-            yield _Combined(cell, bit, bool(store.readers))
+            yield _Combined(cell, bit, dim.is_read_back)
 
 
 def _in_turn(nests: Sequence[Nest], stores: Sequence[Instruction]) -> tuple[int, ...]:
